@@ -1,0 +1,47 @@
+"""What can go wrong, said in one message: what a person supplied wrong, apart from faults of our own."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class BrokersimError(Exception):
+    """Base of all errors that brokersim raises on purpose."""
+
+
+class InputError(BrokersimError):
+    """Something a person typed or supplied is wrong; the command line prints the message and exits with status 2.
+
+    The message names the file, key or row, what was found and what is allowed.
+    """
+
+
+class ScenarioError(InputError):
+    """A scenario, or a table of it, is not valid."""
+
+
+class WorkloadError(InputError):
+    """A trace or a workload folder cannot be used."""
+
+
+class ResultsError(InputError):
+    """A folder is not a (complete) result."""
+
+
+class ConservationError(BrokersimError):
+    """A run lost count of a notification: due is not delivered + lost + in flight. A fault of brokersim."""
+
+
+def nearest(name: str, allowed: Iterable[str]) -> str | None:
+    """The allowed name that `name` was most likely meant to be, or None where nothing is near."""
+    close = difflib.get_close_matches(name, list(allowed), n=1)
+    return close[0] if close else None
+
+
+def unknown(what: str, name: str, allowed: Iterable[str]) -> str:
+    """The sentence for a name that does not exist: what was found, the nearest right name, what is allowed."""
+    names = sorted(allowed)
+    near = nearest(name, names)
+    hint = f", did you mean '{near}'?" if near else ""
+    return f"unknown {what} '{name}'{hint} (allowed: {', '.join(names)})"

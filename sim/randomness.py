@@ -1,0 +1,79 @@
+"""Randomness by name and by identity, so that nothing that one part draws can shift what another part sees.
+
+Streams serve whatever is drawn in a fixed order (a workload, an initial assignment). Keyed draws serve things that happen in
+an order that depends on the model (a service time, a jitter): they are functions of the thing's identity alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim.compiled import kernel
+
+_MASK = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class Streams:
+    """All streams of one replication of one scenario; variants that share seed and replication share the streams."""
+
+    seed: int
+    replication: int = 0
+
+    def _sequence(self, name: str) -> np.random.SeedSequence:
+        digest = hashlib.blake2s(name.encode(), digest_size=8).digest()
+        return np.random.SeedSequence(self.seed, spawn_key=(self.replication, int.from_bytes(digest, "little")))
+
+    def generator(self, name: str) -> np.random.Generator:
+        """A new generator at the start of the stream of this name."""
+        return np.random.default_rng(self._sequence(name))
+
+    def key(self, name: str) -> int:
+        """A 63-bit key for draws by identity."""
+        return int(self._sequence(name).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def mix(key: int, a: int, b: int = 0) -> int:
+    """64 well-mixed bits of (key, a, b): SplitMix64's finaliser (Steele et al. 2014) over each part in turn."""
+    state = key
+    for part in (a, b):
+        state = (state + part * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) & _MASK
+        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
+        state ^= state >> 31
+    return state
+
+
+def uniform(key: int, a: int, b: int = 0) -> float:
+    """A draw in (0, 1) that belongs to (key, a, b)."""
+    return ((mix(key, a, b) >> 11) + 0.5) * 2.0**-53
+
+
+def exponential(key: int, a: int, b: int = 0) -> float:
+    """An exponential draw with mean 1 that belongs to (key, a, b)."""
+    return -math.log(uniform(key, a, b))
+
+
+def normal(key: int, a: int, b: int = 0) -> float:
+    """A standard normal draw that belongs to (key, a, b) (Box–Muller on two keyed uniforms)."""
+    radius = math.sqrt(-2.0 * math.log(uniform(key, a, b)))
+    return radius * math.cos(2.0 * math.pi * uniform(key ^ 0x5851F42D4C957F2D, a, b))
+
+
+@kernel
+def keyed_uniforms(key: np.uint64, first: np.ndarray, second: int) -> np.ndarray:  # type: ignore[type-arg]
+    """`uniform(key, a, second)` for each a of `first`, compiled; equal bit for bit."""
+    out = np.empty(first.size, np.float64)
+    for i in range(first.size):
+        state = np.uint64(key)
+        for part in (np.uint64(first[i]), np.uint64(second)):
+            state = state + part * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
+            state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            state = state ^ (state >> np.uint64(31))
+        out[i] = (np.float64(state >> np.uint64(11)) + 0.5) * 2.0**-53
+    return out

@@ -1,0 +1,49 @@
+"""Quantities with units, as people write them: durations are seconds in float64 once read."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_DURATION = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([a-z]*)")
+
+
+def parse_duration(value: object) -> float:
+    """Seconds of a duration such as "90s", "1.5 h" or "7d"; a plain number is seconds already.
+
+    Raises ValueError where the text is no duration or is not finite.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise ValueError(f"expected a duration such as '90s', '10h' or '7d', found {value!r}")
+    if isinstance(value, str):
+        match = _DURATION.fullmatch(value.strip())
+        unit = (match[2] or "s") if match else ""
+        if match is None or unit not in SECONDS:
+            raise ValueError(
+                f"expected a duration such as '90s', '10h' or '7d' (units: {', '.join(SECONDS)}), found {value!r}"
+            )
+        seconds = float(match[1]) * SECONDS[unit]
+    else:
+        seconds = float(value)
+    if not math.isfinite(seconds):
+        raise ValueError(f"expected a finite duration, found {value!r}")
+    return seconds
+
+
+def format_duration(seconds: float) -> str:
+    """A duration in the largest unit that keeps the number at 1 or above, with three significant digits: `36 ms`, `1.5 h`."""
+    if seconds == 0 or not math.isfinite(seconds):
+        return f"{seconds:g} s"
+    unit = max((u for u in SECONDS if u != "w" and SECONDS[u] <= abs(seconds)), key=SECONDS.__getitem__, default="us")
+    return f"{seconds / SECONDS[unit]:.3g} {unit}"
+
+
+_SCHEMA = WithJsonSchema(
+    {"anyOf": [{"type": "number"}, {"type": "string"}], "description": "seconds, or text such as '90s', '10h', '7d'"}
+)
+Duration = Annotated[float, BeforeValidator(parse_duration), Field(ge=0), _SCHEMA]
+PositiveDuration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0), _SCHEMA]
