@@ -1,0 +1,83 @@
+"""Chord (Stoica et al. 2001) with rendezvous trees, as DYNATOPS uses it (section II.A)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from sim import plugins
+from sim.errors import ScenarioError
+from sim.overlay.geometry import GeometrySetting
+from sim.overlay.tree_kernels import chord_tables
+from sim.overlay.trees import RendezvousTrees
+
+
+def hashed(text: str, bits: int) -> int:
+    """The top `bits` bits of SHA-1 of the text."""
+    return int.from_bytes(hashlib.sha1(text.encode()).digest(), "big") >> (160 - bits)
+
+
+def hashed_ids(key: int, nodes: int, bits: int) -> NDArray[np.int64]:
+    """Distinct node ids on the ring of 2^bits, ascending; an id that is taken is hashed again."""
+    ids: set[int] = set()
+    for node in range(nodes):
+        attempt = 0
+        while (candidate := hashed(f"{key}/node/{node}/{attempt}", bits)) in ids:
+            attempt += 1
+        ids.add(candidate)
+    return np.array(sorted(ids), np.int64)
+
+
+def even_ids(nodes: int, bits: int) -> NDArray[np.int64]:
+    """Node ids floor(i · 2^bits / nodes)."""
+    return np.array([(i << bits) // nodes for i in range(nodes)], np.int64)
+
+
+def finger_offsets(ids: NDArray[np.int64], bits: int) -> NDArray[np.int32]:
+    """Fingers of every node, as places clockwise from it: (nodes, bits), ascending in each row, 0 for the node itself.
+
+    Finger i of u is the first node at or after u + 2^i.
+    """
+    n = len(ids)
+    offsets = np.empty((n, bits), np.int32)
+    places = np.arange(n)
+    for i in range(bits):
+        offsets[:, i] = (np.searchsorted(ids, (ids + (1 << i)) % (1 << bits)) - places) % n
+    # only the last fingers can come round to the node itself: they lead nowhere and must not precede nearer ones
+    offsets[(np.cumsum(offsets, axis=1) > 0) & (offsets == 0)] = n
+    return offsets
+
+
+class Chord(RendezvousTrees):
+    """A Chord ring with the inclusive hop rule; the rendezvous node of a topic is the first at or after its hash, wrapping."""
+
+    class Parameters(plugins.Parameters):
+        ids: Literal["hashed", "even"] = "hashed"
+        """Node ids: "hashed" (SHA-1, another draw in every replication) or "even" (equally spaced)."""
+        bits: int = Field(32, ge=1, le=62)
+        """Ids live on a ring of 2^bits."""
+
+    def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
+        bits = parameters.bits
+        if setting.nodes > 1 << bits:
+            raise ScenarioError(
+                f"network.geometry.bits: a ring of 2^{bits} ids has no room for {setting.nodes} brokers (got {bits})"
+            )
+        make = even_ids if parameters.ids == "even" else None
+        self.bits = bits
+        self.ids = make(setting.nodes, bits) if make else hashed_ids(setting.key, setting.nodes, bits)
+        topic_hashes = np.fromiter(
+            (hashed(f"{setting.key}/topic/{topic}", bits) for topic in range(setting.topics)), np.int64, setting.topics
+        )
+        roots = (np.searchsorted(self.ids, topic_hashes) % setting.nodes).astype(np.int32)
+        next_hop, parent, self.hops = chord_tables(finger_offsets(self.ids, bits))
+        super().__init__(roots, next_hop, parent)
+
+    @property
+    def positions(self) -> NDArray[np.float64]:
+        """Each node's id as a fraction of the ring."""
+        return self.ids / float(1 << self.bits)

@@ -1,0 +1,70 @@
+"""What every overlay geometry offers to those who publish and subscribe: uplink paths and topic trees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.plugins import Parameters
+
+
+@dataclass(frozen=True)
+class GeometrySetting:
+    """What a geometry is built for: the number of nodes and topics, and the key of its own draws."""
+
+    nodes: int
+    topics: int
+    key: int
+
+
+@dataclass(frozen=True, eq=False)
+class TopicTree:
+    """A dissemination tree as it stood at one moment, over the k nodes that are on it, in top-down order.
+
+    `nodes` (k): overlay nodes, the root first; `parents` (k): position of each one's parent, -1 for the root;
+    `first_child` (k + 1): the children of position i are the positions `first_child[i]:first_child[i + 1]`; `depth` (k): hops
+    below the root. A topic that nobody wants has an empty tree.
+    """
+
+    nodes: NDArray[np.int32]
+    parents: NDArray[np.int32]
+    first_child: NDArray[np.int32]
+    depth: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @cached_property
+    def child_bounds(self) -> list[int]:
+        """`first_child` as a list, for those who walk the tree hop by hop."""
+        bounds: list[int] = self.first_child.tolist()
+        return bounds
+
+
+class Dissemination(Protocol):
+    """A geometry: how a publication gets from its publisher's node to the root, and from there to all subscribing nodes."""
+
+    Parameters: ClassVar[type[Parameters]]
+
+    @property
+    def positions(self) -> NDArray[np.float64] | None:
+        """Where each node stands on the ring, in [0, 1); None where the geometry is no ring."""
+
+    def uplink(self, topic: int, source: int) -> list[int]:
+        """The nodes from `source` to the root, both included; just [root] where the source is the root."""
+
+    def tree(self, topic: int, source: int) -> TopicTree:
+        """The tree of the topic as it stands now, for a publication from `source`; later changes leave it as it is."""
+
+    def join(self, topic: int, node: int) -> None:
+        """The node subscribes. Raises ValueError where it does already."""
+
+    def leave(self, topic: int, node: int) -> None:
+        """The node unsubscribes. Raises ValueError where it does not subscribe."""
+
+    def control_path(self, topic: int, node: int) -> list[int]:
+        """The nodes that a join or leave request and its answer pass: from the node to the root and back to the node."""

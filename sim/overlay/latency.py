@@ -1,0 +1,87 @@
+"""Latency models: round-trip times between brokers, from where they stand physically."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from sim import plugins
+from sim.errors import ScenarioError
+from sim.units import Duration
+
+EARTH_RADIUS_KM = 6371.0088
+
+
+def great_circle_km(
+    latitude: NDArray[np.float64], longitude: NDArray[np.float64], to_latitude: float, to_longitude: float
+) -> NDArray[np.float64]:
+    """Great-circle distances (km) from each of n points to one, all in degrees (haversine on the mean Earth radius)."""
+    phi, to_phi = np.radians(latitude), np.radians(to_latitude)
+    chord = (
+        np.sin((phi - to_phi) / 2) ** 2
+        + np.cos(phi) * np.cos(to_phi) * np.sin(np.radians(longitude - to_longitude) / 2) ** 2
+    )
+    return np.asarray(2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.minimum(chord, 1.0))))
+
+
+class LatencyModel(Protocol):
+    """Round-trip times between brokers. `jitter` is the σ of a lognormal factor with mean 1 on every hop; 0 is none."""
+
+    Parameters: ClassVar[type[plugins.Parameters]]
+    jitter: float
+
+    def round_trips(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Round-trip times (s) between all brokers: (n, n), symmetric, diagonal 0; positions in degrees, NaN where unknown."""
+
+
+class UnitLatency:
+    """The same round-trip time between any two brokers, so that delays count hops."""
+
+    class Parameters(plugins.Parameters):
+        rtt: Duration = 1.0
+        """Round-trip time between two brokers."""
+
+    jitter = 0.0
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.rtt = parameters.rtt
+
+    def round_trips(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> NDArray[np.float64]:
+        """`rtt` everywhere off the diagonal."""
+        times = np.full((len(latitude), len(latitude)), self.rtt)
+        np.fill_diagonal(times, 0.0)
+        return times
+
+
+class DistanceLatency:
+    """Round-trip times that grow with the great-circle distance: base + per_km · distance (DYNATOPS IV-A1)."""
+
+    class Parameters(plugins.Parameters):
+        base: Duration = 0.001
+        """Round-trip time at distance 0."""
+        per_km: Duration = 0.00002
+        """Round-trip time per kilometre."""
+        jitter: float = Field(0.0, ge=0)
+        """σ of a lognormal factor with mean 1 on every hop; messages on one link keep their order."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.base, self.per_km, self.jitter = parameters.base, parameters.per_km, parameters.jitter
+
+    def round_trips(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Raises ScenarioError where a broker has no position."""
+        if np.isnan(latitude).any():
+            raise ScenarioError(
+                'network.latency: kind "distance" needs the brokers\' positions, which this workload does not have '
+                '(allowed without positions: kind = "unit")'
+            )
+        times = np.stack(
+            [
+                self.base + self.per_km * great_circle_km(latitude, longitude, a, b)
+                for a, b in zip(latitude, longitude, strict=True)
+            ]
+        )
+        np.fill_diagonal(times, 0.0)
+        return (times + times.T) / 2  # the last bit of the distance may depend on the direction

@@ -1,0 +1,105 @@
+"""Compiled kernels over routing tables and topic trees. Slow twins: tests/oracles/chord.py."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.compiled import kernel
+
+
+@kernel
+def chord_tables(
+    fingers: NDArray[np.int32],
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Next hop, last hop and hop count of every route on a ring.
+
+    `fingers` (n, m): for node u, how many places clockwise each finger stands (0: itself), ascending. Returns three (n, n) arrays:
+    `next_hop[u, v]`, `parent[u, v]` (the node before v on the route from u; -1 for v = u) and `hops[u, v]`. The hop rule is
+    inclusive: the farthest finger that is not past the target, the target itself allowed.
+    """
+    n, m = fingers.shape
+    next_hop = np.empty((n, n), np.int32)
+    parent = np.full((n, n), -1, np.int32)
+    hops = np.zeros((n, n), np.int32)
+    for u in range(n):
+        next_hop[u, u] = u
+        farthest, finger = 1, 0
+        for ahead in range(1, n):
+            while finger < m and fingers[u, finger] <= ahead:
+                if fingers[u, finger] > farthest:
+                    farthest = fingers[u, finger]
+                finger += 1
+            next_hop[u, (u + ahead) % n] = (u + farthest) % n
+    for ahead in range(1, n):  # the next hop stands nearer to the target: its row entry is there already
+        for u in range(n):
+            v = (u + ahead) % n
+            step = next_hop[u, v]
+            hops[u, v] = hops[step, v] + 1
+            parent[u, v] = u if step == v else parent[step, v]
+    return next_hop, parent, hops
+
+
+@kernel
+def forward_route(next_hop: NDArray[np.int32], source: int, target: int) -> NDArray[np.int32]:
+    """The nodes of the route from source to target, both included."""
+    length = 1
+    node = source
+    while node != target:
+        node = next_hop[node, target]
+        length += 1
+    route = np.empty(length, np.int32)
+    route[0] = source
+    for i in range(1, length):
+        route[i] = next_hop[route[i - 1], target]
+    return route
+
+
+@kernel
+def shift_counts(counts: NDArray[np.int32], parent: NDArray[np.int32], node: int, change: int) -> bool:
+    """Add `change` to the subscribers at or below each node from `node` up to the root; True where a node came or went."""
+    changed = False
+    while node >= 0:
+        before = counts[node]
+        counts[node] = before + change
+        changed |= (before == 0) != (before + change == 0)
+        node = parent[node]
+    return changed
+
+
+@kernel
+def compact_tree(
+    counts: NDArray[np.int32], parent: NDArray[np.int32], root: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Arrays of a TopicTree (nodes, parents, first_child, depth): all nodes with counts above 0, breadth first, siblings ascending."""
+    n = counts.size
+    start = np.zeros(n + 1, np.int32)
+    size = 0
+    for v in range(n):
+        if counts[v] > 0:
+            size += 1
+            if v != root:
+                start[parent[v] + 1] += 1
+    for v in range(n):
+        start[v + 1] += start[v]
+    children = np.empty(max(size - 1, 0), np.int32)
+    filled = start[:n].copy()
+    for v in range(n):
+        if counts[v] > 0 and v != root:
+            children[filled[parent[v]]] = v
+            filled[parent[v]] += 1
+    nodes = np.empty(size, np.int32)
+    parents = np.empty(size, np.int32)
+    depth = np.empty(size, np.int32)
+    first_child = np.zeros(size + 1, np.int32)
+    if size == 0:
+        return nodes, parents, first_child, depth
+    nodes[0], parents[0], depth[0] = root, -1, 0
+    end = 1
+    for i in range(size):
+        first_child[i] = end
+        for c in range(start[nodes[i]], start[nodes[i] + 1]):
+            nodes[end], parents[end], depth[end] = children[c], i, depth[i] + 1
+            end += 1
+    first_child[size] = end
+    return nodes, parents, first_child, depth

@@ -1,0 +1,74 @@
+"""Rendezvous trees: one per topic, rooted at the rendezvous point, the union of the overlay's routes to all subscribers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.overlay.geometry import TopicTree
+from sim.overlay.tree_kernels import compact_tree, forward_route, shift_counts
+
+
+class RendezvousTrees:
+    """Topic trees over fixed routing tables, kept up to date join by join and leave by leave.
+
+    `roots` (topics): the rendezvous node of each topic; `next_hop` and `parent` (nodes, nodes): of the routes, as in
+    `tree_kernels.chord_tables`. Every prefix of a route must be the route to the prefix's end, so that unions of routes are trees.
+    A join or leave walks one path to the root: v is on the tree of p while some subscriber of p stands at or below it.
+    """
+
+    def __init__(self, roots: NDArray[np.int32], next_hop: NDArray[np.int32], parent: NDArray[np.int32]) -> None:
+        self.roots: list[int] = roots.tolist()
+        self.next_hop = next_hop
+        self.parent = parent
+        self._counts: dict[int, NDArray[np.int32]] = {}
+        self._members: dict[int, set[int]] = {}
+        self._snapshots: dict[int, TopicTree] = {}
+        self._empty = TopicTree(*compact_tree(np.zeros(1, np.int32), np.full(1, -1, np.int32), 0))
+
+    def uplink(self, topic: int, source: int) -> list[int]:
+        """The route from `source` to the rendezvous node, both included."""
+        route: list[int] = forward_route(self.next_hop, source, self.roots[topic]).tolist()
+        return route
+
+    def control_path(self, topic: int, node: int) -> list[int]:
+        """The route to the rendezvous node, and on along the route from there to the node."""
+        back: list[int] = forward_route(self.next_hop, self.roots[topic], node).tolist()
+        return self.uplink(topic, node) + back[1:]
+
+    def join(self, topic: int, node: int) -> None:
+        """Put the node on the topic's tree. Raises ValueError where it has joined already."""
+        members = self._members.setdefault(topic, set())
+        if node in members:
+            raise ValueError(f"node {node} is on the tree of topic {topic} already")
+        members.add(node)
+        self._shift(topic, node, +1)
+
+    def leave(self, topic: int, node: int) -> None:
+        """Take the node off the topic's tree; it stays as a relay while others are below it.
+
+        Raises ValueError where it has not joined.
+        """
+        members = self._members.get(topic, set())
+        if node not in members:
+            raise ValueError(f"node {node} is not on the tree of topic {topic}")
+        members.remove(node)
+        self._shift(topic, node, -1)
+
+    def _shift(self, topic: int, node: int, change: int) -> None:
+        counts = self._counts.get(topic)
+        if counts is None:
+            counts = self._counts[topic] = np.zeros(len(self.next_hop), np.int32)
+        if shift_counts(counts, self.parent[self.roots[topic]], node, change):
+            self._snapshots.pop(topic, None)
+
+    def tree(self, topic: int, source: int) -> TopicTree:
+        """The tree of the topic as it stands now; the same for every source."""
+        tree = self._snapshots.get(topic)
+        if tree is None:
+            if topic not in self._counts:
+                return self._empty
+            root = self.roots[topic]
+            tree = TopicTree(*compact_tree(self._counts[topic], self.parent[root], root))
+            self._snapshots[topic] = tree
+        return tree

@@ -1,0 +1,58 @@
+"""Selection that looks at no subscriptions: a fixed random broker, or the broker of the user's place."""
+
+from __future__ import annotations
+
+import math
+
+from sim import plugins
+from sim.errors import ScenarioError
+from sim.policies.selection.places import PlaceIndex
+from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView
+from sim.randomness import uniform
+
+
+class StaticSelection:
+    """A user is assigned one broker, uniformly at random, for good (DYNATOPS IV-B, "static selection")."""
+
+    class Parameters(plugins.Parameters):
+        pass
+
+    reacts_to: frozenset[str] = frozenset()
+    exchange: Exchange | None = None
+
+    def __init__(self, parameters: Parameters, setting: SelectionSetting) -> None:
+        self._brokers, self._key = setting.brokers, setting.key
+
+    def select(self, view: SelectionView) -> Selection:
+        if view.current >= 0:
+            return Selection(view.current)
+        return Selection(int(uniform(self._key, view.user) * self._brokers))
+
+
+class LocationSelection:
+    """Each broker serves the users of its region; they hand over when they leave it (DYNATOPS IV-B, "location-based selection").
+
+    The region is the broker's cell where brokers are cells, else all places to which no other broker is nearer.
+    """
+
+    class Parameters(plugins.Parameters):
+        pass
+
+    reacts_to: frozenset[str] = frozenset({"movement"})
+    exchange: Exchange | None = None
+
+    def __init__(self, parameters: Parameters, setting: SelectionSetting) -> None:
+        if not setting.has_places:
+            raise ScenarioError(
+                'selection.kind: "location" needs brokers with positions, which this workload does not have '
+                '(allowed without positions: "static", "similarity")'
+            )
+        self._places = PlaceIndex(setting)
+        self._brokers, self._key = setting.brokers, setting.key
+
+    def select(self, view: SelectionView) -> Selection:
+        if not math.isnan(view.latitude):
+            return Selection(self._places.broker(view.latitude, view.longitude))
+        if view.current >= 0:
+            return Selection(view.current)
+        return Selection(int(uniform(self._key, view.user) * self._brokers))

@@ -1,0 +1,85 @@
+"""Similarity-based broker selection (DYNATOPS section III.B, algorithm 1)."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from sim import plugins
+from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, best_broker
+from sim.policies.selection.places import PlaceIndex, clusters
+from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView
+from sim.randomness import uniform
+from sim.units import PositiveDuration
+
+_FORMULA = {"overlap": OVERLAP, "jaccard": JACCARD, "mean-user": MEAN_USER}
+
+
+class SimilaritySelection:
+    """The broker of the user's cluster with the highest utility Sim - load_weight · L, where users with like interests gather.
+
+    The user's own broker is seen fresh and without the user's own contribution, the others as of the last exchange. Ties: the
+    current broker, the lower load, the lower id. A user's cluster is that of its place, or a random one for good where
+    brokers have no places. A user that wants nothing stays where it is.
+    """
+
+    class Parameters(plugins.Parameters):
+        load_weight: float = Field(1.0, ge=0)
+        """Weight w_l of a broker's load against similarity."""
+        load: Literal["share", "relative"] = "share"
+        """Load L_b: the broker's share of all user subscriptions (mean 1/brokers, as in the paper), or "relative" (mean 1)."""
+        similarity: Literal["overlap", "jaccard", "mean-user"] = "overlap"
+        """|S_b ∩ s|/|s| ("overlap", the paper's simplified one), |S_b ∩ s|/|S_b ∪ s|, or the mean over the broker's users."""
+        update_period: PositiveDuration = 43200.0
+        """T_update: time between exchanges of states inside a cluster."""
+        cluster_size: int = Field(10, ge=1)
+        """Brokers that a cluster has, c; of cells: the block of c cells, some of which may have no broker."""
+        hysteresis: float = Field(0.0, ge=0)
+        """A user moves inside its cluster only where this is exceeded by the gain in utility."""
+
+    reacts_to: frozenset[str] = frozenset({"subscription", "movement"})
+
+    def __init__(self, parameters: Parameters, setting: SelectionSetting) -> None:
+        cluster = clusters(setting, parameters.cluster_size)
+        self._cluster = cluster
+        self._members = [np.flatnonzero(cluster == number).astype(np.int32) for number in range(int(cluster.max()) + 1)]
+        self._places = PlaceIndex(setting) if setting.has_places else None
+        self._key = setting.key
+        self._load_weight = parameters.load_weight * (setting.brokers if parameters.load == "relative" else 1)
+        self._formula = _FORMULA[parameters.similarity]
+        self._hysteresis = parameters.hysteresis
+        self.exchange: Exchange | None = Exchange(parameters.update_period, cluster)
+
+    def _candidates(self, view: SelectionView) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+        if self._places is not None and not math.isnan(view.latitude):
+            return self._members[self._cluster[self._places.broker(view.latitude, view.longitude)]]
+        return self._members[int(uniform(self._key, view.user) * len(self._members))]
+
+    def select(self, view: SelectionView) -> Selection:
+        if view.current >= 0 and len(view.topics) == 0:
+            return Selection(view.current)
+        states = view.exchanged
+        return Selection(
+            int(
+                best_broker(
+                    self._candidates(view),
+                    view.current,
+                    view.topics,
+                    states.wanted,
+                    states.topics,
+                    states.load,
+                    states.users,
+                    view.own_wanted,
+                    view.own_topics,
+                    view.own_load,
+                    view.own_users,
+                    max(view.total_load, 1),
+                    self._load_weight,
+                    self._formula,
+                    self._hysteresis,
+                )
+            )
+        )

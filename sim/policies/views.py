@@ -1,0 +1,107 @@
+"""What a policy may see, and what it may decide. Views are frozen and their arrays read-only: a policy cannot act or cheat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.plugins import Parameters
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionSetting:
+    """What stays the same in a run: brokers and where they stand (degrees, NaN without places).
+
+    `cell` is the side (degrees) of the grid cells that brokers stand for, one each, or None where brokers are not cells. `key` is
+    for the policy's own draws, by identity (`sim.randomness.uniform(key, user)`): they shift nobody else's.
+    """
+
+    users: int
+    latitude: NDArray[np.float64]
+    longitude: NDArray[np.float64]
+    cell: float | None
+    key: int
+
+    @property
+    def brokers(self) -> int:
+        return len(self.latitude)
+
+    @property
+    def has_places(self) -> bool:
+        return not bool(np.isnan(self.latitude).any())
+
+
+@dataclass(frozen=True, eq=False)
+class BrokerStates:
+    """What brokers told each other at the last exchange of states.
+
+    `wanted` (topics, brokers): users of the broker that want the topic; `topics` (brokers): topics with at least one such user;
+    `load` (brokers): user subscriptions hosted; `users` (brokers): users hosted.
+    """
+
+    wanted: NDArray[np.int32]
+    topics: NDArray[np.int64]
+    load: NDArray[np.int64]
+    users: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionView:
+    """One user's case at one moment.
+
+    `current` is the user's broker, -1 for a user that joins; `topics` what the user wants now, ascending; position in degrees, NaN
+    where unknown. `exchanged` holds all brokers as of the last exchange; the `own_` figures are the current broker's, fresh,
+    **without this user**: `own_wanted` (len(topics)) users that want each of `topics`, `own_topics`, `own_load`, `own_users`.
+    `total_load` is the number of user subscriptions in the whole system.
+    """
+
+    time: float
+    user: int
+    current: int
+    topics: NDArray[np.int32]
+    latitude: float
+    longitude: float
+    exchanged: BrokerStates
+    own_wanted: NDArray[np.int32]
+    own_topics: int
+    own_load: int
+    own_users: int
+    total_load: int
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The decision: the broker that shall host the user."""
+
+    broker: int
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """How brokers keep each other informed: every `period` seconds each sends its state to the others of its cluster.
+
+    `cluster` (brokers): the number of each broker's cluster.
+    """
+
+    period: float
+    cluster: NDArray[np.int32]
+
+
+class SelectionPolicy(Protocol):
+    """Which broker hosts a user: a pure function of the view. Plug-in group `brokersim.selection`.
+
+    `reacts_to` names what makes the network ask again for a user that has a broker: "subscription" (its interests changed),
+    "movement" (its place changed). `exchange` is None where the policy needs no states of other brokers.
+    """
+
+    Parameters: ClassVar[type[Parameters]]
+    reacts_to: frozenset[str]
+    exchange: Exchange | None
+
+    def __init__(self, parameters: Parameters, setting: SelectionSetting) -> None: ...
+
+    def select(self, view: SelectionView) -> Selection:
+        """Decide for one user."""
