@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,8 +15,39 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sim.errors import WorkloadError
+from sim.workloads.tables import Columns, read_columns, write_columns, write_table
+from sim.workloads.validation import Checks
+
 FORMAT = 1
 DAY = 86400.0
+INTERESTS_PER_PART = 5_000_000
+
+_POSITION = {"latitude": pa.float64(), "longitude": pa.float64()}
+_NAMED = {"name": pa.string(), "kind": pa.string(), "event_rate": pa.float64()}
+_CHANGE = {"time": pa.float64(), "user": pa.int32()}
+TYPES = {
+    "topics": {"topic": pa.int32(), **_NAMED, **_POSITION},
+    "users": {"user": pa.int32(), "name": pa.string(), **_POSITION},
+    "interests": {"user": pa.int32(), "topic": pa.int32()},
+    "subscription_events": {**_CHANGE, "topic": pa.int32(), "action": pa.int8()},
+    "publications": {"time": pa.float64(), "topic": pa.int32(), "publisher": pa.int32(), "size": pa.int32()},
+    "movements": {**_CHANGE, **_POSITION},
+}
+_MANIFEST: dict[str, tuple[type, ...]] = {
+    "kind": (str,),
+    "origin": (str,),
+    "horizon": (float, int),
+    "period": (float, int),
+    "cell": (float, int, type(None)),
+    "counts": (dict,),
+    "sources": (list,),
+    "generator": (dict,),
+    "seed": (int, type(None)),
+    "rows": (dict, type(None)),
+    "files": (dict,),
+}
+_ENTRIES = {"manifest.json", ".manifest.json", "interests", "quarantine"} | {f"{name}.parquet" for name in TYPES}
 
 
 @dataclass(frozen=True)
@@ -120,12 +155,243 @@ class Workload:
     rows: Mapping[str, Any] | None = None
     hash: str = ""
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows of each table."""
+        return {
+            "users": len(self.users),
+            "topics": len(self.topics),
+            "interests": len(self.interests.indices),
+            "subscription_events": len(self.subscription_events),
+            "publications": len(self.publications),
+            "movements": len(self.movements),
+        }
 
-def write_workload(workload: Workload, folder: Path) -> None:
-    """Write the directory; `manifest.json` last, so that a killed process leaves no workload."""
-    raise NotImplementedError
+
+def write_workload(workload: Workload, folder: Path, quarantine: pa.Table | None = None) -> None:
+    """Write the directory; `manifest.json` last, so that a killed process leaves no workload.
+
+    A workload that stands there already is replaced. `quarantine` holds rows that a pipeline could not use (columns source,
+    line, raw, reason). Raises WorkloadError where the folder holds something else or the workload breaks the format.
+    """
+    validate(workload, folder)
+    _clear(folder)
+    files = _write_tables(workload, folder)
+    if quarantine is not None:
+        files.append("quarantine/part-00000.parquet")
+        (folder / "quarantine").mkdir()
+        write_table(folder / files[-1], quarantine)
+    manifest = {
+        "format": FORMAT,
+        "kind": workload.kind,
+        "origin": workload.origin,
+        "horizon": workload.horizon,
+        "period": workload.period,
+        "cell": workload.cell,
+        "counts": workload.counts,
+        "sources": [dict(source) for source in workload.sources],
+        "generator": dict(workload.generator),
+        "seed": workload.seed,
+        "rows": None if workload.rows is None else dict(workload.rows),
+        "files": {name: _sha256(folder / name) for name in sorted(files)},
+    }
+    unfinished = folder / ".manifest.json"
+    unfinished.write_text(json.dumps(manifest, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(unfinished, folder / "manifest.json")
+
+
+def _clear(folder: Path) -> None:
+    """Make room in `folder`: only what this module writes may stand there; the manifest goes first."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WorkloadError(f"{folder}: cannot be made a folder ({error.strerror})") from None
+    other = sorted({entry.name for entry in folder.iterdir()} - _ENTRIES)
+    if other:
+        raise WorkloadError(
+            f"{folder}: holds '{other[0]}', which is no part of a workload; give an empty or new folder"
+        )
+    (folder / "manifest.json").unlink(missing_ok=True)
+    for entry in folder.iterdir():
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
+
+def _write_tables(workload: Workload, folder: Path) -> list[str]:
+    topics, users, interests = workload.topics, workload.users, workload.interests
+    tables: dict[str, Columns] = {
+        "topics.parquet": {
+            "topic": np.arange(len(topics), dtype=np.int32),
+            "name": topics.names,
+            "kind": topics.kinds,
+            "event_rate": topics.event_rate,
+            "latitude": topics.latitude,
+            "longitude": topics.longitude,
+        },
+        "users.parquet": {
+            "user": np.arange(len(users), dtype=np.int32),
+            "name": users.names,
+            "latitude": users.latitude,
+            "longitude": users.longitude,
+        },
+        "subscription_events.parquet": vars(workload.subscription_events),
+        "publications.parquet": vars(workload.publications),
+    }
+    if len(workload.movements):
+        tables["movements.parquet"] = vars(workload.movements)
+    for name, columns in tables.items():
+        write_columns(folder / name, columns)
+    (folder / "interests").mkdir()
+    for part, start in enumerate(range(0, max(len(interests.indices), 1), INTERESTS_PER_PART)):
+        stop = min(start + INTERESTS_PER_PART, len(interests.indices))
+        bounds = np.clip(interests.indptr, start, stop)
+        name = f"interests/part-{part:05}.parquet"
+        user = np.repeat(np.arange(len(users), dtype=np.int32), bounds[1:] - bounds[:-1])
+        write_columns(folder / name, {"user": user, "topic": interests.indices[start:stop]})
+        tables[name] = {}
+    return list(tables)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def load_workload(folder: Path) -> Workload:
-    """Read a directory. Raises WorkloadError where it is none, is of another format version or is damaged."""
-    raise NotImplementedError
+    """Read a directory and check all of it.
+
+    Raises WorkloadError where it is none, is of another format version, is damaged or breaks the format.
+    """
+    manifest, hash_ = _read_manifest(folder)
+    topics = read_columns(folder / "topics.parquet", TYPES["topics"])
+    Checks(f"{folder / 'topics.parquet'}").numbered("topic", topics["topic"])
+    users = read_columns(folder / "users.parquet", TYPES["users"])
+    Checks(f"{folder / 'users.parquet'}").numbered("user", users["user"])
+    tables = {
+        name: read_columns(folder / f"{name}.parquet", TYPES[name])
+        for name in ("subscription_events", "publications", "movements")
+        if name != "movements" or "movements.parquet" in manifest["files"]
+    }
+    workload = Workload(
+        kind=manifest["kind"],
+        horizon=manifest["horizon"],
+        topics=Topics(topics["name"], topics["kind"], topics["event_rate"], topics["latitude"], topics["longitude"]),
+        users=Users(users["name"], users["latitude"], users["longitude"]),
+        interests=_read_interests(
+            folder, [n for n in manifest["files"] if n.startswith("interests/")], len(users["user"])
+        ),
+        subscription_events=SubscriptionEvents(**tables["subscription_events"]),
+        publications=Publications(**tables["publications"]),
+        movements=Movements(**tables["movements"]) if "movements" in tables else Movements.none(),
+        period=manifest["period"],
+        origin=manifest["origin"],
+        cell=manifest["cell"],
+        generator=manifest["generator"],
+        seed=manifest["seed"],
+        sources=tuple(manifest["sources"]),
+        rows=manifest["rows"],
+        hash=hash_,
+    )
+    validate(workload, folder)
+    for name, count in workload.counts.items():
+        if manifest["counts"].get(name) != count:
+            raise WorkloadError(
+                f"{folder / 'manifest.json'}: counts.{name} is {manifest['counts'].get(name)}, found {count}"
+            )
+    for name, digest in manifest["files"].items():  # last: what is wrong in a changed table was named by row above
+        if not (folder / name).is_file():
+            raise WorkloadError(f"{folder / name}: missing file")
+        if _sha256(folder / name) != digest:
+            raise WorkloadError(
+                f"{folder / name}: changed since it was written (its SHA-256 is not that of manifest.json)"
+            )
+    return workload
+
+
+def _read_manifest(folder: Path) -> tuple[dict[str, Any], str]:
+    path = folder / "manifest.json"
+    try:
+        content = path.read_bytes()
+        manifest = json.loads(content)
+    except (FileNotFoundError, NotADirectoryError):
+        raise WorkloadError(f"{folder}: no workload folder, or an unfinished one (it has no manifest.json)") from None
+    except OSError as error:
+        raise WorkloadError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise WorkloadError(f"{path}: not valid JSON ({error})") from None
+    if not isinstance(manifest, dict) or "format" not in manifest:
+        raise WorkloadError(f"{path}: not the manifest of a workload (it has no key 'format')")
+    if manifest["format"] != FORMAT:
+        raise WorkloadError(f"{path}: workload format {manifest['format']!r}, this version reads format {FORMAT}")
+    for key, kinds in _MANIFEST.items():
+        if key not in manifest:
+            raise WorkloadError(f"{path}: no key '{key}'")
+        if not isinstance(manifest[key], kinds) or isinstance(manifest[key], bool):
+            expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
+            raise WorkloadError(f"{path}: {key} is {manifest[key]!r}, expected {expected}")
+    return manifest, hashlib.sha256(content).hexdigest()
+
+
+def _read_interests(folder: Path, names: list[str], users: int) -> Interests:
+    parts = [read_columns(folder / name, TYPES["interests"]) for name in sorted(names)]
+    user = np.concatenate([part["user"] for part in parts] or [np.empty(0, np.int32)])
+    checks = Checks(f"{folder / 'interests'}")
+    checks.between("user", user, 0, users - 1)
+    checks.reject(
+        np.diff(user, prepend=user[:1]) < 0,
+        lambda row: f"user {user[row]} after user {user[row - 1]}, rows must be sorted by user and topic",
+    )
+    indptr = np.zeros(users + 1, np.int64)
+    np.cumsum(np.bincount(user, minlength=users), out=indptr[1:])
+    return Interests(indptr, np.concatenate([part["topic"] for part in parts] or [np.empty(0, np.int32)]))
+
+
+def validate(workload: Workload, folder: Path) -> None:
+    """Check that all tables keep to the format; `folder` is named in messages.
+
+    Raises WorkloadError for the first row that is sorted wrongly, names no known topic or user, is not a number where one is
+    needed, or changes an interest that cannot change in this way.
+    """
+    topics, users = len(workload.topics) - 1, len(workload.users) - 1
+    interests, events, horizon = workload.interests, workload.subscription_events, workload.horizon
+    for key, value in {
+        "horizon": horizon,
+        "period": workload.period,
+        "cell": 1.0 if workload.cell is None else workload.cell,
+    }.items():
+        if not 0 < value < np.inf:
+            raise WorkloadError(f"{folder / 'manifest.json'}: {key} is {value}, allowed: above 0")
+
+    checks = Checks(f"{folder / 'topics.parquet'}")
+    checks.lengths(vars(workload.topics))
+    checks.not_negative("event_rate", workload.topics.event_rate)
+    checks.positions(workload.topics.latitude, workload.topics.longitude)
+
+    checks = Checks(f"{folder / 'users.parquet'}")
+    checks.lengths(vars(workload.users))
+    checks.positions(workload.users.latitude, workload.users.longitude)
+
+    checks = Checks(f"{folder / 'interests'}")
+    checks.between("topic", interests.indices, 0, topics)
+    fallen = np.diff(interests.indices, prepend=-1) <= 0
+    fallen[interests.indptr[:-1][np.diff(interests.indptr) > 0]] = False  # the first of each user may be any
+    checks.reject(fallen, lambda row: f"topic {interests.indices[row]} is not above the one before, of the same user")
+
+    checks = Checks(f"{folder / 'subscription_events.parquet'}")
+    checks.lengths(vars(events))
+    checks.times(events.time, horizon)
+    checks.between("user", events.user, 0, users)
+    checks.between("topic", events.topic, 0, topics)
+    checks.changes(events.user, events.topic, events.action, interests.indptr, interests.indices)
+
+    checks = Checks(f"{folder / 'publications.parquet'}")
+    checks.lengths(vars(workload.publications))
+    checks.times(workload.publications.time, horizon)
+    checks.between("topic", workload.publications.topic, 0, topics)
+    checks.between("publisher", workload.publications.publisher, -1, users)
+    checks.not_negative("size", workload.publications.size)
+
+    checks = Checks(f"{folder / 'movements.parquet'}")
+    checks.lengths(vars(workload.movements))
+    checks.times(workload.movements.time, horizon)
+    checks.between("user", workload.movements.user, 0, users)
+    checks.positions(workload.movements.latitude, workload.movements.longitude, required=True)

@@ -1,0 +1,94 @@
+"""Tables of numpy columns to and from parquet: the same bytes for the same values, and no detour through pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from sim.errors import WorkloadError
+
+Columns = Mapping[str, Any]  # name → NDArray of int8, int32, int64 or float64, or pa.StringArray, all of one length
+
+ROW_GROUP = 1_000_000
+
+
+def strings(values: Iterable[str]) -> pa.StringArray:
+    """A column of text."""
+    encoded = [value.encode() for value in values]
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(text) for text in encoded], out=offsets[1:])
+    buffers = [pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(b"".join(encoded))]
+    return pa.StringArray.from_buffers(len(encoded), *buffers)
+
+
+def arrow(values: NDArray[Any] | pa.StringArray) -> pa.Array:
+    """An arrow column; NaN becomes null. (`pa.array` would import pandas.)"""
+    if isinstance(values, pa.Array):
+        return values
+    values = np.ascontiguousarray(values)
+    validity = None
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        validity = pa.py_buffer(np.packbits(~np.isnan(values), bitorder="little"))
+        values = np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)  # what stands below a null is not data
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, pa.py_buffer(values)])
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write one parquet file, the same bytes for the same table."""
+    text = [field.name for field in table.schema if field.type == pa.string()]
+    pq.write_table(table, path, compression="zstd", version="2.6", row_group_size=ROW_GROUP, use_dictionary=text)
+
+
+def write_columns(path: Path, columns: Columns) -> None:
+    """Write one parquet file of these columns."""
+    write_table(path, pa.table({name: arrow(values) for name, values in columns.items()}))
+
+
+def read_columns(path: Path, types: Mapping[str, pa.DataType]) -> dict[str, Any]:
+    """The columns named in `types`: numpy arrays (null is NaN) and, for text, arrow arrays; other columns are left alone.
+
+    Raises WorkloadError where the file is missing or no parquet, a column is missing or of another type, or a value
+    is null that is neither a float nor allowed to be.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            found = {field.name: field.type for field in file.schema_arrow}
+            for name, kind in types.items():
+                if name not in found:
+                    raise WorkloadError(f"{path}: no column '{name}' (found: {', '.join(found) or 'none'})")
+                if found[name] != kind and not (kind == pa.string() and found[name] == pa.large_string()):
+                    raise WorkloadError(f"{path}: column '{name}' is {found[name]}, expected {kind}")
+            return {name: _values(path, name, file.read([name]).column(0), kind) for name, kind in types.items()}
+    except FileNotFoundError:
+        raise WorkloadError(f"{path}: missing file") from None
+    except (pa.ArrowException, OSError) as error:
+        raise WorkloadError(f"{path}: not a readable parquet file ({str(error).splitlines()[0]})") from None
+
+
+def _values(path: Path, name: str, column: pa.ChunkedArray, kind: pa.DataType) -> Any:
+    null = _copy(column.is_null().cast(pa.int8()), np.dtype(np.int8)) > 0 if column.null_count else np.zeros(0, bool)
+    if len(null) and kind != pa.float64():
+        raise WorkloadError(f"{path}: row {int(null.argmax())}: {name} is null, expected {kind}")
+    if kind == pa.string():
+        return pa.concat_arrays(column.cast(kind).chunks) if column.num_chunks else strings([])
+    values = _copy(column, np.dtype(kind.to_pandas_dtype()))
+    if len(null):
+        values[null] = np.nan
+    return values
+
+
+def _copy(column: pa.ChunkedArray, dtype: np.dtype[Any]) -> NDArray[Any]:
+    values = np.empty(len(column), dtype)
+    start = 0
+    for chunk in column.chunks:
+        stop = start + len(chunk)
+        if len(chunk):
+            values[start:stop] = np.frombuffer(chunk.buffers()[1], dtype)[chunk.offset : chunk.offset + len(chunk)]
+        start = stop
+    return values

@@ -1,0 +1,109 @@
+"""Checks of the workload format's tables: each raises WorkloadError naming the file and the first bad row (from 0)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sized
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.errors import WorkloadError
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The checks, over the columns of one file."""
+
+    file: str
+
+    def reject(self, bad: NDArray[np.bool_], say: Callable[[int], str]) -> None:
+        """Raise for the first row that is bad."""
+        if bad.any():
+            row = int(bad.argmax())
+            raise WorkloadError(f"{self.file}: row {row}: {say(row)}")
+
+    def lengths(self, columns: Mapping[str, Sized]) -> None:
+        """All columns have equally many rows."""
+        if len({len(values) for values in columns.values()}) > 1:
+            found = ", ".join(f"{name} {len(values):,}" for name, values in columns.items())
+            raise WorkloadError(f"{self.file}: columns of different lengths ({found} rows)")
+
+    def between(self, column: str, values: NDArray[Any], low: int, high: int) -> None:
+        """Ids stand in low..high."""
+        allowed = f"{low}..{high}" if high >= low else "none, there are none"
+        self.reject((values < low) | (values > high), lambda row: f"{column} is {values[row]}, allowed: {allowed}")
+
+    def numbered(self, column: str, values: NDArray[Any]) -> None:
+        """Ids are the row numbers."""
+        self.reject(values != np.arange(len(values)), lambda row: f"{column} is {values[row]}, expected {row}")
+
+    def not_negative(self, column: str, values: NDArray[Any]) -> None:
+        """Values are finite and at least 0."""
+        bad = ~((values >= 0) & np.isfinite(values))
+        self.reject(bad, lambda row: f"{column} is {values[row]}, allowed: finite and at least 0")
+
+    def times(self, values: NDArray[np.float64], horizon: float) -> None:
+        """Times are in 0..horizon and do not decrease."""
+        bad = ~((values >= 0) & (values <= horizon))
+        self.reject(bad, lambda row: f"time is {values[row]} s, allowed: 0..{horizon:.15g} s (the horizon)")
+        fallen = np.diff(values, prepend=values[:1]) < 0
+        self.reject(
+            fallen, lambda row: f"time is {values[row]} s after {values[row - 1]} s, rows must be sorted by time"
+        )
+
+    def positions(
+        self, latitude: NDArray[np.float64], longitude: NDArray[np.float64], *, required: bool = False
+    ) -> None:
+        """Positions are on Earth, in degrees, or (unless required) unknown: both NaN."""
+        unknown = np.isnan(latitude) & np.isnan(longitude) & (not required)
+        good = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180)
+        self.reject(
+            ~(good | unknown),
+            lambda row: (
+                f"position is {latitude[row]}, {longitude[row]}, allowed: latitude -90..90, longitude -180..180"
+            ),
+        )
+
+    def changes(
+        self,
+        user: NDArray[np.int32],
+        topic: NDArray[np.int32],
+        action: NDArray[np.int8],
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+    ) -> None:
+        """Every subscribe (+1) finds the user not subscribed, every unsubscribe (-1) subscribed."""
+        self.reject(np.abs(action) != 1, lambda row: f"action is {action[row]}, allowed: 1, -1")
+        key = user.astype(np.int64) << 32 | topic
+        order = np.argsort(key, kind="stable")
+        key, turns = key[order], action[order]
+        first = np.diff(key, prepend=-1) != 0
+        before = np.empty(len(order), np.bool_)
+        before[1:] = turns[:-1] > 0
+        before[first] = contains(indptr, indices, user[order[first]], topic[order[first]])
+        bad = np.zeros(len(order), np.bool_)
+        bad[order] = (turns > 0) == before
+        self.reject(
+            bad,
+            lambda row: (
+                f"user {user[row]} {'subscribes to' if action[row] > 0 else 'unsubscribes from'} topic {topic[row]}, "
+                f"which it {'has already' if action[row] > 0 else 'does not have'}"
+            ),
+        )
+
+
+def contains(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], rows: NDArray[Any], values: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """Whether row `rows[i]` of the CSR, ascending in itself, holds `values[i]`: a binary search in all rows at once."""
+    low, high = indptr[rows], indptr[rows + 1]
+    end = high
+    while (low < high).any():
+        middle = (low + high) >> 1
+        right = (low < high) & (indices[np.minimum(middle, len(indices) - 1)] < values)
+        low, high = np.where(right, middle + 1, low), np.where(right, high, middle)
+    found: NDArray[np.bool_] = low < end
+    found[found] = indices[low[found]] == values[found]
+    return found
