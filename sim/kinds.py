@@ -1,0 +1,84 @@
+"""Tables that name their `kind`: a plug-in of a group, or one of a few of our own, each with parameters of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
+from pydantic_core import core_schema
+
+from sim import plugins
+from sim.plugins import Parameters
+from sim.validation import hint, nested, problems, show, validate
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table's kind, and the kind's parameters with every default filled in."""
+
+    kind: str
+    parameters: Parameters
+
+    def dump(self) -> dict[str, Any]:
+        """The table as a scenario file would say it, in full."""
+        return {"kind": self.kind, **self.parameters.model_dump(mode="json")}
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """How a table is read: its kinds are the plug-ins of `group` and those of `own`; `default` may go without saying.
+
+    As an annotation of a model's field it validates that field, and describes it in the JSON Schema.
+    """
+
+    default: str
+    group: str | None = None
+    own: Mapping[str, type[Parameters]] = field(default_factory=dict)
+    table: type[Table] = Table
+
+    def names(self) -> list[str]:
+        """All kinds, sorted."""
+        return sorted({*self.own, *(plugins.names(self.group) if self.group else ())})
+
+    def model(self, kind: str) -> type[Parameters]:
+        """The parameters of a kind."""
+        if kind in self.own or self.group is None:
+            return self.own[kind]
+        model: type[Parameters] = plugins.load(self.group, kind).Parameters
+        return model
+
+    def read(self, value: object) -> Table:
+        """The table of a dict. Raises, for pydantic to report, what is wrong in it."""
+        if isinstance(value, Table):
+            return value
+        if not isinstance(value, dict):
+            raise ValueError(f'expected a table such as {{ kind = "{self.default}" }}, found {show(value)}')
+        rest = dict(value)
+        kind = rest.pop("kind", self.default)
+        if kind not in self.names():
+            raise nested([(("kind",), f"unknown kind{hint(kind, self.names())} (got {show(kind)})")])
+        model = self.model(kind)
+        try:
+            return self.table(kind, validate(model, rest))
+        except ValidationError as error:
+            raise nested(problems(error, model, more=["kind"])) from None
+
+    def default_table(self) -> Any:
+        """The default kind with its default parameters."""
+        return self.read({})
+
+    def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        dump = core_schema.plain_serializer_function_ser_schema(Table.dump)
+        return core_schema.no_info_plain_validator_function(self.read, serialization=dump)
+
+    def __get_pydantic_json_schema__(self, _schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"oneOf": [self._json_schema_of(kind, handler) for kind in self.names()]}
+
+    def _json_schema_of(self, kind: str, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = dict(handler.resolve_ref_schema(handler(self.model(kind).__pydantic_core_schema__)))
+        schema["title"] = kind
+        schema["properties"] = {"kind": {"const": kind}, **schema.get("properties", {})}
+        schema["required"] = [*([] if kind == self.default else ["kind"]), *schema.get("required", [])]
+        return schema

@@ -1,0 +1,79 @@
+"""The scalar metrics that a run reports: names, units and meanings, in one place for recorder, scenario and report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Better = Literal["lower", "higher", "neutral"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One scalar metric: its unit ("–" where it has none), a line that says what it counts, and which way is better.
+
+    `integer` tells counts (int64 in the results) from measures (float64).
+    """
+
+    name: str
+    unit: str
+    description: str
+    better: Better = "lower"
+    integer: bool = False
+
+
+def _count(name: str, unit: str, description: str, better: Better = "lower") -> Metric:
+    return Metric(name, unit, description, better, integer=True)
+
+
+def _delay(name: str, description: str) -> list[Metric]:
+    """A mean, its quantiles (from bins 1 % wide) and its exact maximum."""
+    return [
+        Metric(name, "s", description),
+        *(Metric(f"{name}_p{q}", "s", f"{q} % quantile of {name} (bins 1 % wide)") for q in (50, 95, 99)),
+        Metric(f"{name}_max", "s", f"largest {name}"),
+    ]
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in [
+        _count("broker_subscription_changes", "count", "times that a broker began or ceased to want a topic"),
+        _count(
+            "subscription_overhead", "messages", "control messages between brokers: tree joins, leaves, state exchange"
+        ),
+        *_delay(
+            "notification_delay", "publisher's broker to due broker, mean over delivered (publication, broker) pairs"
+        ),
+        Metric("user_notification_delay", "s", "notification delay weighted by due users"),
+        Metric("tree_delay", "s", "root of the tree to due broker, mean over delivered pairs"),
+        Metric("user_tree_delay", "s", "tree delay weighted by due users"),
+        Metric("tree_hops", "hops", "mean hops from the root to a due broker"),
+        Metric("uplink_hops", "hops", "mean hops from the publisher's broker to the root"),
+        _count("notification_overhead", "messages", "messages between brokers below the root"),
+        _count("internal_overhead", "messages", "those received by brokers that subscribe"),
+        _count("external_overhead", "messages", "those received by unrelated relays (relay traffic)"),
+        _count("uplink_messages", "messages", "messages on the way from publisher's broker to root"),
+        Metric("messages_per_publication", "messages", "messages between brokers below the root per publication"),
+        _count("notification_bytes", "bytes", "bytes of the messages below the root"),
+        _count("uplink_bytes", "bytes", "bytes of the messages on the way to the root"),
+        _count("handovers", "count", "times that a user's broker changed", "neutral"),
+        _count("handover_messages", "messages", "request, reply, leave and join of each handover"),
+        _count("bootstrap_messages", "messages", "control messages of the initial joining"),
+        Metric("load_stddev", "–", "standard deviation of the brokers' shares of subscriptions relative to their mean"),
+        Metric("load_jain", "–", "Jain's fairness index of the brokers' shares of subscriptions", "higher"),
+        _count("publications", "count", "publications published", "neutral"),
+        _count("publications_dropped", "count", "publications that a full queue on the way to the root dropped"),
+        _count("due", "count", "(publication, broker) pairs that became due", "neutral"),
+        _count("delivered", "count", "due pairs delivered", "higher"),
+        _count("lost", "count", "due pairs lost"),
+        _count("lost_joining", "count", "pairs lost because the broker was not on the tree yet"),
+        _count("lost_queue_full", "count", "pairs lost because a broker's queue was full"),
+        _count("in_flight", "count", "due pairs on their way at the end", "neutral"),
+        _count("duplicates", "count", "deliveries beyond the first of a pair"),
+        Metric("delivery_ratio", "–", "delivered of due (publication, user) pairs", "higher"),
+        Metric("path_stretch", "–", "delay along the tree relative to the direct latency from the publisher's broker"),
+        Metric("queue_wait", "s", "mean wait in a broker's queue"),
+        Metric("utilisation", "–", "share of time that brokers are busy, mean over brokers", "neutral"),
+    ]
+}

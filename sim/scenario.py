@@ -1,0 +1,389 @@
+"""The scenario: what a run is made of, read from TOML, validated, with every default filled in.
+
+A file holds one base and any number of variants, each of which overrides keys of it. Mistakes are reported all at once, each
+with its line, what was found, what is allowed, and the nearest right name.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
+
+from sim import toml
+from sim.errors import ScenarioError
+from sim.kinds import Kinds, Table
+from sim.metrics import METRICS
+from sim.plugins import Parameters
+from sim.toml import Keys
+from sim.units import Duration, PositiveDuration
+from sim.validation import Model, Problem, hint, nested, problems, show, validate
+
+Raw = dict[str, Any]
+SHARED = {"title", "seed", "replications", "report", "variant"}
+"""Keys that variants may not override: their runs are paired by seed and replication."""
+MORE = ("variant", "report")
+
+
+class Prepared(Parameters):
+    """A workload folder, written by `brokersim prepare` or `brokersim generate`."""
+
+    path: Path | None = None
+    """The workload's folder, relative to the scenario file; or give it by `--workload`."""
+    resample_users: bool = False
+    """Draw the users with replacement in each further replication."""
+
+    @field_serializer("path")
+    def _name(self, path: Path | None) -> str | None:
+        return path.name if path else None  # where a folder stands is no part of a result
+
+
+class Nothing(Parameters):
+    """No parameters."""
+
+
+class WorkloadTable(Table):
+    """The [workload] table: a prepared workload's folder, or a generator and its parameters."""
+
+    @property
+    def path(self) -> Path | None:
+        """The folder of a prepared workload, else None."""
+        return self.parameters.path if isinstance(self.parameters, Prepared) else None
+
+    @property
+    def resample_users(self) -> bool:
+        """Whether further replications of a prepared workload draw the users anew."""
+        return isinstance(self.parameters, Prepared) and self.parameters.resample_users
+
+
+WORKLOAD = Kinds("prepared", "workload", {"prepared": Prepared}, WorkloadTable)
+GEOMETRY = Kinds("chord", "geometry")
+LATENCY = Kinds("unit", "latency")
+SELECTION = Kinds("static", "selection")
+NOT_YET = Kinds("none", own={"none": Nothing})  # reconfiguration and offloading: only their absence can be said so far
+DEFAULTS: Raw = {
+    "workload": {"kind": WORKLOAD.default},
+    "network": {"geometry": {"kind": GEOMETRY.default}, "latency": {"kind": LATENCY.default}},
+    "brokers": {"service": {"kind": "none"}},
+    "selection": {"kind": SELECTION.default},
+}
+"""The kinds that hold where a file says none, so that every table has one when another is laid over it."""
+
+
+def _broker_count(value: object) -> int | str:
+    if value == "cells" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise ValueError(f"expected a number of brokers (1 or more) or 'cells' (one per visited cell), found {show(value)}")
+
+
+def _bound(value: object) -> int | None:
+    if value is None or value == "unbounded":
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise ValueError(f"expected a number of messages (0 or more) or 'unbounded', found {show(value)}")
+
+
+BrokerCount = Annotated[
+    int | Literal["cells"],
+    PlainValidator(_broker_count),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"const": "cells"}]}),
+]
+Bound = Annotated[
+    int | None,
+    PlainValidator(_bound),
+    PlainSerializer(lambda bound: "unbounded" if bound is None else bound),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"const": "unbounded"}]}),
+]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+class Network(_Section):
+    """How many brokers there are, and how messages get from one to another."""
+
+    brokers: BrokerCount = "cells"
+    """A number, or "cells": one per visited cell, at its centre. A number takes the centres of the busiest cells."""
+    geometry: Annotated[Table, GEOMETRY] = Field(default_factory=GEOMETRY.default_table)
+    """The overlay that routes between the brokers' nodes."""
+    latency: Annotated[Table, LATENCY] = Field(default_factory=LATENCY.default_table)
+    """Round-trip times between brokers."""
+    hop_cost: Literal["one_way", "rtt"] = "one_way"
+    """What a hop costs: half of the round-trip time, or all of it."""
+    join: Literal["instant", "message"] = "instant"
+    """When a broker's join or leave changes a tree: at once, or when the answer of the root has travelled back."""
+    control_count: Literal["hops", "requests"] = "hops"
+    """What a join or leave counts as: the hops to the root and back, or two messages."""
+    data_plane: Literal["auto", "messages"] = "auto"
+    """How publications travel: "messages" makes every hop an event."""
+
+
+class Service(_Section):
+    """The time that a broker needs for a message."""
+
+    kind: Literal["none", "deterministic", "exponential"] = "none"
+    """No time at all, always the same, or drawn for each message."""
+    time: Duration = 0.0
+    """The (mean) service time of a message."""
+
+    @model_validator(mode="after")
+    def _time_where_needed(self) -> Service:
+        if (self.kind == "none") != (self.time == 0):
+            raise ValueError(f"kind '{self.kind}' {'takes no' if self.kind == 'none' else 'needs a'} time above 0")
+        return self
+
+
+class Brokers(_Section):
+    """What a broker does with a message."""
+
+    service: Service = Service()
+    """The service time."""
+    queue: Bound = None
+    """How many messages may wait at a broker."""
+
+
+class Scenario(_Section):
+    """One variant of a scenario, resolved: every default filled in, durations in seconds."""
+
+    title: str = ""
+    """What the comparison is about; the file's name by default."""
+    seed: int = Field(default=1, ge=0, lt=2**63)
+    """The seed from which all randomness follows."""
+    replications: int = Field(default=1, ge=1)
+    """How often every variant is run, with every random stream drawn anew."""
+    horizon: PositiveDuration | None = None
+    """When a run ends; where the workload ends by default."""
+    warm_up: Duration = 0.0
+    """What is published and sent before this time counts for nothing."""
+    window: PositiveDuration = 3600.0
+    """Width of the windows of time series."""
+    trace: bool = False
+    """Also write one row per message hop."""
+    workload: Annotated[WorkloadTable, WORKLOAD] = Field(default_factory=WORKLOAD.default_table)
+    """What happens to the network from outside."""
+    network: Network = Field(default_factory=Network)
+    """The overlay network."""
+    brokers: Brokers = Brokers()
+    """The brokers."""
+    selection: Annotated[Table, SELECTION] = Field(default_factory=SELECTION.default_table)
+    """Which broker hosts a user."""
+    reconfiguration: Annotated[Table, NOT_YET] = Field(default_factory=NOT_YET.default_table)
+    """Which broker stands on which overlay node."""
+    offloading: Annotated[Table, NOT_YET] = Field(default_factory=NOT_YET.default_table)
+    """Which topics the back end keeps."""
+
+    @field_validator("warm_up")
+    @classmethod
+    def _ends_before_the_horizon(cls, warm_up: float, info: ValidationInfo) -> float:
+        horizon = info.data.get("horizon")
+        if horizon is not None and warm_up >= horizon:
+            raise ValueError(f"expected less than the horizon ({horizon:g} s), found {warm_up:g} s")
+        return warm_up
+
+    def identity(self) -> Raw:
+        """What tells one run from another: all but the title, how many runs there are, and where a workload stands."""
+        values = self.model_dump(mode="json", exclude={"title", "replications"})
+        values["workload"].pop("path", None)
+        return values
+
+
+def _metrics(names: object) -> tuple[str, ...]:
+    if not isinstance(names, (list, tuple)) or not names:
+        raise ValueError(f"expected a list of metrics, found {show(names)}")
+    wrong: list[Problem] = [
+        ((i,), f"unknown metric{hint(name, list(METRICS))} (got {show(name)})")
+        for i, name in enumerate(names)
+        if name not in METRICS
+    ]
+    if wrong:
+        raise nested(wrong)
+    return tuple(names)
+
+
+class Report(_Section):
+    """What the report shows first."""
+
+    baseline: str | None = None
+    """The variant that the others are compared with; the first by default."""
+    metrics: Annotated[
+        tuple[str, ...],
+        PlainValidator(_metrics),
+        WithJsonSchema({"type": "array", "items": {"enum": list(METRICS)}, "minItems": 1}),
+    ] = ("broker_subscription_changes", "subscription_overhead", "notification_delay", "notification_overhead")
+    """The metrics that are shown with intervals, differences and charts."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A scenario file as read: the base, and each variant resolved, in the file's order; `path` is None for a dict."""
+
+    title: str
+    base: Scenario
+    variants: Mapping[str, Scenario]
+    report: Report
+    path: Path | None = None
+
+
+def load_scenario(
+    source: str | Path | Mapping[str, Any], overrides: Sequence[str] = (), workload: str | Path | None = None
+) -> Experiment:
+    """Read and validate a scenario file, or a dict of the same shape.
+
+    `overrides` are texts `key.path=value` laid over the base (`variant.NAME.key=value`: over one variant); `workload` is a
+    workload folder that takes the place of the [workload] table. Raises ScenarioError with one line for each mistake.
+    """
+    reader = _Reader(source)
+    if workload is not None:
+        reader.override(("workload",), {"kind": "prepared", "path": str(workload)}, f"--workload {workload}")
+    for text in overrides:
+        reader.set(text)
+    return reader.experiment()
+
+
+def merge(below: Raw, above: Raw) -> Raw:
+    """`above` laid over `below`: a table whose kind changes is replaced, the keys of others merge."""
+    if "kind" in above and above["kind"] != below.get("kind"):
+        return above
+    both = {
+        key: merge(below[key], above[key]) for key in below.keys() & above.keys() if _tables(below[key], above[key])
+    }
+    return {**below, **above, **both}
+
+
+def _tables(*values: object) -> bool:
+    return all(isinstance(value, dict) for value in values)
+
+
+class _Reader:
+    """Reads one scenario; collects the mistakes and knows where each key was said."""
+
+    def __init__(self, source: str | Path | Mapping[str, Any]) -> None:
+        self.path = None if isinstance(source, Mapping) else Path(source)
+        self.places: dict[Keys, tuple[int, str]] = {}  # line and text, for each key that was said anywhere
+        self.mistakes: set[tuple[int, str]] = set()
+        if isinstance(source, Mapping):
+            self.raw = copy.deepcopy(dict(source))
+        else:
+            self.raw, lines = toml.read(Path(source))
+            self.places = {keys: (line, f"{source}:{line}") for keys, line in lines.items()}
+        self.names: list[str] = []
+        self.variants: list[Raw] = []
+        self._take_variants(self.raw.pop("variant", []))
+        for table in (self.raw, *self.variants):
+            self._resolve_path(table.get("workload"))
+
+    def set(self, text: str) -> None:
+        """Lay `key.path=value` over the scenario."""
+        path, equals, value = text.partition("=")
+        try:
+            keys = toml.split(path.strip())
+        except ValueError:
+            keys = ()
+        if not equals or not keys:
+            raise ScenarioError(f"--set {text}: expected key=value, such as network.brokers=200")
+        if keys[0] == "variant":
+            if len(keys) < 3 or keys[1] not in self.names:
+                raise ScenarioError(f"--set {text}: expected variant.NAME.key=value{hint(keys[1:2] or '', self.names)}")
+            keys = ("variant", self.names.index(str(keys[1])), *keys[2:])
+        self.override(keys, toml.value(value.strip()), f"--set {text}")
+
+    def override(self, keys: Keys, value: object, place: str) -> None:
+        """Lay one value over the base or, where keys start with ("variant", number), over that variant."""
+        inner = keys[2:] if keys[0] == "variant" else keys
+        over: Any = value
+        for key in reversed(inner):
+            over = {key: over}
+        if keys[0] == "variant":
+            self.variants[int(keys[1])] = merge(self.variants[int(keys[1])], over)
+        else:
+            self.raw = merge(self.raw, over)
+        self.places = {known: at for known, at in self.places.items() if known[: len(keys)] != keys}
+        self.places[keys] = sys.maxsize, place
+
+    def experiment(self) -> Experiment:
+        report = self._read(Report, self.raw.pop("report", {}), root=("report",))
+        raw = merge({"title": self.path.stem if self.path else "", **DEFAULTS}, self.raw)
+        base = self._read(Scenario, raw, more=MORE)
+        variants = {
+            name: self._read(Scenario, merge(raw, {key: over[key] for key in over if key != "name"}), number, more=MORE)
+            for number, (name, over) in enumerate(zip(self.names, self.variants, strict=True))
+        }
+        names = self.names or ["base"]
+        if report and report.baseline is not None and report.baseline not in names:
+            self._mistake(
+                ("report", "baseline"), f"no such variant{hint(report.baseline, names)} (got '{report.baseline}')"
+            )
+        if self.mistakes or base is None or report is None:
+            raise ScenarioError("\n".join(text for _, text in sorted(self.mistakes)))
+        resolved = {name: scenario for name, scenario in variants.items() if scenario} or {"base": base}
+        report = report.model_copy(update={"baseline": report.baseline or names[0]})
+        return Experiment(base.title, base, resolved, report, self.path)
+
+    def _take_variants(self, variants: object) -> None:
+        if not isinstance(variants, list) or not _tables(*variants):
+            self._mistake(("variant",), f"expected tables [[variant]], found {show(variants)}")
+            return
+        self.variants = variants
+        for number, variant in enumerate(variants):
+            name = variant.get("name")
+            valid = isinstance(name, str) and name != ""
+            taken = name in self.names
+            self.names.append(name if valid and not taken else f"[{number}]")
+            if not valid:
+                self._mistake(("variant", number, "name"), f"every variant needs a name (got {show(name)})")
+            if taken:
+                self._mistake(("variant", number, "name"), f"another variant has this name (got '{name}')")
+            for key in SHARED & variant.keys():
+                self._mistake(("variant", number, key), "variants share this key; say it once, above them")
+
+    def _resolve_path(self, workload: object) -> None:
+        """Folders are relative to the scenario file."""
+        if self.path and isinstance(workload, dict) and isinstance(workload.get("path"), str):
+            workload["path"] = str(self.path.parent / workload["path"])
+
+    def _read(
+        self, model: type[Model], raw: object, variant: int | None = None, root: Keys = (), more: Sequence[str] = ()
+    ) -> Model | None:
+        try:
+            return validate(model, raw)
+        except ValidationError as error:
+            for keys, text in problems(error, model, more):
+                self._mistake((*root, *keys), text, variant)
+            return None
+
+    def _mistake(self, keys: Keys, text: str, variant: int | None = None) -> None:
+        """Keep a mistake, with the place of the longest part of its key path that was said anywhere."""
+        line, place = 0, str(self.path or "scenario")
+        for length in range(len(keys), 0, -1):
+            own: Keys = ("variant", variant, *keys[:length]) if variant is not None else ()
+            if own in self.places:
+                (line, place), keys = self.places[own], (*own, *keys[length:])
+                break
+            if keys[:length] in self.places:
+                line, place = self.places[keys[:length]]
+                break
+        self.mistakes.add((line, f"{place}: {self._dotted(keys)}: {text}"))
+
+    def _dotted(self, keys: Keys) -> str:
+        if keys[0] == "variant" and len(keys) > 1:
+            keys = ("variant", self.names[int(keys[1])], *keys[2:])
+        return ".".join(f"[{key}]" if isinstance(key, int) else key for key in keys).replace(".[", "[")

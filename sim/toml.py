@@ -1,0 +1,153 @@
+"""TOML text with the line of every key, so that a mistake in a file can be pointed at.
+
+`tomllib` reads the values and does not tell where they stand; the scanner here walks the same text, valid by then, once more.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from sim.errors import ScenarioError
+
+Keys = tuple[str | int, ...]
+
+_SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_KEY = re.compile(r"""[ \t]*([A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')[ \t]*""")
+_STRING = re.compile(
+    r'"""(?:[^\\]|\\.)*?"{3,5}|' + r"'''.*?'{3,5}|" + r'"(?:[^"\\\n]|\\.)*"|' + r"'[^'\n]*'",
+    re.DOTALL,
+)
+_SCALAR = re.compile(r"[^,\]}\n#]+")
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[Keys, int]]:
+    """The values of a TOML file and the line of each key path. Raises ScenarioError where it is missing or no TOML."""
+    try:
+        text = path.read_bytes().decode()
+    except OSError as error:
+        raise ScenarioError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ScenarioError(f"{path}:{error.object[: error.start].count(10) + 1}: not UTF-8 text") from None
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(error))
+        line = int(place[2] or text.count("\n") + 1) if place else 1
+        reason = place[1] if place else str(error)
+        raise ScenarioError(f"{path}:{line}: not valid TOML: {reason[0].lower()}{reason[1:]}") from None
+    return values, lines(text)
+
+
+def value(text: str) -> Any:
+    """The value of TOML text such as `5`, `true` or `[1, 2]`; what is no TOML value is itself, as a string."""
+    try:
+        values = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return values["value"] if len(values) == 1 else text
+
+
+def split(path: str) -> Keys:
+    """The keys of a dotted path, parts in quotes allowed. Raises ValueError where it is none."""
+    scanner = _Scanner(path)
+    keys = scanner.key()
+    if scanner.at != len(path):
+        raise ValueError(path)
+    return keys
+
+
+def lines(text: str) -> dict[Keys, int]:
+    """The line (from 1) of each key path in valid TOML; elements of arrays are numbered from 0."""
+    scanner = _Scanner(text)
+    scanner.document()
+    return scanner.lines
+
+
+class _Scanner:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.lines: dict[Keys, int] = {}
+        self.tables: dict[Keys, int] = {}  # arrays of tables: the number of the current one
+
+    def document(self) -> None:
+        prefix: Keys = ()
+        while self.skip() < len(self.text):
+            if self.text[self.at] == "[":
+                prefix = self.header()
+            else:
+                self.pair(prefix)
+
+    def header(self) -> Keys:
+        double = self.text.startswith("[[", self.at)
+        start = self.at
+        self.at += 2 if double else 1
+        keys = self.key()
+        self.at += 2 if double else 1
+        path: Keys = ()
+        for i, part in enumerate(keys):
+            path = (*path, part)
+            self.note(path, start)
+            if double and i == len(keys) - 1:
+                self.tables[path] = self.tables.get(path, -1) + 1
+            if path in self.tables:
+                path = (*path, self.tables[path])
+                self.note(path, start)
+        return path
+
+    def pair(self, prefix: Keys) -> None:
+        start = self.at
+        path = prefix
+        for part in self.key():
+            path = (*path, part)
+            self.note(path, start)
+        self.at += 1  # the equals sign
+        self.skip()
+        self.value(path)
+
+    def value(self, path: Keys) -> None:
+        opening = self.text[self.at]
+        if opening in "[{":
+            self.at += 1
+            index = 0
+            while self.text[self.skip()] not in "]}":
+                if opening == "{":
+                    self.pair(path)
+                else:
+                    self.note((*path, index), self.at)
+                    self.value((*path, index))
+                index += 1
+                if self.text[self.skip()] == ",":
+                    self.at += 1
+            self.at += 1
+        else:
+            self.take(_STRING if opening in "\"'" else _SCALAR)
+
+    def key(self) -> Keys:
+        parts = [self.part()]
+        while self.text.startswith(".", self.at):
+            self.at += 1
+            parts.append(self.part())
+        return tuple(parts)
+
+    def part(self) -> str:
+        match = _KEY.match(self.text, self.at)
+        if match is None:
+            raise ValueError(self.text)
+        self.at = match.end()
+        return str(value(match[1])) if match[1][0] in "\"'" else match[1]
+
+    def note(self, path: Keys, at: int) -> None:
+        self.lines.setdefault(path, self.text.count("\n", 0, at) + 1)
+
+    def skip(self) -> int:
+        return self.take(_SPACE)
+
+    def take(self, pattern: re.Pattern[str]) -> int:
+        match = pattern.match(self.text, self.at)
+        assert match is not None
+        self.at = match.end()
+        return self.at

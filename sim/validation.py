@@ -1,0 +1,81 @@
+"""Validation by pydantic models, with mistakes told as people read them: what was found, what is allowed, the nearest name."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticCustomError
+
+from sim.errors import nearest
+from sim.toml import Keys
+
+Model = TypeVar("Model", bound=BaseModel)
+Problem = tuple[Keys, str]
+"""Where a mistake stands, as keys from the root, and what is wrong there."""
+
+
+def validate(model: type[Model], values: Any) -> Model:
+    """The model of values read from TOML; strict as JSON is: neither "5" nor true is a number. Raises ValidationError."""
+    return model.model_validate_json(json.dumps(values, default=str), strict=True)
+
+
+def problems(error: ValidationError, model: type[BaseModel], more: Sequence[str] = ()) -> list[Problem]:
+    """All mistakes in what `validate` refused; `more` are keys that are allowed at the root beside the model's."""
+    return list(_problems(error, model, more))
+
+
+def nested(found: Sequence[Problem]) -> PydanticCustomError:
+    """An error for a validator to raise that carries problems of its own, with places relative to its value."""
+    return PydanticCustomError("nested", "several problems", {"problems": found})
+
+
+def unknown_key(allowed: Sequence[str], key: str, value: object) -> str:
+    """What is said of a key that nobody knows."""
+    return f"unknown key{hint(key, allowed)} (got {show(value)})"
+
+
+def hint(name: object, allowed: Sequence[str]) -> str:
+    """The nearest allowed name, where one is near, and all that are allowed."""
+    near = nearest(str(name), allowed)
+    return (f", did you mean '{near}'?" if near else "") + f" (allowed: {', '.join(allowed)})"
+
+
+def show(value: object) -> str:
+    """A value as the file has it, cut where it is long."""
+    text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _problems(error: ValidationError, model: type[BaseModel], more: Sequence[str]) -> Iterator[Problem]:
+    for found in error.errors(include_url=False):
+        keys, kind, message, context = found["loc"], found["type"], found["msg"], found.get("ctx", {})
+        got = f" (got {show(found['input'])})"
+        if kind == "nested":
+            yield from (((*keys, *inner), text) for inner, text in context["problems"])
+        elif kind == "extra_forbidden":
+            allowed = [*_fields(model, keys[:-1]), *(more if len(keys) == 1 else ())]
+            yield keys, unknown_key(allowed, str(keys[-1]), found["input"])
+        elif kind == "missing":
+            yield keys, "missing"
+        elif kind == "literal_error":
+            allowed = re.findall(r"'([^']*)'", context["expected"])
+            yield keys, f"unknown value{hint(found['input'], allowed)}{got}"
+        elif kind == "value_error":
+            yield keys, str(context["error"])
+        else:
+            message = re.sub(r"^Input should be (?=greater|less)", "expected a value ", message)
+            yield keys, message.replace("Input should be ", "expected ") + got
+
+
+def _fields(model: type[BaseModel], keys: Keys) -> list[str]:
+    """The fields of the model within `model` that `keys` lead to."""
+    for key in keys:
+        inner = model.model_fields[str(key)].annotation if key in model.model_fields else None
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            return []
+        model = inner
+    return list(model.model_fields)
