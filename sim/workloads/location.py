@@ -1,0 +1,228 @@
+"""Location workloads: users subscribe to the cell they are in and to those of their friends (DYNATOPS, section IV.A.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sim.errors import WorkloadError
+from sim.randomness import Streams
+from sim.workloads.location_kernels import subscription_changes
+from sim.workloads.resampling import resample
+from sim.workloads.tables import strings
+from sim.workloads.workload import DAY, Interests, Movements, Publications, SubscriptionEvents, Topics, Users, Workload
+
+
+@dataclass(frozen=True)
+class Visits:
+    """Stays of users in cells, one row each, sorted by (time, user, cell): arrival (s), ids, place of the first check-in."""
+
+    time: NDArray[np.float64]
+    user: NDArray[np.int32]
+    cell: NDArray[np.int32]
+    latitude: NDArray[np.float64]
+    longitude: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def rows(self, which: NDArray[Any]) -> Visits:
+        """These rows, in this order."""
+        return Visits(*(column[which] for column in vars(self).values()))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Cells of a grid of `side` degrees over the Earth, ascending by (row, column); cell ids are positions."""
+
+    row: NDArray[np.int64]
+    column: NDArray[np.int64]
+    side: float
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def topics(self, publications: Publications, horizon: float) -> Topics:
+        """The cells as topics, placed at their centres, with the rate of events per day seen in `publications`."""
+        names = [f"{row},{column}" for row, column in zip(self.row.tolist(), self.column.tolist(), strict=True)]
+        return Topics(
+            strings(names),
+            strings(["cell"] * len(self)),
+            _rates(publications, len(self), horizon),
+            np.clip((self.row + 0.5) * self.side, -90, 90),  # a pole's cells may stand out over it
+            np.clip((self.column + 0.5) * self.side, -180, 180),
+        )
+
+
+def number_cells(
+    latitude: NDArray[np.float64], longitude: NDArray[np.float64], side: float
+) -> tuple[Cells, NDArray[np.int32]]:
+    """The cells that hold these positions (degrees), and each position's cell id."""
+    row, column = np.floor(latitude / side).astype(np.int64), np.floor(longitude / side).astype(np.int64)
+    keys, cell = np.unique(_cell_key(row, column), return_inverse=True)
+    return Cells(keys >> 32, (keys & 0xFFFFFFFF) - 2**31, side), cell.astype(np.int32)
+
+
+def _rates(publications: Publications, topics: int, horizon: float) -> NDArray[np.float64]:
+    events = np.bincount(publications.topic, minlength=topics)
+    return events.astype(np.float64) * (DAY / horizon)
+
+
+def _cell_key(row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:
+    return row << 32 | (column + 2**31)  # ascends as (row, column) does
+
+
+def merge_checkins(checkins: Visits) -> Visits:
+    """Visits from single check-ins in any order: a user's successive check-ins in one cell are one visit."""
+    by_user = checkins.rows(np.lexsort((checkins.cell, checkins.time, checkins.user)))
+    starts = (np.diff(by_user.user, prepend=-1) != 0) | (np.diff(by_user.cell, prepend=-1) != 0)
+    visits = by_user.rows(starts)
+    return visits.rows(np.lexsort((visits.cell, visits.user, visits.time)))
+
+
+def draw_friends(users: int, friends: int, generator: np.random.Generator) -> NDArray[np.int32]:
+    """For each user a uniformly drawn set of others, shape (users, min(friends, users - 1)): distinct, not self, ascending.
+
+    Floyd's sampling (Bentley and Floyd 1987) over all users at once: one draw per friend, whatever the outcome.
+    """
+    count = max(0, min(friends, users - 1))
+    chosen = np.empty((users, count), np.int32)
+    for k in range(count):
+        last = users - 1 - count + k  # among the others 0..users-2, self left out
+        drawn = generator.integers(0, last, size=users, dtype=np.int32, endpoint=True)
+        taken = (chosen[:, :k] == drawn[:, None]).any(axis=1)
+        chosen[:, k] = np.where(taken, last, drawn)
+    chosen.sort(axis=1)
+    return chosen + (chosen >= np.arange(users, dtype=np.int32)[:, None])
+
+
+def location_subscriptions(
+    visits: Visits, friends: NDArray[np.int32], topics: int
+) -> tuple[Interests, SubscriptionEvents]:
+    """The interests at time 0 and all changes, when each user wants the own cell and the friends' current cells.
+
+    `friends`: (users, k). Wants are reference-counted; before a user's first visit its first cell holds. A visit that
+    takes u from A to B affects u and its followers, ascending: each subscribes to B first, then unsubscribes from A, where
+    these are changes at all. Raises ValueError where a visit's cell is no topic.
+    """
+    if len(visits) and not 0 <= visits.cell.min() <= visits.cell.max() < topics:
+        raise ValueError(f"cells {visits.cell.min()}..{visits.cell.max()} for {topics} topics")
+    users = len(friends)
+    current = np.full(users, -1, np.int32)
+    current[visits.user[::-1]] = visits.cell[::-1]  # the earliest is written last
+    interests = _initial_interests(current, friends)
+
+    followers = np.argsort(friends, axis=None, kind="stable") // max(friends.shape[1], 1)
+    indptr = np.zeros(users + 1, np.int64)
+    np.cumsum(np.bincount(friends.ravel(), minlength=users), out=indptr[1:])
+    room = 2 * int((1 + np.diff(indptr))[visits.user].sum())
+    visit, user, topic = np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int32)
+    action = np.empty(room, np.int8)
+    n = subscription_changes(visits.user, visits.cell, current, friends, indptr, followers, visit, user, topic, action)
+    return interests, SubscriptionEvents(visits.time[visit[:n]], user[:n].copy(), topic[:n].copy(), action[:n].copy())
+
+
+def _initial_interests(current: NDArray[np.int32], friends: NDArray[np.int32]) -> Interests:
+    wanted = np.sort(np.column_stack([current, current[friends]]), axis=1)
+    new = np.ones(wanted.shape, np.bool_)
+    new[:, 1:] = wanted[:, 1:] != wanted[:, :-1]
+    new &= wanted >= 0  # a user who visits nothing is nowhere
+    indptr = np.zeros(len(current) + 1, np.int64)
+    np.cumsum(new.sum(axis=1), out=indptr[1:])
+    return Interests(indptr, wanted[new])
+
+
+def location_workload(
+    visits: Visits,
+    cells: Cells,
+    names: pa.StringArray,
+    publications: Publications,
+    *,
+    friends: int,
+    streams: Streams,
+    origin: str,
+    horizon: float,
+    generator: Mapping[str, Any],
+    sources: Sequence[Mapping[str, Any]] = (),
+    rows: Mapping[str, Any] | None = None,
+) -> Workload:
+    """The workload of kind `location` of these visits; `names` are the users', a user's home is where its first visit is.
+
+    `friends` per user are drawn from `streams`; `generator` tells in the manifest where the visits came from.
+    """
+    home = np.full((2, len(names)), np.nan)
+    home[:, visits.user[::-1]] = visits.latitude[::-1], visits.longitude[::-1]
+    drawn = draw_friends(len(names), friends, streams.generator("workload.friends"))
+    interests, events = location_subscriptions(visits, drawn, len(cells))
+    return Workload(
+        kind="location",
+        horizon=horizon,
+        topics=cells.topics(publications, horizon),
+        users=Users(names, home[0], home[1]),
+        interests=interests,
+        subscription_events=events,
+        publications=publications,
+        movements=Movements(visits.time, visits.user, visits.latitude, visits.longitude),
+        origin=origin,
+        cell=cells.side,
+        generator={**generator, "friends": friends},
+        seed=streams.seed,
+        sources=tuple(sources),
+        rows=rows,
+    )
+
+
+def publish_each(visits: Visits, size: int) -> Publications:
+    """One publication of `size` bytes per row, by the user, on its cell's topic, at its time."""
+    return Publications(visits.time, visits.cell, visits.user, np.full(len(visits), size, np.int32))
+
+
+def cells_of(workload: Workload) -> Cells:
+    """The cells that are a location workload's topics, read from their names. Raises WorkloadError where one is no cell."""
+    names = workload.topics.names.to_pylist()
+    try:
+        parsed = np.array([name.split(",") for name in names], np.int64).reshape(-1, 2)
+    except ValueError:
+        raise WorkloadError("topics.parquet: a location workload's topics are cells, named such as '40,-74'") from None
+    return Cells(parsed[:, 0], parsed[:, 1], workload.cell or 1.0)
+
+
+def visits_of(workload: Workload) -> Visits:
+    """The visits that a location workload's movements are. Raises WorkloadError where one lies outside all cells."""
+    moves, cells = workload.movements, cells_of(workload)
+    found, numbers = number_cells(moves.latitude, moves.longitude, cells.side)
+    known, wanted = _cell_key(cells.row, cells.column), _cell_key(found.row, found.column)
+    topic = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
+    missing = known[topic] != wanted if len(known) else np.ones(len(wanted), np.bool_)
+    if missing.any():
+        row = int(missing[numbers].argmax())
+        raise WorkloadError(f"movements.parquet: row {row}: lies in no cell of topics.parquet")
+    return Visits(moves.time, moves.user, topic[numbers].astype(np.int32), moves.latitude, moves.longitude)
+
+
+def redrawn(workload: Workload, streams: Streams, resample_users: bool = False) -> Workload:
+    """Another replication of a fixed workload: friends of a location workload are drawn anew, interests follow.
+
+    With `resample_users` the users are first drawn with replacement, see `sim.workloads.resampling`. Raises WorkloadError
+    where a location workload's tables disagree.
+    """
+    location = workload.kind == "location"
+    if resample_users:
+        workload = resample(workload, streams.generator("workload.users"))
+        rates = _rates(workload.publications, len(workload.topics), workload.horizon)
+        workload = replace(workload, topics=replace(workload.topics, event_rate=rates)) if location else workload
+    if not location:
+        return workload
+    friends = workload.generator.get("friends")
+    if not isinstance(friends, int):
+        raise WorkloadError(
+            "manifest.json: generator.friends is missing, a location workload needs it for replications"
+        )
+    drawn = draw_friends(len(workload.users), friends, streams.generator("workload.friends"))
+    interests, events = location_subscriptions(visits_of(workload), drawn, len(workload.topics))
+    return replace(workload, interests=interests, subscription_events=events)

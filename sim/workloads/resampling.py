@@ -1,0 +1,67 @@
+"""Users drawn with replacement, with all that they do: another sample of the population that a workload shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.workloads.tables import strings
+from sim.workloads.workload import Interests, Movements, Publications, SubscriptionEvents, Users, Workload
+
+
+def resample(workload: Workload, generator: np.random.Generator) -> Workload:
+    """As many users as before, drawn with replacement; a further copy of user `17` is called `17#2`.
+
+    What a user does is copied with it; publications from outside stay, and so do the topics with their rates. At equal times
+    rows are in the order of users.
+    """
+    users = len(workload.users)
+    picked = np.sort(generator.integers(0, users, size=users)) if users else np.empty(0, np.int64)
+    copy = np.arange(users) - np.searchsorted(picked, picked) + 1
+    known = workload.users.names.to_pylist()
+    names = [known[u] if n == 1 else f"{known[u]}#{n}" for u, n in zip(picked.tolist(), copy.tolist(), strict=True)]
+    interests, events = workload.interests, workload.subscription_events
+    moves, published = workload.movements, workload.publications
+    wanted, indptr = _segments(interests.indptr, picked)
+    event, event_user = _rows_of(events.time, events.user, picked)
+    move, move_user = _rows_of(moves.time, moves.user, picked)
+    # what comes from outside is done by one more user, who is always picked once
+    publisher = np.where(published.publisher < 0, users, published.publisher)
+    publication, publisher = _rows_of(published.time, publisher, np.append(picked, users))
+    publisher[publisher == users] = -1
+    return replace(
+        workload,
+        users=Users(strings(names), workload.users.latitude[picked], workload.users.longitude[picked]),
+        interests=Interests(indptr, interests.indices[wanted]),
+        subscription_events=SubscriptionEvents(
+            events.time[event], event_user, events.topic[event], events.action[event]
+        ),
+        publications=Publications(
+            published.time[publication], published.topic[publication], publisher, published.size[publication]
+        ),
+        movements=Movements(moves.time[move], move_user, moves.latitude[move], moves.longitude[move]),
+    )
+
+
+def _rows_of(
+    time: NDArray[np.float64], user: NDArray[Any], picked: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The rows of the picked users, sorted by (time, new user), and each row's new user."""
+    order = np.argsort(user, kind="stable")
+    starts = np.searchsorted(user[order], np.arange(picked.max(initial=-1) + 2))
+    within, indptr = _segments(starts, picked)
+    rows = order[within]
+    new = np.repeat(np.arange(len(picked), dtype=np.int32), np.diff(indptr))
+    by_time = np.lexsort((new, time[rows]))
+    return rows[by_time], new[by_time]
+
+
+def _segments(indptr: NDArray[np.int64], picked: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the elements of the picked rows of a CSR stand, and the `indptr` of the CSR made of these rows."""
+    lengths = indptr[picked + 1] - indptr[picked]
+    out = np.zeros(len(picked) + 1, np.int64)
+    np.cumsum(lengths, out=out[1:])
+    return np.arange(out[-1]) + np.repeat(indptr[picked] - out[:-1], lengths), out
