@@ -1,0 +1,83 @@
+"""A broker that takes time: one server, first come first served, with control messages in a queue of their own in front."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from sim.brokers.clock import ARRIVALS, Clock
+from sim.brokers.messages import Message
+
+
+class Server:
+    """Serves one message at a time; `bound` is how many publications may wait, None for any number.
+
+    Waits and occupation are measured from `warm_up` on. A message in service is finished before a control message is taken.
+    """
+
+    _ok = True
+
+    def __init__(self, clock: Clock, bound: int | None, warm_up: float) -> None:
+        self._clock, self._bound, self._warm_up = clock, bound, warm_up
+        self._control: deque[tuple[Message, float]] = deque()
+        self._queue: deque[tuple[Message, float]] = deque()
+        self._serving: Message | None = None
+        self.callbacks: Any = None
+        self._last = warm_up
+        self.served = 0  # messages that arrived after the warm-up and were taken into service
+        self.wait = 0.0  # their waits, s
+        self.busy = 0.0  # s
+        self.waiting_area = 0.0  # ∫ messages waiting dt, s
+        self.dropped = 0
+
+    def accept(self, message: Message, service: float, control: bool = False) -> bool:
+        """Take a message that arrives now and needs `service` seconds; False where the queue is full."""
+        message.arrived = self._clock.now
+        self._integrate()
+        if self._serving is None:
+            self._serve(message, service)
+        elif control:
+            self._control.append((message, service))
+        elif self._bound is None or len(self._queue) < self._bound:
+            self._queue.append((message, service))
+        else:
+            if self._clock.now >= self._warm_up:
+                self.dropped += 1
+            return False
+        return True
+
+    def _serve(self, message: Message, service: float) -> None:
+        self._serving = message
+        now = self._clock.now
+        if message.arrived >= self._warm_up:
+            self.served += 1
+            self.wait += now - message.arrived
+        self.callbacks = (self._done,)
+        self._clock.at(now + service, ARRIVALS, self)
+
+    def _done(self, _: Server) -> None:
+        self._integrate()
+        message = self._serving
+        assert message is not None
+        self._serving = None
+        waiting = self._control or self._queue
+        if waiting:
+            self._serve(*waiting.popleft())
+        message.handled(message)
+
+    def _integrate(self) -> None:
+        now = self._clock.now
+        if now > self._last:
+            self.waiting_area += (len(self._control) + len(self._queue)) * (now - self._last)
+            if self._serving is not None:
+                self.busy += now - self._last
+            self._last = now
+
+    def close(self, horizon: float) -> list[Message]:
+        """Account for the time up to the end; the messages that wait or are in service then."""
+        if horizon > self._last:
+            self.waiting_area += (len(self._control) + len(self._queue)) * (horizon - self._last)
+            self.busy += (horizon - self._last) if self._serving is not None else 0.0
+            self._last = horizon
+        held = [message for message, _ in (*self._control, *self._queue)]
+        return held if self._serving is None else [self._serving, *held]

@@ -1,0 +1,44 @@
+"""The simulation clock: SimPy's environment, able to schedule at an absolute time and in the order that ties are settled in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappush
+from typing import Any
+
+import simpy
+
+# What happens first at equal times; SimPy keeps the order of scheduling among equals.
+CONTROL, CHANGES, PUBLICATIONS, ARRIVALS = 2, 3, 4, 5
+
+
+class Clock(simpy.Environment):
+    """An environment in which `at` puts an event at exactly the given time (timeouts add floats to now, which may miss by a bit)."""
+
+    def at(self, time: float, priority: int, event: Any) -> None:
+        """Have `event.callbacks` called at `time`. The event needs SimPy's `callbacks` and `_ok` only."""
+        entry: Any = (time, priority, next(self._eid), event)
+        heappush(self._queue, entry)
+
+    def pending(self) -> list[Any]:
+        """All events that are still to come, as (time, priority, number, event), soonest first."""
+        return sorted(self._queue, key=lambda entry: entry[:3])
+
+
+class Feed:
+    """Calls `step()` at the times it returns, None ending it: one event object however many rows a feed has."""
+
+    _ok = True
+
+    def __init__(self, clock: Clock, priority: int, step: Callable[[], float | None]) -> None:
+        self._clock, self._priority, self._step = clock, priority, step
+        self.callbacks: Any = None
+
+    def start(self, time: float | None) -> None:
+        """Have the first step taken at `time`; None where there is nothing to feed."""
+        if time is not None:
+            self.callbacks = (self._fire,)
+            self._clock.at(time, self._priority, self)
+
+    def _fire(self, _: Feed) -> None:
+        self.start(self._step())

@@ -1,0 +1,34 @@
+"""Links between brokers: how long a hop takes, with jitter keyed by what travels, first in first out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.randomness import normal
+
+
+class Links:
+    """Hop times (s) between brokers. With jitter σ > 0 each hop takes a lognormal factor with mean 1, keyed by (message, link).
+
+    FIFO per link: with jitter, a message arrives no earlier than the last one on its link; without, that holds by itself.
+    """
+
+    def __init__(self, hop_delay: NDArray[np.float64], jitter: float, key: int) -> None:
+        self._rows: list[list[float]] = hop_delay.tolist()
+        self._jitter, self._key = jitter, key
+        self._last: dict[int, float] = {}
+
+    def arrival(self, now: float, source: int, destination: int, identity: int) -> float:
+        """When a message sent now arrives; `identity` is the number of what it carries."""
+        delay = self._rows[source][destination]
+        if not self._jitter:
+            return now + delay
+        link = source * len(self._rows) + destination
+        sigma = self._jitter
+        time = now + delay * math.exp(sigma * normal(self._key, identity, link) - sigma * sigma / 2)
+        time = max(time, self._last.get(link, 0.0))
+        self._last[link] = time
+        return time

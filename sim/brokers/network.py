@@ -1,0 +1,194 @@
+"""The network as a whole: brokers on an overlay, users attached to them, publications on their way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.brokers.broker import Server
+from sim.brokers.clock import PUBLICATIONS, Clock, Feed
+from sim.brokers.control import TreeControl
+from sim.brokers.links import Links
+from sim.brokers.planes.messages import MessagePlane
+from sim.brokers.record_kernels import BROKER_DELIVERED, RECEIVED, RELAYED, SENT
+from sim.brokers.recorder import Columns, Recorder
+from sim.brokers.subscriptions import Subscriptions
+from sim.brokers.users import Users
+from sim.overlay.geometry import Dissemination
+from sim.policies.views import SelectionPolicy
+from sim.randomness import Streams, exponential, uniform
+from sim.workloads.workload import Workload
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkSetting:
+    """What a network is made of. `hop_delay` (brokers, brokers) is in seconds; `node_of` (brokers) maps brokers to nodes.
+
+    `service_time` is the mean seconds that a broker needs for a message, `queue` how many may wait (None: any number).
+    """
+
+    overlay: Dissemination
+    node_of: NDArray[np.int32]
+    hop_delay: NDArray[np.float64]
+    jitter: float
+    policy: SelectionPolicy
+    horizon: float
+    warm_up: float = 0.0
+    window: float = 3600.0
+    join: Literal["instant", "message"] = "instant"
+    control_count: Literal["hops", "requests"] = "hops"
+    service: Literal["none", "deterministic", "exponential"] = "none"
+    service_time: float = 0.0
+    queue: int | None = None
+    trace: bool = False
+
+
+class Network:
+    """One run of one workload: everything that happens, in SimPy, from joining to the horizon."""
+
+    def __init__(self, setting: NetworkSetting, workload: Workload, streams: Streams) -> None:
+        brokers = len(setting.node_of)
+        self.setting, self.workload = setting, workload
+        self.clock = Clock()
+        self.recorder = Recorder(setting.horizon, setting.warm_up, setting.window, setting.hop_delay, setting.trace)
+        self.node_of = setting.node_of
+        self.broker_of = np.empty(brokers, np.int32)
+        self.broker_of[setting.node_of] = np.arange(brokers)
+        self.servers = (
+            []
+            if setting.service == "none"
+            else [Server(self.clock, setting.queue, setting.warm_up) for _ in range(brokers)]
+        )
+        links = Links(setting.hop_delay, setting.jitter, streams.key("jitter"))
+        service = self._service(streams.key("service"))
+        instantly = setting.join == "instant"
+        self.control = TreeControl(
+            self.clock,
+            setting.overlay,
+            self.node_of,
+            self.broker_of,
+            links,
+            self.servers,
+            service,
+            self.recorder,
+            instantly,
+            setting.control_count == "requests",
+        )
+        self.subscriptions = Subscriptions(len(workload.topics), brokers, self.control.transition)
+        self.users = Users(self.clock, workload, setting.policy, self.subscriptions, self.recorder)
+        self.plane = MessagePlane(
+            self.clock,
+            setting.overlay,
+            self.subscriptions.wanted,
+            self.node_of,
+            self.broker_of,
+            links,
+            self.servers,
+            service,
+            self.recorder,
+            instantly,
+        )
+        self._outside = streams.key("outside publishers")
+        self._publication = 0
+
+    def _service(self, key: int) -> Callable[[int, int, int], float]:
+        """Service times (s) that belong to what is served, where, and at which stage of its way."""
+        mean = self.setting.service_time
+        if self.setting.service == "exponential":
+            return lambda number, broker, stage: mean * exponential(key, number, broker << 16 | stage)
+        return lambda number, broker, stage: mean
+
+    def run(self, progress: Callable[[float], None] | None = None) -> None:
+        """Simulate up to the horizon; `progress` is told the share of simulated time, now and then.
+
+        Raises ConservationError where a notification was lost count of.
+        """
+        horizon = self.setting.horizon
+        self.users.join_all()
+        self.control.bootstrapping = False
+        self.users.start()
+        publications = self.workload.publications
+        Feed(self.clock, PUBLICATIONS, self._publish).start(float(publications.time[0]) if len(publications) else None)
+        for step in range(1, 101):
+            self.clock.run(until=horizon * step / 100 if step < 100 else horizon)
+            if progress is not None:
+                progress(step / 100)
+        self._close()
+
+    def _publish(self) -> float | None:
+        publications, number = self.workload.publications, self._publication
+        publisher = int(publications.publisher[number])
+        outside = int(uniform(self._outside, number) * len(self.node_of))
+        broker = int(self.users.host[publisher]) if publisher >= 0 else outside
+        self.plane.publish(number, int(publications.topic[number]), broker, int(publications.size[number]))
+        self._publication = number + 1
+        return float(publications.time[number + 1]) if number + 1 < len(publications) else None
+
+    def _close(self) -> None:
+        held = [message for server in self.servers for message in server.close(self.setting.horizon)]
+        self.users.close()
+        self.plane.close(held)
+        self.recorder.close()
+
+    # -- what came out
+
+    def metrics(self) -> dict[str, float | int | None]:
+        """All scalar metrics, in the order of `sim.metrics`."""
+        served = sum(server.served for server in self.servers)
+        seconds = self._measured_seconds()
+        return {
+            **self.recorder.metrics(),
+            "queue_wait": sum(server.wait for server in self.servers) / served if served else None,
+            "utilisation": (
+                sum(server.busy for server in self.servers) / (seconds * len(self.servers)) if self.servers else None
+            ),
+        }
+
+    def _measured_seconds(self) -> float:
+        return self.setting.horizon - self.setting.warm_up
+
+    def brokers(self) -> Columns:
+        """One row per broker: what it hosted (time averages), carried and served after the warm-up."""
+        seconds = self._measured_seconds()
+        counted, servers = self.recorder.per_broker, self.servers
+        none = [None] * len(self.node_of)
+        return {
+            "broker": np.arange(len(self.node_of)),
+            "node": self.node_of,
+            "subscriptions": [area / seconds for area in self.users.load_area],
+            "users": [area / seconds for area in self.users.users_area],
+            "topics": self.subscriptions.topics,
+            "received": counted[:, RECEIVED],
+            "sent": counted[:, SENT],
+            "delivered": counted[:, BROKER_DELIVERED],
+            "relayed": counted[:, RELAYED],
+            "served": [s.served for s in servers] or none,
+            "queue_wait": [s.wait / s.served if s.served else None for s in servers] or none,
+            "utilisation": [s.busy / seconds for s in servers] or none,
+            "queue_length": [s.waiting_area / seconds for s in servers] or none,
+            "queue_full": [s.dropped for s in servers] or none,
+        }
+
+    def links(self) -> Columns:
+        """Messages and bytes of every link that carried any after the warm-up."""
+        sources, destinations = np.nonzero(self.recorder.links[:, :, 0])
+        used = self.recorder.links[sources, destinations]
+        return {"source": sources, "destination": destinations, "messages": used[:, 0], "bytes": used[:, 1]}
+
+    def selections(self) -> Columns:
+        """Which broker hosts whom from when on; `from` is -1 at the first attachment."""
+        time, user, former, broker = zip(*self.users.decisions, strict=True) if self.users.decisions else ((),) * 4
+        return {"time": time, "user": user, "from": former, "broker": broker}
+
+    def trace(self) -> Columns | None:
+        """Every hop of every publication, where the trace was kept."""
+        rows = self.recorder.trace
+        if rows is None:
+            return None
+        names = ("sent", "received", "publication", "source", "destination", "kind", "due")
+        columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+        return dict(zip(names, columns, strict=True))

@@ -1,0 +1,220 @@
+"""The data plane that does everything: every hop of every message is one event in SimPy's heap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.brokers.broker import Server
+from sim.brokers.clock import ARRIVALS, Clock
+from sim.brokers.links import Links
+from sim.brokers.messages import Flight, Message
+from sim.brokers.record_kernels import due_at_root
+from sim.brokers.recorder import Recorder
+from sim.overlay.geometry import Dissemination
+
+NAN = float("nan")
+
+
+class MessagePlane:
+    """Carries publications up to the root and down the tree, hop by hop.
+
+    `wanted` (topics, brokers) and `broker_of` (nodes) are the live state of the network. `servers` is empty where brokers take no
+    time; else `service(publication, broker, on_tree)` gives seconds.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        overlay: Dissemination,
+        wanted: NDArray[np.int32],
+        node_of: NDArray[np.int32],
+        broker_of: NDArray[np.int32],
+        links: Links,
+        servers: list[Server],
+        service: Callable[[int, int, int], float],
+        recorder: Recorder,
+        joins_instantly: bool,
+    ) -> None:
+        self._clock, self._overlay, self._recorder = clock, overlay, recorder
+        self._wanted, self._node_of, self._broker_of = wanted, node_of, broker_of
+        self._links, self._servers, self._service = links, servers, service
+        self._joins_instantly = joins_instantly
+        self._active: dict[Flight, None] = {}
+        self._climbed = (self._reach_uplink,)
+        self._descended = (self._reach_tree,)
+
+    def publish(self, number: int, topic: int, publisher: int, size: int) -> None:
+        """A publication (its row in the workload is `number`) leaves the publisher for its broker `publisher`."""
+        now = self._clock.now
+        window = self._recorder.window(now)
+        flight = Flight(number, topic, publisher, now, size, window)
+        path = self._overlay.uplink(topic, int(self._node_of[publisher]))
+        flight.uplink = self._broker_of[path].tolist()
+        self._recorder.published[window] += 1
+        self._active[flight] = None
+        message = Message(flight, 0, -1, self._climbed, self._climb)
+        if self._servers:
+            self._serve_uplink(message)
+        else:
+            self._climb(message)
+
+    # -- up to the root
+
+    def _reach_uplink(self, message: Message) -> None:
+        flight: Flight = message.carries
+        trace = self._recorder.trace
+        if trace is not None:
+            position = message.position
+            hop = (flight.number, flight.uplink[position - 1], flight.uplink[position])
+            trace.append((message.sent, self._clock.now, *hop, "uplink", False))
+        if self._servers:
+            self._serve_uplink(message)
+        else:
+            self._climb(message)
+
+    def _serve_uplink(self, message: Message) -> None:
+        flight: Flight = message.carries
+        broker = flight.uplink[message.position]
+        if not self._servers[broker].accept(message, self._service(flight.number, broker, 0)):
+            self._recorder.dropped[flight.window] += 1
+            del self._active[flight]
+            self._recorder.finish(flight, uplinks_sent=message.position)
+
+    def _climb(self, message: Message) -> None:
+        """The broker at this place of the uplink has handled the publication: on to the next, or down from the root."""
+        flight: Flight = message.carries
+        position = message.position + 1
+        if position == len(flight.uplink):
+            self._leave_root(flight)
+            return
+        here = flight.uplink[position - 1]
+        message.position = position
+        message.callbacks = self._climbed
+        message.sent = self._clock.now
+        arrival = self._links.arrival(message.sent, here, flight.uplink[position], flight.number)
+        self._clock.at(arrival, ARRIVALS, message)
+
+    # -- down the tree
+
+    def _leave_root(self, flight: Flight) -> None:
+        """The publication becomes due, to all that subscribe now, along the tree as it stands now."""
+        recorder, window = self._recorder, flight.window
+        flight.rooted = self._clock.now
+        tree = self._overlay.tree(flight.topic, int(self._node_of[flight.publisher]))
+        wanted = self._wanted[flight.topic]
+        flight.tree = tree
+        flight.broker_array, flight.due_users, due, due_users = due_at_root(tree.nodes, self._broker_of, wanted)
+        recorder.rooted[window] += 1
+        if not self._joins_instantly:
+            all_due, all_users = int(np.count_nonzero(wanted)), int(wanted.sum())
+            recorder.lost["joining"][window] += all_due - due
+            recorder.lost_users[window] += all_users - due_users
+            due, due_users = all_due, all_users
+        recorder.due[window] += due
+        recorder.due_users[window] += due_users
+        size = len(tree)
+        if size == 0:
+            self._finish(flight)
+            return
+        flight.brokers = flight.broker_array.tolist()
+        flight.arrival = [NAN] * size
+        flight.sent = bytearray(size)
+        flight.arrival[0] = flight.rooted
+        self._forward(flight, 0)
+        if not flight.pending:
+            self._finish(flight)
+
+    def _forward(self, flight: Flight, position: int) -> None:
+        """Send the publication to all children of a position."""
+        tree = flight.tree
+        assert tree is not None
+        first, end = tree.child_bounds[position], tree.child_bounds[position + 1]
+        if first == end:
+            return
+        clock, now = self._clock, self._clock.now
+        here, brokers, sent, arrival = flight.brokers[position], flight.brokers, flight.sent, self._links.arrival
+        flight.pending += end - first
+        for child in range(first, end):
+            sent[child] = 1
+            message = Message(flight, child, here, self._descended, self._descend)
+            message.sent = now
+            clock.at(arrival(now, here, brokers[child], flight.number), ARRIVALS, message)
+
+    def _reach_tree(self, message: Message) -> None:
+        flight: Flight = message.carries
+        position, now = message.position, self._clock.now
+        if self._servers:
+            broker = flight.brokers[position]
+            if not self._servers[broker].accept(message, self._service(flight.number, broker, 1)):
+                self._lose(flight, position, "queue_full")
+                self._settle(flight)
+                return
+        if flight.arrival[position] == flight.arrival[position]:
+            self._recorder.duplicates[flight.window] += 1
+        else:
+            flight.arrival[position] = now
+        trace = self._recorder.trace
+        if trace is not None:
+            hop = (flight.number, message.source, flight.brokers[position])
+            trace.append((message.sent, now, *hop, "tree", bool(flight.due_users[position])))
+        if not self._servers:
+            self._descend(message)
+
+    def _descend(self, message: Message) -> None:
+        """The broker at this position has handled the publication."""
+        flight: Flight = message.carries
+        self._forward(flight, message.position)
+        self._settle(flight)
+
+    def _settle(self, flight: Flight) -> None:
+        flight.pending -= 1
+        if not flight.pending:
+            self._finish(flight)
+
+    def _finish(self, flight: Flight) -> None:
+        del self._active[flight]
+        self._recorder.finish(flight)
+
+    def _due_below(self, flight: Flight, position: int) -> tuple[int, int]:
+        """Brokers and users due at a position or below it."""
+        tree = flight.tree
+        assert tree is not None
+        below, brokers, users = [position], 0, 0
+        while below:
+            at = below.pop()
+            n = int(flight.due_users[at])
+            brokers += n > 0
+            users += n
+            below.extend(range(tree.child_bounds[at], tree.child_bounds[at + 1]))
+        return brokers, users
+
+    def _lose(self, flight: Flight, position: int, cause: str) -> None:
+        brokers, users = self._due_below(flight, position)
+        self._recorder.lost[cause][flight.window] += brokers
+        self._recorder.lost_users[flight.window] += users
+
+    # -- the end
+
+    def close(self, held: list[Message]) -> None:
+        """Count what is on the way at the end: on links (in the clock's heap) or held by brokers."""
+        recorder = self._recorder
+        on_links = [event for _, _, _, event in self._clock.pending() if isinstance(event, Message)]
+        uplinks_sent: dict[Flight, int] = {}
+        for message, arrived in [(m, False) for m in on_links] + [(m, True) for m in held]:
+            flight = message.carries
+            if not isinstance(flight, Flight):
+                continue
+            if flight.tree is None:
+                recorder.climbing[flight.window] += 1
+                uplinks_sent[flight] = message.position
+                continue
+            brokers, users = self._due_below(flight, message.position)
+            if arrived and flight.due_users[message.position]:
+                brokers, users = brokers - 1, users - int(flight.due_users[message.position])
+            recorder.in_flight[flight.window] += brokers
+            recorder.in_flight_users[flight.window] += users
+        for flight in self._active:
+            recorder.finish(flight, uplinks_sent.get(flight))

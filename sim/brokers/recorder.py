@@ -1,0 +1,305 @@
+"""What happened, as counts and exact sums per window: memory does not grow with the number of events."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.brokers import record_kernels as rk
+from sim.brokers.messages import Flight
+from sim.errors import ConservationError
+
+CAUSES = ("joining", "queue_full")
+_BUFFER = 1 << 16
+_NO_INTS = np.empty(0, np.int32)
+_NO_BYTES = np.empty(0, np.uint8)
+_NO_TIMES = np.empty(0)
+
+Columns = dict[str, Any]  # column name → array or list
+
+
+class Recorder:
+    """The books of one run. Publications count in the window in which they were published, control messages when they are sent.
+
+    Windows are `width` seconds wide from time 0 on and are cut at `warm_up` too; those before it are kept apart from the metrics.
+    `hop_delay` (brokers, brokers): seconds of a hop without jitter, for the path stretch.
+    """
+
+    def __init__(
+        self, horizon: float, warm_up: float, width: float, hop_delay: NDArray[np.float64], keep_trace: bool
+    ) -> None:
+        starts = np.arange(math.ceil(horizon / width)) * width
+        starts = np.union1d(starts, [warm_up]) if 0 < warm_up < horizon else starts
+        self.edges: list[float] = [*starts.tolist(), horizon]
+        self.horizon, self.warm_up = horizon, warm_up
+        self.measured = (starts >= warm_up).tolist()
+        self._hop_delay = hop_delay
+        windows, brokers = len(starts), len(hop_delay)
+        self._window = 0
+        self._counters = np.zeros((windows, rk.COUNTERS), np.int64)
+        self._sums = np.zeros((windows, rk.SUMS, 2), np.int64)
+        self._maxima = np.zeros(1)
+        self.links = np.zeros((brokers, brokers, 2), np.int64)
+        self.per_broker = np.zeros((brokers, 4), np.int64)
+        self._keys = np.empty(_BUFFER, np.int64)
+        self._weights = np.empty(_BUFFER, np.int64)
+        self._used = 0
+        self._histogram = np.empty((3, 0), np.int64)  # key, brokers, users; ascending keys
+        self.published = [0] * windows
+        self.rooted = [0] * windows
+        self.dropped = [0] * windows
+        self.climbing = [0] * windows
+        self.due = [0] * windows
+        self.due_users = [0] * windows
+        self.lost = {cause: [0] * windows for cause in CAUSES}
+        self.lost_users = [0] * windows
+        self.in_flight = [0] * windows
+        self.in_flight_users = [0] * windows
+        self.duplicates = [0] * windows
+        self.subscription_changes = [0] * windows
+        self.subscription_overhead = [0] * windows
+        self.handovers = [0] * windows
+        self.handover_messages = [0] * windows
+        self.bootstrap_messages = 0
+        self.trace: list[tuple[float, float, int, int, int, str, bool]] | None = [] if keep_trace else None
+        self._load_from = 0.0
+        self._load = (0.0, 1.0)  # relative standard deviation, Jain's index
+        self._load_area = np.zeros((windows, 2))
+
+    def window(self, time: float) -> int:
+        """The window of a time that is not before those asked for earlier."""
+        while time >= self.edges[self._window + 1]:
+            self._window += 1
+        return self._window
+
+    # -- publications
+
+    def finish(self, flight: Flight, uplinks_sent: int | None = None) -> None:
+        """Enter a publication that no message carries any more (or that the end of the run overtook)."""
+        if self._used + len(flight.arrival) > len(self._keys):
+            self._flush(len(flight.arrival))
+        tree = flight.tree
+        window = flight.window
+        uplink = np.array(flight.uplink, np.int32)
+        self._used = rk.record_flight(
+            uplink,
+            len(uplink) - 1 if uplinks_sent is None else uplinks_sent,
+            flight.broker_array,
+            _NO_INTS if tree is None else tree.parents,
+            _NO_INTS if tree is None else tree.depth,
+            flight.due_users,
+            np.array(flight.arrival) if flight.arrival else _NO_TIMES,
+            np.frombuffer(flight.sent, np.uint8) if flight.sent else _NO_BYTES,
+            flight.published,
+            flight.rooted,
+            flight.size,
+            self.measured[window],
+            self._hop_delay,
+            self._counters[window],
+            self._sums[window],
+            self._maxima,
+            self.links,
+            self.per_broker,
+            window,
+            self._keys,
+            self._weights,
+            self._used,
+        )
+
+    def _flush(self, room: int = 0) -> None:
+        """Merge the buffer into the sparse histogram, and make sure that the buffer has room for a whole publication."""
+        held = self._histogram
+        keys = np.concatenate([held[0], self._keys[: self._used]])
+        brokers = np.concatenate([held[1], np.ones(self._used, np.int64)])
+        users = np.concatenate([held[2], self._weights[: self._used]])
+        order = np.argsort(keys, kind="stable")
+        unique, first = np.unique(keys[order], return_index=True)
+        if len(unique):
+            self._histogram = np.stack(
+                [unique, np.add.reduceat(brokers[order], first), np.add.reduceat(users[order], first)]
+            )
+        self._used = 0
+        if room > len(self._keys):
+            self._keys, self._weights = np.empty(2 * room, np.int64), np.empty(2 * room, np.int64)
+
+    # -- load
+
+    def load_changed(self, now: float, brokers: int, total: int, squares: int) -> None:
+        """From `now` on the brokers host `total` user subscriptions whose squares sum up to `squares`."""
+        if now > self._load_from:
+            self._integrate_load(now)
+        jain = total * total / (brokers * squares) if squares else 1.0
+        self._load = (math.sqrt(max(brokers * squares / (total * total) - 1.0, 0.0)) if total else 0.0, jain)
+
+    def _integrate_load(self, until: float) -> None:
+        start = self._load_from
+        window = bisect_right(self.edges, start) - 1
+        deviation, jain = self._load
+        while start < until:
+            end = min(self.edges[window + 1], until)
+            self._load_area[window, 0] += deviation * (end - start)
+            self._load_area[window, 1] += jain * (end - start)
+            start, window = end, window + 1
+        self._load_from = until
+
+    # -- what came out
+
+    def close(self) -> None:
+        """Check that nothing was lost count of. Raises ConservationError where due is not delivered + lost + in flight."""
+        self._integrate_load(self.horizon)
+        self._flush()
+        for window, due in enumerate(self.due):
+            published = self.rooted[window] + self.dropped[window] + self.climbing[window]
+            if self.published[window] != published:
+                raise ConservationError(
+                    f"window {window}: {self.published[window]} publications were published, but {published} are accounted for"
+                )
+            delivered = int(self._counters[window, rk.DELIVERED])
+            lost = sum(self.lost[cause][window] for cause in CAUSES)
+            if due != delivered + lost + self.in_flight[window]:
+                raise ConservationError(
+                    f"window {window}: {due} notifications were due to brokers, but {delivered} were delivered, {lost} lost "
+                    f"and {self.in_flight[window]} in flight at the end"
+                )
+            delivered = int(self._counters[window, rk.DELIVERED_USERS])
+            accounted = delivered + self.lost_users[window] + self.in_flight_users[window]
+            if self.due_users[window] != accounted:
+                raise ConservationError(
+                    f"window {window}: {self.due_users[window]} notifications were due to users, but {accounted} are accounted for"
+                )
+
+    def _exact(self, row: int, windows: list[int]) -> float:
+        high, low = (sum(self._sums[w, row, part].item() for w in windows) for part in (0, 1))
+        return float(Fraction((high << 52) + low, 1 << 72))
+
+    def timeseries(self) -> Columns:
+        """Everything that is counted, per window."""
+        c = self._counters
+        starts, ends = self.edges[:-1], self.edges[1:]
+        seconds = np.subtract(ends, starts)
+        delivered = c[:, rk.DELIVERED].tolist()
+        each = [self._exact_all(row) for row in range(rk.SUMS)]
+        return {
+            "window": list(range(len(starts))),
+            "start": starts,
+            "end": ends,
+            "warm_up": [not m for m in self.measured],
+            "publications": self.published,
+            "publications_dropped": self.dropped,
+            "publications_rooted": self.rooted,
+            "due": self.due,
+            "delivered": c[:, rk.DELIVERED],
+            "lost": [sum(self.lost[cause][w] for cause in CAUSES) for w in range(len(starts))],
+            **{f"lost_{cause}": self.lost[cause] for cause in CAUSES},
+            "in_flight": self.in_flight,
+            "duplicates": self.duplicates,
+            "due_users": self.due_users,
+            "delivered_users": c[:, rk.DELIVERED_USERS],
+            "broker_subscription_changes": self.subscription_changes,
+            "subscription_overhead": self.subscription_overhead,
+            "handovers": self.handovers,
+            "handover_messages": self.handover_messages,
+            "notification_overhead": c[:, rk.INTERNAL] + c[:, rk.EXTERNAL],
+            "internal_overhead": c[:, rk.INTERNAL],
+            "external_overhead": c[:, rk.EXTERNAL],
+            "notification_bytes": c[:, rk.NOTIFICATION_BYTES],
+            "uplink_messages": c[:, rk.UPLINKS],
+            "uplink_bytes": c[:, rk.UPLINK_BYTES],
+            "notification_delay_sum": each[rk.NOTIFICATION_DELAY],
+            "tree_delay_sum": each[rk.TREE_DELAY],
+            "user_notification_delay_sum": each[rk.USER_NOTIFICATION_DELAY],
+            "user_tree_delay_sum": each[rk.USER_TREE_DELAY],
+            "path_stretch_sum": each[rk.STRETCH],
+            "path_stretch_count": c[:, rk.STRETCHED],
+            "tree_hops_sum": c[:, rk.TREE_HOPS],
+            "uplink_hops_sum": c[:, rk.UPLINK_HOPS],
+            "notification_delay": [
+                total / n if n else None for total, n in zip(each[rk.NOTIFICATION_DELAY], delivered, strict=True)
+            ],
+            "load_stddev": self._load_area[:, 0] / seconds,
+            "load_jain": self._load_area[:, 1] / seconds,
+        }
+
+    def _exact_all(self, row: int) -> list[float]:
+        return [self._exact(row, [w]) for w in range(len(self._sums))]
+
+    def delays(self) -> Columns:
+        """The delay histogram: one row per window and bin that is not empty."""
+        keys, brokers, users = self._histogram
+        bins = keys % rk.BINS
+        return {
+            "window": keys // rk.BINS,
+            "lower": np.where(bins == 0, 0.0, rk.FIRST_BIN * (1 + rk.BIN_WIDTH) ** (bins - 1.0)),
+            "upper": rk.FIRST_BIN * (1 + rk.BIN_WIDTH) ** bins.astype(float),
+            "brokers": brokers,
+            "users": users,
+        }
+
+    def metrics(self) -> dict[str, float | int | None]:
+        """The scalar metrics over everything after the warm-up; None where a mean is over nothing."""
+        after = [w for w, measured in enumerate(self.measured) if measured]
+        counter = self._counters[after].sum(axis=0).tolist() if after else [0] * rk.COUNTERS
+
+        def total(values: list[int]) -> int:
+            return sum(values[w] for w in after)
+
+        def mean(row: int, count: int) -> float | None:
+            return self._exact(row, after) / count if count else None
+
+        publications, due = total(self.published), total(self.due)
+        delivered, delivered_users = counter[rk.DELIVERED], counter[rk.DELIVERED_USERS]
+        overhead = counter[rk.INTERNAL] + counter[rk.EXTERNAL]
+        rooted = total(self.rooted)
+        seconds = self.horizon - self.warm_up
+        load = self._load_area[after].sum(axis=0) / seconds if seconds > 0 else np.zeros(2)
+        quantile = self._quantiles()
+        return {
+            "broker_subscription_changes": total(self.subscription_changes),
+            "subscription_overhead": total(self.subscription_overhead),
+            "notification_delay": mean(rk.NOTIFICATION_DELAY, delivered),
+            **{f"notification_delay_p{q}": quantile[q] for q in (50, 95, 99)},
+            "notification_delay_max": float(self._maxima[0]) if delivered else None,
+            "user_notification_delay": mean(rk.USER_NOTIFICATION_DELAY, delivered_users),
+            "tree_delay": mean(rk.TREE_DELAY, delivered),
+            "user_tree_delay": mean(rk.USER_TREE_DELAY, delivered_users),
+            "tree_hops": counter[rk.TREE_HOPS] / delivered if delivered else None,
+            "uplink_hops": counter[rk.UPLINK_HOPS] / rooted if rooted else None,
+            "notification_overhead": overhead,
+            "internal_overhead": counter[rk.INTERNAL],
+            "external_overhead": counter[rk.EXTERNAL],
+            "uplink_messages": counter[rk.UPLINKS],
+            "messages_per_publication": overhead / publications if publications else None,
+            "notification_bytes": counter[rk.NOTIFICATION_BYTES],
+            "uplink_bytes": counter[rk.UPLINK_BYTES],
+            "handovers": total(self.handovers),
+            "handover_messages": total(self.handover_messages),
+            "bootstrap_messages": self.bootstrap_messages,
+            "load_stddev": float(load[0]),
+            "load_jain": float(load[1]),
+            "publications": publications,
+            "publications_dropped": total(self.dropped),
+            "due": due,
+            "delivered": delivered,
+            "lost": sum(total(self.lost[cause]) for cause in CAUSES),
+            **{f"lost_{cause}": total(self.lost[cause]) for cause in CAUSES},
+            "in_flight": total(self.in_flight),
+            "duplicates": total(self.duplicates),
+            "delivery_ratio": delivered_users / total(self.due_users) if due else None,
+            "path_stretch": mean(rk.STRETCH, counter[rk.STRETCHED]),
+        }
+
+    def _quantiles(self) -> dict[int, float | None]:
+        """Quantiles (%) of the notification delay: the middle of the bin that holds the pair of that rank."""
+        keys, brokers, _ = self._histogram
+        kept = np.array(self.measured)[keys // rk.BINS]
+        counts = np.bincount(keys[kept] % rk.BINS, brokers[kept], minlength=1)
+        ranks = np.cumsum(counts)
+        if ranks[-1] == 0:
+            return dict.fromkeys((50, 95, 99))
+        bins = {q: int(np.searchsorted(ranks, math.ceil(ranks[-1] * q / 100))) for q in (50, 95, 99)}
+        return {q: rk.FIRST_BIN * (1 + rk.BIN_WIDTH) ** (b - 0.5) if b else 0.0 for q, b in bins.items()}

@@ -1,0 +1,69 @@
+"""Which broker wants what, counted per user, and what the transitions between 0 and 1 set off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.policies.views import BrokerStates
+
+
+class Subscriptions:
+    """Users of each broker that want each topic, with loads and their sum of squares kept up to date.
+
+    `transition(topic, broker, +1 | -1)` is called when a broker begins or ceases to want a topic, after the count has changed.
+    """
+
+    def __init__(self, topics: int, brokers: int, transition: Callable[[int, int, int], None]) -> None:
+        self.wanted = np.zeros((topics, brokers), np.int32)
+        self.topics = [0] * brokers
+        self.load = [0] * brokers
+        self.users = [0] * brokers
+        self.total = 0
+        self.squares = 0
+        self._transition = transition
+
+    def add(self, topic: int, broker: int) -> None:
+        """One more user of the broker wants the topic."""
+        row = self.wanted[topic]
+        before = row[broker]
+        row[broker] = before + 1
+        self.squares += 2 * self.load[broker] + 1
+        self.load[broker] += 1
+        self.total += 1
+        if before == 0:
+            self.topics[broker] += 1
+            self._transition(topic, broker, +1)
+
+    def remove(self, topic: int, broker: int) -> None:
+        """One user less of the broker wants the topic."""
+        row = self.wanted[topic]
+        before = row[broker]
+        row[broker] = before - 1
+        self.squares -= 2 * self.load[broker] - 1
+        self.load[broker] -= 1
+        self.total -= 1
+        if before == 1:
+            self.topics[broker] -= 1
+            self._transition(topic, broker, -1)
+
+    def states(self) -> BrokerStates:
+        """A copy of all states as they are now, read-only."""
+        return BrokerStates(
+            frozen(self.wanted.copy()),
+            frozen(np.array(self.topics, np.int64)),
+            frozen(np.array(self.load, np.int64)),
+            frozen(np.array(self.users, np.int64)),
+        )
+
+
+Number = TypeVar("Number", bound=np.generic)
+
+
+def frozen(array: NDArray[Number]) -> NDArray[Number]:
+    """The array, made read-only."""
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,241 @@
+"""Users: what they want, where they are, which broker hosts them, and how that changes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim.brokers.clock import CHANGES, CONTROL, Clock, Feed
+from sim.brokers.recorder import Recorder
+from sim.brokers.subscriptions import Subscriptions, frozen
+from sim.errors import WorkloadError
+from sim.policies.views import SelectionPolicy, SelectionView
+from sim.workloads.workload import Workload
+
+HANDOVER_MESSAGES = 4  # request, reply, leave, join
+_EMPTY = np.empty(0, np.int32)
+
+
+class Users:
+    """All users, attached to brokers by a selection policy.
+
+    The changes of one user at one instant are one update: the policy is asked once, with the interests and place that result, and
+    the user is then at one broker with them. At a handover the user is added at the new broker before it is removed at the old.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        workload: Workload,
+        policy: SelectionPolicy,
+        subscriptions: Subscriptions,
+        recorder: Recorder,
+    ) -> None:
+        self._clock, self._workload, self._policy = clock, workload, policy
+        self._subscriptions, self._recorder = subscriptions, recorder
+        self.host = np.full(len(workload.users), -1, np.int32)
+        self.latitude = workload.users.latitude.copy()
+        self.longitude = workload.users.longitude.copy()
+        self._changed: dict[int, list[int]] = {}  # interests that are no longer those at time 0
+        self._exchanged = subscriptions.states()
+        self.decisions: list[tuple[float, int, int, int]] = []  # time, user, from, broker
+        self._by_subscription = "subscription" in policy.reacts_to
+        self._by_movement = "movement" in policy.reacts_to
+        brokers = len(subscriptions.load)
+        self._since = [0.0] * brokers  # load and users are constant since then
+        self.load_area = [0.0] * brokers
+        self.users_area = [0.0] * brokers
+
+    def wants(self, user: int) -> list[int]:
+        """The topics that the user wants now, ascending."""
+        changed = self._changed.get(user)
+        if changed is not None:
+            return changed
+        interests = self._workload.interests
+        initial: list[int] = interests.indices[interests.indptr[user] : interests.indptr[user + 1]].tolist()
+        return initial
+
+    # -- joining
+
+    def join_all(self) -> None:
+        """Attach all users one by one; brokers exchange states at least every 500 joins, and a hundred times in all."""
+        every = max(1, min(500, len(self.host) // 100))
+        for user in range(len(self.host)):
+            if user % every == 0:
+                self._exchange()
+            topics = self.wants(user)
+            self._attach(user, self._select(user, topics, topics), topics)
+        self._exchange()
+
+    def start(self) -> None:
+        """Feed the changes of interest and place, and the exchange of states, from now on."""
+        self._load_changed()
+        exchange = self._policy.exchange
+        if exchange is not None:
+            Feed(self._clock, CONTROL, self._exchange_again).start(exchange.period)
+        self._event = self._movement = 0
+        Feed(self._clock, CHANGES, self._change).start(self._next_change())
+
+    def _exchange_again(self) -> float | None:
+        self._recorder.subscription_overhead[self._recorder.window(self._clock.now)] += self._exchange()
+        assert self._policy.exchange is not None
+        return self._clock.now + self._policy.exchange.period
+
+    def _exchange(self) -> int:
+        """Brokers tell the others of their cluster their states; how many messages that takes."""
+        exchange = self._policy.exchange
+        if exchange is None:
+            return 0
+        self._exchanged = self._subscriptions.states()
+        sizes = np.bincount(exchange.cluster)
+        return int((sizes * (sizes - 1)).sum())
+
+    # -- deciding
+
+    def _select(self, user: int, topics: list[int], registered: list[int]) -> int:
+        """Ask the policy for a user that wants `topics` and is registered at its broker with `registered`."""
+        subscriptions = self._subscriptions
+        current = int(self.host[user])
+        wanted = frozen(np.array(topics, np.int32))
+        if current < 0:
+            own, own_topics, own_load, own_users = _EMPTY, 0, 0, 0
+        else:
+            column = subscriptions.wanted[:, current]
+            held = set(registered)
+            own = frozen(column[wanted] - np.array([topic in held for topic in topics], np.int32))
+            own_topics = subscriptions.topics[current] - int(np.count_nonzero(column[registered] == 1))
+            own_load = subscriptions.load[current] - len(registered)
+            own_users = subscriptions.users[current] - 1
+        return self._policy.select(
+            SelectionView(
+                self._clock.now,
+                user,
+                current,
+                wanted,
+                float(self.latitude[user]),
+                float(self.longitude[user]),
+                self._exchanged,
+                own,
+                own_topics,
+                own_load,
+                own_users,
+                subscriptions.total,
+            )
+        ).broker
+
+    # -- enacting
+
+    def _attach(self, user: int, broker: int, topics: list[int]) -> None:
+        """Move the user to the broker with these topics: added there first, then removed where it was."""
+        subscriptions = self._subscriptions
+        former = int(self.host[user])
+        before = self.wants(user)
+        self.decisions.append((self._clock.now, user, former, broker))
+        self._touch(broker)
+        for topic in topics:
+            subscriptions.add(topic, broker)
+        subscriptions.users[broker] += 1
+        self.host[user] = broker
+        if former >= 0:
+            self._touch(former)
+            for topic in before:
+                subscriptions.remove(topic, former)
+            subscriptions.users[former] -= 1
+            window = self._recorder.window(self._clock.now)
+            self._recorder.handovers[window] += 1
+            self._recorder.handover_messages[window] += HANDOVER_MESSAGES
+
+    def _update(self, user: int, topics: list[int]) -> None:
+        """The user stays at its broker and wants these topics now."""
+        before = self.wants(user)
+        if topics == before:
+            return
+        broker = int(self.host[user])
+        self._touch(broker)
+        kept = set(before)
+        for topic in topics:
+            if topic not in kept:
+                self._subscriptions.add(topic, broker)
+        kept = set(topics)
+        for topic in before:
+            if topic not in kept:
+                self._subscriptions.remove(topic, broker)
+
+    def _touch(self, broker: int) -> None:
+        """Integrate a broker's load and users up to now (from the end of the warm-up on)."""
+        since = max(self._since[broker], self._recorder.warm_up)
+        now = self._clock.now
+        if now > since:
+            self.load_area[broker] += self._subscriptions.load[broker] * (now - since)
+            self.users_area[broker] += self._subscriptions.users[broker] * (now - since)
+        self._since[broker] = now
+
+    def _load_changed(self) -> None:
+        s = self._subscriptions
+        self._recorder.load_changed(self._clock.now, len(s.load), s.total, s.squares)
+
+    def close(self) -> None:
+        """Account for the time up to the end."""
+        for broker in range(len(self._since)):
+            self._touch(broker)
+
+    # -- changes from outside
+
+    def _next_change(self) -> float | None:
+        events, movements = self._workload.subscription_events, self._workload.movements
+        times = []
+        if self._event < len(events):
+            times.append(float(events.time[self._event]))
+        if self._movement < len(movements):
+            times.append(float(movements.time[self._movement]))
+        return min(times, default=None)
+
+    def _change(self) -> float | None:
+        """Everything that changes at this instant: interests first, then places, then one decision per user concerned."""
+        now = self._clock.now
+        events, movements = self._workload.subscription_events, self._workload.movements
+        touched: dict[int, list[int]] = {}  # user → topics that result
+        ask: dict[int, None] = {}
+        while self._event < len(events) and events.time[self._event] == now:
+            user = int(events.user[self._event])
+            if user not in touched:
+                touched[user] = list(self.wants(user))
+                if self._by_subscription:
+                    ask[user] = None
+            self._apply(touched[user], self._event)
+            self._event += 1
+        while self._movement < len(movements) and movements.time[self._movement] == now:
+            user = int(movements.user[self._movement])
+            self.latitude[user] = movements.latitude[self._movement]
+            self.longitude[user] = movements.longitude[self._movement]
+            if self._by_movement:
+                ask[user] = None
+            self._movement += 1
+        for user in dict.fromkeys((*touched, *ask)):
+            topics = touched[user] if user in touched else self.wants(user)
+            broker = int(self.host[user])
+            if user in ask:
+                broker = self._select(user, topics, self.wants(user))
+            if broker == self.host[user]:
+                self._update(user, topics)
+            else:
+                self._attach(user, broker, topics)
+            if user in touched:
+                self._changed[user] = topics
+        if touched or ask:
+            self._load_changed()
+        return self._next_change()
+
+    def _apply(self, topics: list[int], row: int) -> None:
+        events = self._workload.subscription_events
+        topic, action = int(events.topic[row]), int(events.action[row])
+        if (action > 0) == (topic in topics):
+            state = "wants it already" if action > 0 else "does not want it"
+            raise WorkloadError(
+                f"subscription_events.parquet: row {row}: user {int(events.user[row])} "
+                f"{'subscribes to' if action > 0 else 'unsubscribes from'} topic {topic} but {state}"
+            )
+        if action > 0:
+            topics.append(topic)
+            topics.sort()
+        else:
+            topics.remove(topic)

@@ -1,0 +1,158 @@
+"""One run: build the network that a scenario describes, drive it with a workload, and hand out what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim import plugins
+from sim.brokers.network import Network, NetworkSetting
+from sim.brokers.recorder import Columns
+from sim.errors import ScenarioError
+from sim.metrics import METRICS
+from sim.overlay.geometry import Dissemination, GeometrySetting
+from sim.overlay.latency import LatencyModel
+from sim.policies.views import SelectionPolicy, SelectionSetting
+from sim.randomness import Streams
+from sim.scenario import Scenario
+from sim.workloads.location import redrawn
+from sim.workloads.workload import Workload
+
+
+@dataclass(frozen=True, eq=False)
+class RunRecord:
+    """What one run came to: scalar metrics by name (None where undefined), and tables as columns (docs/formats.md)."""
+
+    metrics: dict[str, float | int | None]
+    tables: dict[str, Columns]
+
+
+def prepare_workload(scenario: Scenario, replication: int, base: Workload | None) -> Workload:
+    """The workload of one replication: generated anew, or the prepared `base`.
+
+    Replication 0 takes a prepared workload as it is; further ones draw its friends (and, if asked for, its users) anew.
+    """
+    streams = Streams(scenario.seed, replication)
+    table = scenario.workload
+    if base is None:
+        generator = plugins.load("workload", table.kind)(table.parameters)
+        workload: Workload = generator.generate(streams)
+        return workload
+    return base if replication == 0 else redrawn(base, streams, table.resample_users)
+
+
+def broker_positions(
+    scenario: Scenario, workload: Workload
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float | None]:
+    """Latitudes and longitudes of all brokers (degrees, NaN without places), and the cells' side where brokers are cells."""
+    topics = workload.topics
+    cells = np.flatnonzero(~np.isnan(topics.latitude))
+    wanted = scenario.network.brokers
+    if wanted == "cells":
+        if not len(cells):
+            raise ScenarioError(
+                'network.brokers: "cells" needs topics with places, which this workload does not have '
+                "(allowed: a number of brokers)"
+            )
+        return topics.latitude[cells], topics.longitude[cells], workload.cell
+    if not len(cells):
+        nowhere = np.full(wanted, np.nan)
+        return nowhere, nowhere, None
+    if wanted > len(cells):
+        raise ScenarioError(
+            f"network.brokers: {wanted} brokers, but the workload has only {len(cells)} cells (allowed: 1 to {len(cells)})"
+        )
+    published = np.bincount(workload.publications.topic, minlength=len(topics))[cells]
+    busiest = np.sort(cells[np.lexsort((cells, -published))[:wanted]])
+    return topics.latitude[busiest], topics.longitude[busiest], None
+
+
+def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
+    """The network of one run, before anybody has joined. Raises ScenarioError where scenario and workload do not fit."""
+    streams = Streams(scenario.seed, replication)
+    horizon = scenario.horizon if scenario.horizon is not None else workload.horizon
+    if scenario.warm_up >= horizon:
+        raise ScenarioError(f"warm_up: expected less than the horizon ({horizon:g} s), found {scenario.warm_up:g} s")
+    latitude, longitude, cell = broker_positions(scenario, workload)
+    brokers = len(latitude)
+    geometry, latency, selection = scenario.network.geometry, scenario.network.latency, scenario.selection
+    overlay: Dissemination = plugins.load("geometry", geometry.kind)(
+        geometry.parameters, GeometrySetting(brokers, len(workload.topics), streams.key("geometry"))
+    )
+    model: LatencyModel = plugins.load("latency", latency.kind)(latency.parameters)
+    policy: SelectionPolicy = plugins.load("selection", selection.kind)(
+        selection.parameters,
+        SelectionSetting(len(workload.users), latitude, longitude, cell, streams.key("selection")),
+    )
+    round_trips = model.round_trips(latitude, longitude)
+    setting = NetworkSetting(
+        overlay=overlay,
+        node_of=streams.generator("configuration").permutation(brokers).astype(np.int32),
+        hop_delay=round_trips if scenario.network.hop_cost == "rtt" else round_trips / 2,
+        jitter=model.jitter,
+        policy=policy,
+        horizon=horizon,
+        warm_up=scenario.warm_up,
+        window=scenario.window,
+        join=scenario.network.join,
+        control_count=scenario.network.control_count,
+        service=scenario.brokers.service.kind,
+        service_time=scenario.brokers.service.time,
+        queue=scenario.brokers.queue,
+        trace=scenario.trace,
+    )
+    return Network(setting, workload, streams)
+
+
+def simulate(
+    scenario: Scenario, workload: Workload, replication: int, progress: Callable[[float], None] | None = None
+) -> RunRecord:
+    """Run one variant on the workload of one replication; `progress` is told the share of simulated time, now and then."""
+    network = build(scenario, workload, replication)
+    network.run(progress)
+    metrics = network.metrics()
+    latitude, longitude, _ = broker_positions(scenario, workload)
+    positions = network.setting.overlay.positions
+    brokers = network.brokers()
+    place: Any = [None] * len(latitude) if positions is None else positions[network.node_of]
+    tables = {
+        "timeseries": network.recorder.timeseries(),
+        "brokers": {**brokers, "position": place, "latitude": latitude, "longitude": longitude},
+        "links": network.links(),
+        "delays": network.recorder.delays(),
+        "tree": _busiest_tree(network, positions),
+        "decisions/selection": network.selections(),
+        "decisions/configuration": {
+            "time": np.zeros(len(latitude)),
+            "broker": np.arange(len(latitude)),
+            "node": network.node_of,
+        },
+    }
+    trace = network.trace()
+    if trace is not None:
+        tables["trace"] = trace
+    return RunRecord({name: metrics[name] for name in METRICS}, tables)
+
+
+def _busiest_tree(network: Network, positions: NDArray[np.float64] | None) -> Columns:
+    """The tree, at the end, of the topic with the most publications (lowest id on ties) among those that have a tree."""
+    workload, overlay = network.workload, network.setting.overlay
+    published = np.bincount(workload.publications.topic, minlength=len(workload.topics))
+    wanted = network.subscriptions.wanted.any(axis=1)
+    topic = int(np.argmax(np.where(wanted, published + 1, 0)))
+    tree = overlay.tree(topic, int(network.node_of[0]))
+    brokers = network.broker_of[tree.nodes]
+    size = len(tree)
+    return {
+        "topic": np.full(size, topic),
+        "topic_name": [workload.topics.names[topic].as_py()] * size,
+        "node": tree.nodes,
+        "position": [None] * size if positions is None else positions[tree.nodes],
+        "broker": brokers,
+        "parent": np.where(tree.parents < 0, -1, tree.nodes[tree.parents]),
+        "subscribes": network.subscriptions.wanted[topic, brokers] > 0,
+    }
