@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.plugins import Parameters
+from sim import plugins
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class TopicTree:
 class Dissemination(Protocol):
     """A geometry: how a publication gets from its publisher's node to the root, and from there to all subscribing nodes."""
 
-    Parameters: ClassVar[type[Parameters]]
+    Parameters: ClassVar[type[plugins.Parameters]]
 
     @property
     def positions(self) -> NDArray[np.float64] | None:

@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.plugins import Parameters
+from sim import plugins
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,15 +93,14 @@ class Exchange:
 class SelectionPolicy(Protocol):
     """Which broker hosts a user: a pure function of the view. Plug-in group `brokersim.selection`.
 
+    Made by `Policy(parameters, setting)`: an instance of its own `Parameters` and a SelectionSetting.
     `reacts_to` names what makes the network ask again for a user that has a broker: "subscription" (its interests changed),
     "movement" (its place changed). `exchange` is None where the policy needs no states of other brokers.
     """
 
-    Parameters: ClassVar[type[Parameters]]
+    Parameters: ClassVar[type[plugins.Parameters]]
     reacts_to: frozenset[str]
     exchange: Exchange | None
-
-    def __init__(self, parameters: Parameters, setting: SelectionSetting) -> None: ...
 
     def select(self, view: SelectionView) -> Selection:
         """Decide for one user."""

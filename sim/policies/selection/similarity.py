@@ -6,6 +6,7 @@ import math
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from sim import plugins
@@ -45,7 +46,9 @@ class SimilaritySelection:
     def __init__(self, parameters: Parameters, setting: SelectionSetting) -> None:
         cluster = clusters(setting, parameters.cluster_size)
         self._cluster = cluster
-        self._members = [np.flatnonzero(cluster == number).astype(np.int32) for number in range(int(cluster.max()) + 1)]
+        self._members: list[NDArray[np.int32]] = [
+            np.flatnonzero(cluster == number).astype(np.int32) for number in range(int(cluster.max()) + 1)
+        ]
         self._places = PlaceIndex(setting) if setting.has_places else None
         self._key = setting.key
         self._load_weight = parameters.load_weight * (setting.brokers if parameters.load == "relative" else 1)
@@ -53,7 +56,7 @@ class SimilaritySelection:
         self._hysteresis = parameters.hysteresis
         self.exchange: Exchange | None = Exchange(parameters.update_period, cluster)
 
-    def _candidates(self, view: SelectionView) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    def _candidates(self, view: SelectionView) -> NDArray[np.int32]:
         if self._places is not None and not math.isnan(view.latitude):
             return self._members[self._cluster[self._places.broker(view.latitude, view.longitude)]]
         return self._members[int(uniform(self._key, view.user) * len(self._members))]
