@@ -12,7 +12,6 @@ from sim.policies.views import SelectionPolicy, SelectionView
 from sim.workloads.workload import Workload
 
 HANDOVER_MESSAGES = 4  # request, reply, leave, join
-_EMPTY = np.empty(0, np.int32)
 
 
 class Users:
@@ -97,7 +96,7 @@ class Users:
         current = int(self.host[user])
         wanted = frozen(np.array(topics, np.int32))
         if current < 0:
-            own, own_topics, own_load, own_users = _EMPTY, 0, 0, 0
+            own, own_topics, own_load, own_users = frozen(np.zeros(len(topics), np.int32)), 0, 0, 0
         else:
             column = subscriptions.wanted[:, current]
             held = set(registered)
