@@ -14,6 +14,7 @@ from sim.errors import WorkloadError
 from sim.randomness import Streams
 from sim.workloads.location_kernels import subscription_changes
 from sim.workloads.resampling import resample
+from sim.workloads.sampling import draw_distinct
 from sim.workloads.tables import strings
 from sim.workloads.workload import DAY, Interests, Movements, Publications, SubscriptionEvents, Topics, Users, Workload
 
@@ -86,19 +87,10 @@ def merge_checkins(checkins: Visits) -> Visits:
 
 
 def draw_friends(users: int, friends: int, generator: np.random.Generator) -> NDArray[np.int32]:
-    """For each user a uniformly drawn set of others, shape (users, min(friends, users - 1)): distinct, not self, ascending.
-
-    Floyd's sampling (Bentley and Floyd 1987) over all users at once: one draw per friend, whatever the outcome.
-    """
+    """For each user a uniformly drawn set of others, shape (users, min(friends, users - 1)): distinct, not self, ascending."""
     count = max(0, min(friends, users - 1))
-    chosen = np.empty((users, count), np.int32)
-    for k in range(count):
-        last = users - 1 - count + k  # among the others 0..users-2, self left out
-        drawn = generator.integers(0, last, size=users, dtype=np.int32, endpoint=True)
-        taken = (chosen[:, :k] == drawn[:, None]).any(axis=1)
-        chosen[:, k] = np.where(taken, last, drawn)
-    chosen.sort(axis=1)
-    return chosen + (chosen >= np.arange(users, dtype=np.int32)[:, None])
+    others = draw_distinct(users, count, users - 1, generator)
+    return others + (others >= np.arange(users, dtype=np.int32)[:, None])
 
 
 def location_subscriptions(

@@ -1,0 +1,38 @@
+"""The compiled part of the Poisson workload; its slow twin is tests/oracles/poisson.py."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.compiled import kernel
+
+
+@kernel
+def replacements(
+    held: NDArray[np.int32], user: NDArray[np.int32], slot: NDArray[np.int32], other: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Per change the topic gained and the topic given up, shape (changes, 2).
+
+    `held`: (users, k) topics, ascending in each row, updated; a change gives up the `slot`-th of its user's topics and gains
+    the `other`-th of those that the user does not hold, both counted from 0 in ascending order.
+    """
+    out = np.empty((user.size, 2), np.int32)
+    k = held.shape[1]
+    for change in range(user.size):
+        row = held[user[change]]
+        gained = other[change]
+        for i in range(k):
+            if gained >= row[i]:
+                gained += 1
+        given_up = row[slot[change]]
+        out[change, 0], out[change, 1] = gained, given_up
+        place = slot[change]
+        while place > 0 and row[place - 1] > gained:
+            row[place] = row[place - 1]
+            place -= 1
+        while place < k - 1 and row[place + 1] < gained:
+            row[place] = row[place + 1]
+            place += 1
+        row[place] = gained
+    return out
