@@ -1,0 +1,195 @@
+"""The whole way from files of check-ins to a location workload on disk: Spark reads and judges, numpy does the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from sim.errors import WorkloadError
+from sim.randomness import Streams
+from sim.workloads.location import Cells, Visits, location_workload, merge_checkins, number_cells, publish_each
+from sim.workloads.tables import strings
+from sim.workloads.traces import checkins as stages
+from sim.workloads.traces.layouts import Layout
+from sim.workloads.traces.quarantine import count_rows, load_quarantine
+from sim.workloads.traces.session import partitioned, watched
+from sim.workloads.traces.sources import Source, find_sources, link_sources
+from sim.workloads.workload import DAY, Publications, Workload, write_workload
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SMALLEST_CELL = 1e-4  # degrees, about 11 m: finer than any position that people share
+_DAY = int(DAY) * 1_000_000
+
+# Called with what is being done and, again and again, with how far it is ("" at its start).
+Progress = Callable[[str, str], None]
+Publishing = Literal["per-visit", "per-check-in"]
+
+
+def prepare_checkins(
+    spark: SparkSession,
+    inputs: Sequence[str | os.PathLike[str]],
+    out: Path,
+    layout: Layout,
+    *,
+    cell: float = 1.0,
+    box: stages.Box | None = None,
+    window: tuple[int, int] | None = None,
+    friends: int = 4,
+    seed: int = 1,
+    publications: Publishing = "per-visit",
+    size: int = 100,
+    partitions: int | None = None,
+    progress: Progress = lambda step, detail: None,
+) -> Workload:
+    """Write the location workload of these check-ins to the folder `out` and return it.
+
+    `inputs` are files and patterns (`find_sources`); `cell` is the side of a cell in degrees; `window` is [first, end) in µs
+    since 1970; each user gets `friends` friends; a publication has `size` bytes. The files are the same bytes for any number
+    of partitions and cores. `out` appears when it is complete; a workload that stands there is replaced. Raises WorkloadError
+    where an input is missing, empty or damaged, more than half of the rows are not in this layout, no row is usable, or `out`
+    holds something else.
+    """
+    for name, value, least in (("cell", cell, SMALLEST_CELL), ("friends", friends, 0), ("size", size, 0)):
+        if not least <= value < np.inf:
+            raise WorkloadError(f"{name} is {value}, allowed: {least:g} and above")
+    out = out.resolve()
+    _check_room(out)
+    sources = find_sources(inputs)
+    total = sum(source.bytes for source in sources)
+    with _workshop(out) as folder:
+        link_sources(sources, folder / "inputs")
+        with partitioned(spark, partitions, total) as session, _blaming(sources):
+            _judge(session, folder, layout, box, window, sources, progress)
+        progress("Finding visits", "")
+        checkins = stages.load_checkins(folder / "judged" / "usable=true")
+        quarantine = load_quarantine(folder / "judged" / "usable=false", [source.name for source in sources])
+        rows = count_rows(quarantine, len(checkins))
+        if not len(checkins):
+            raise WorkloadError(f"no row is usable, {json.dumps(rows)}: widen the box or the window")
+        visits, cells, published, first_day, days = _drive(checkins, cell, publications, size)
+        workload = location_workload(
+            visits,
+            cells,
+            strings(checkins.names),
+            published,
+            friends=friends,
+            streams=Streams(seed),
+            origin=_iso(first_day * _DAY),
+            horizon=days * DAY,
+            generator={
+                "name": "checkins",
+                "format": layout.name,
+                "bounding_box": None if box is None else [box.south, box.west, box.north, box.east],
+                "window": None if window is None else [_iso(time) for time in window],
+                "publications": publications,
+                "size": size,
+            },
+            sources=[{"file": source.name, "sha256": source.sha256, "bytes": source.bytes} for source in sources],
+            rows=rows,
+        )
+        progress(f"Writing {out}", "")
+        write_workload(workload, folder / "workload", quarantine)
+        _replace(folder / "workload", out, folder / "replaced")
+    return workload
+
+
+def _judge(
+    spark: SparkSession,
+    folder: Path,
+    layout: Layout,
+    box: stages.Box | None,
+    window: tuple[int, int] | None,
+    sources: Sequence[Source],
+    progress: Progress,
+) -> None:
+    """Fill `folder`/judged with typed rows, apart by whether they are usable."""
+    size = sum(source.bytes for source in sources) / 2**20
+    step = f"Reading {len(sources)} file{'s' * (len(sources) > 1)} ({size:.1f} MiB)"
+    with watched(spark, partial(progress, step)):
+        lines = stages.read_lines(spark, folder / "inputs")
+        stages.judge_lines(lines, layout, box, window).write.parquet(str(folder / "parsed"))
+        rows = stages.number_lines(spark.read.parquet(str(folder / "parsed")))
+        read = stages.check_form(rows, layout, sources)
+    with watched(spark, partial(progress, f"Looking for duplicates in {read:,} rows")):
+        judged = stages.mark_duplicates(rows).selectExpr("*", "reason IS NULL AS usable")
+        judged.write.partitionBy("usable").parquet(str(folder / "judged"))
+
+
+def _drive(
+    checkins: stages.Checkins, side: float, publications: Publishing, size: int
+) -> tuple[Visits, Cells, Publications, int, int]:
+    """Visits, cells, publications, the first day (since 1970, UTC) and the number of days."""
+    first, last = int(checkins.micros.min()) // _DAY, int(checkins.micros.max()) // _DAY
+    cells, cell = number_cells(checkins.latitude, checkins.longitude, side)
+    time = (checkins.micros - first * _DAY) / 1e6
+    single = Visits(time, checkins.user, cell, checkins.latitude, checkins.longitude)
+    visits = merge_checkins(single)
+    if publications == "per-check-in":
+        single = single.rows(np.lexsort((single.cell, single.user, single.time)))
+    return visits, cells, publish_each(visits if publications == "per-visit" else single, size), first, last - first + 1
+
+
+def _iso(micros: int) -> str:
+    return f"{np.datetime64(micros, 'us').astype('datetime64[s]')}Z"
+
+
+def _check_room(out: Path) -> None:
+    """Raise WorkloadError unless `out` is free, an empty folder, or a workload and nothing else."""
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise WorkloadError(f"{out}: is a file; give a new folder")
+    try:
+        files = json.loads((out / "manifest.json").read_bytes())["files"]
+        own = {Path(name).parts[0] for name in files} | {"manifest.json"}
+    except (OSError, ValueError, TypeError, KeyError):
+        own = set()
+    other = sorted({entry.name for entry in out.iterdir()} - own)
+    if other:
+        raise WorkloadError(f"{out}: holds '{other[0]}', which is no part of a workload; give an empty or new folder")
+
+
+@contextmanager
+def _workshop(out: Path) -> Iterator[Path]:
+    """A folder beside `out`, so that a rename can move what is made there, and so that a cluster's workers see it too."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".unfinished", dir=out.parent))
+    except OSError as error:
+        raise WorkloadError(f"{out}: cannot be written ({error.strerror})") from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _replace(made: Path, out: Path, aside: Path) -> None:
+    if out.exists():
+        out.rename(aside)
+    made.rename(out)
+
+
+@contextmanager
+def _blaming(sources: Sequence[Source]) -> Iterator[None]:
+    """Where Spark fails because a file does not unpack, say which and why."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError):
+        for source in sources:
+            if (damage := source.damage()) is not None:
+                raise WorkloadError(f"{source.path}: damaged gzip file ({damage})") from None
+        raise

@@ -1,0 +1,89 @@
+"""The files a trace stands in: found by name or pattern, identified by their SHA-256, laid out for Spark."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import hashlib
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sim.errors import WorkloadError, nearest
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input file; `name` is what manifest and quarantine call it, the same on every machine."""
+
+    path: Path
+    name: str
+    sha256: str
+    bytes: int
+
+    @property
+    def gzipped(self) -> bool:
+        with self.path.open("rb") as file:
+            return file.read(2) == b"\x1f\x8b"
+
+    def damage(self) -> str | None:
+        """What is wrong with a gzip file, found by unpacking it whole; None where it unpacks or is no gzip file."""
+        if self.gzipped:
+            try:
+                with gzip.open(self.path) as file:
+                    while file.read(1 << 20):
+                        pass
+            except (EOFError, OSError, zlib.error) as error:
+                return str(error)
+        return None
+
+
+def find_sources(inputs: Sequence[str | os.PathLike[str]]) -> list[Source]:
+    """The files that names and patterns (`*`, `?`, `[…]`, `**`) stand for: inputs in the order given, matches of one sorted.
+
+    A file named twice counts once. Raises WorkloadError where one is missing, empty or a folder, or a pattern matches none.
+    """
+    paths = list(dict.fromkeys(path.resolve() for text in inputs for path in _expand(os.fspath(text))))
+    if not paths:
+        raise WorkloadError("no input file is named")
+    names = [path.name for path in paths]
+    if len(set(names)) < len(names):
+        root = os.path.commonpath([path.parent for path in paths])
+        names = [Path(os.path.relpath(path, root)).as_posix() for path in paths]
+    return [_source(path, name) for path, name in zip(paths, names, strict=True)]
+
+
+def _expand(text: str) -> list[Path]:
+    path = Path(text)
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        raise WorkloadError(f"{text}: a folder; name its files, or a pattern such as '{path / '*.gz'}'")
+    if glob.has_magic(text):
+        matches = [match for match in map(Path, sorted(glob.glob(text, recursive=True))) if match.is_file()]
+        if not matches:
+            raise WorkloadError(f"{text}: no file matches this pattern")
+        return matches
+    near = nearest(path.name, (entry.name for entry in path.parent.iterdir())) if path.parent.is_dir() else None
+    hint = f", did you mean '{path.with_name(near)}'?" if near else ""
+    raise WorkloadError(f"{text}: no such file{hint}")
+
+
+def _source(path: Path, name: str) -> Source:
+    try:
+        with path.open("rb") as file:
+            digest, size = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
+    except OSError as error:
+        raise WorkloadError(f"{path}: cannot be read ({error.strerror})") from error
+    if size == 0:
+        raise WorkloadError(f"{path}: the file is empty")
+    return Source(path, name, digest, size)
+
+
+def link_sources(sources: Sequence[Source], folder: Path) -> None:
+    """Fill `folder` with links that Spark reads whatever the files' names hold: the number of the source, `.gz` by content."""
+    folder.mkdir()
+    for number, source in enumerate(sources):
+        (folder / f"{number:06d}.{'gz' if source.gzipped else 'txt'}").symlink_to(source.path)
