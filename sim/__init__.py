@@ -1,0 +1,33 @@
+"""brokersim, a discrete-event simulator for publish/subscribe broker networks.
+
+    import sim
+
+    results = sim.run("scenarios/quickstart.toml", out="results/quickstart")
+    results.runs.groupby("variant")["notification_delay"].mean()
+
+What is named here is imported when it is first used, so that `import sim` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sim.experiments.engines import run
+    from sim.experiments.results import load_results
+    from sim.scenario import load_scenario
+
+__all__ = ["load_results", "load_scenario", "run"]
+
+_HOME = {"run": "sim.experiments.engines", "load_results": "sim.experiments.results", "load_scenario": "sim.scenario"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'sim' has no attribute '{name}' (it has: {', '.join(__all__)})")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

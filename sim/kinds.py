@@ -21,6 +21,9 @@ class Table:
     kind: str
     parameters: Parameters
 
+    def __hash__(self) -> int:
+        return hash((self.kind, self.parameters.model_dump_json()))  # a plug-in's parameters may be lists
+
     def dump(self) -> dict[str, Any]:
         """The table as a scenario file would say it, in full."""
         return {"kind": self.kind, **self.parameters.model_dump(mode="json")}

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
@@ -226,7 +227,7 @@ class Report(_Section):
     """The variant that the others are compared with; the first by default."""
     metrics: Annotated[
         tuple[str, ...],
-        PlainValidator(_metrics),
+        BeforeValidator(_metrics),
         WithJsonSchema({"type": "array", "items": {"enum": list(METRICS)}, "minItems": 1}),
     ] = ("broker_subscription_changes", "subscription_overhead", "notification_delay", "notification_overhead")
     """The metrics that are shown with intervals, differences and charts."""

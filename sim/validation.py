@@ -57,7 +57,7 @@ def _problems(error: ValidationError, model: type[BaseModel], more: Sequence[str
         if kind == "nested":
             yield from (((*keys, *inner), text) for inner, text in context["problems"])
         elif kind == "extra_forbidden":
-            allowed = [*_fields(model, keys[:-1]), *(more if len(keys) == 1 else ())]
+            allowed = [*(more if len(keys) == 1 else ()), *_fields(model, keys[:-1])]
             yield keys, unknown_key(allowed, str(keys[-1]), found["input"])
         elif kind == "missing":
             yield keys, "missing"

@@ -1,0 +1,82 @@
+"""What is to be run: every variant in every replication, each with a hash that tells it from every other run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+from sim.scenario import Experiment, Scenario
+
+SOURCE = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run to do. `workload_hash` is that of the prepared workload, "" where the run generates its own."""
+
+    variant: str
+    replication: int
+    scenario: Scenario
+    workload_hash: str
+    version: str
+    hash: str
+
+    def __str__(self) -> str:
+        return f"variant {self.variant}, replication {self.replication}"
+
+
+def plan(experiment: Experiment, workload_hashes: Mapping[Path, str]) -> list[RunSpec]:
+    """All runs, replication by replication, so that comparisons come early; hashes are by the workloads' folders."""
+    runs = []
+    for replication in range(experiment.base.replications):
+        for variant, scenario in experiment.variants.items():
+            workload = workload_hashes[scenario.workload.path] if scenario.workload.path else ""
+            identity = run_hash(scenario, replication, workload)
+            runs.append(RunSpec(variant, replication, scenario, workload, version(), identity))
+    return runs
+
+
+def run_hash(scenario: Scenario, replication: int, workload_hash: str) -> str:
+    """Identity of a run: resolved scenario, replication, workload and the code that runs it (32 hexadecimal digits)."""
+    identity = {
+        "scenario": scenario.identity(),
+        "replication": replication,
+        "workload": workload_hash,
+        "version": version(),
+        "plugins": foreign_plugins(scenario),
+    }
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@cache
+def version() -> str:
+    """The package's version and, in a source checkout, a hash of the files of `sim`: changed code is another version."""
+    number = installed_version("brokersim")
+    if not (SOURCE.parent / "pyproject.toml").is_file():
+        return number
+    digest = hashlib.sha256()
+    for file in sorted(SOURCE.rglob("*.py")):
+        digest.update(f"{file.relative_to(SOURCE).as_posix()}\0".encode() + file.read_bytes())
+    return f"{number}+source.{digest.hexdigest()[:16]}"
+
+
+def foreign_plugins(scenario: Scenario) -> dict[str, str]:
+    """Hashes of the modules of plug-ins from elsewhere, which the version of this package says nothing about."""
+    tables = {
+        "workload": scenario.workload,
+        "geometry": scenario.network.geometry,
+        "latency": scenario.network.latency,
+        "selection": scenario.selection,
+    }
+    found = {}
+    for group, table in tables.items():
+        module = sys.modules[type(table.parameters).__module__]
+        if not module.__name__.startswith("sim.") and module.__file__:
+            found[f"{group}:{table.kind}"] = hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()
+    return found

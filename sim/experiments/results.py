@@ -1,0 +1,222 @@
+"""The store of results: a folder that pandas, Polars or DuckDB read with no code of ours.
+
+Whatever is half-written bears a name or a manifest that nobody takes for a result: a run's folder is renamed into place when it
+is whole, and the manifest of all is complete only at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from sim.errors import ResultsError
+from sim.experiments.plan import RunSpec, version
+from sim.metrics import METRICS
+from sim.scenario import Experiment
+from sim.workloads.tables import arrow, write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT = "brokersim-results"
+FORMAT_VERSION = 1
+UNFINISHED = ".unfinished-"
+
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Results:
+    """A finished experiment on disk."""
+
+    folder: Path
+    manifest: Manifest
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """One row per run: run, variant, replication, seed, and a column for each scalar metric (units: `sim.metrics`)."""
+        return self._read(self.folder / "runs.parquet")
+
+    def table(self, run: str, name: str) -> pd.DataFrame:
+        """A table of one run, such as "timeseries", "brokers" or "decisions/selection". Raises ResultsError if absent."""
+        return self._read(self.folder / "runs" / run / f"{name}.parquet")
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        """The runs that failed: variant, replication, reason and traceback."""
+        return list(self.manifest["failed"])
+
+    def _read(self, path: Path) -> pd.DataFrame:
+        import pandas as pd
+
+        if not path.is_file():
+            raise ResultsError(f"{path}: no such table")
+        try:
+            return pd.read_parquet(path)
+        except (pa.ArrowException, OSError) as error:
+            raise ResultsError(f"{path}: not a readable parquet file ({str(error).splitlines()[0]})") from None
+
+
+def load_results(folder: str | Path) -> Results:
+    """The results in a folder. Raises ResultsError where there are none, or none that were finished."""
+    folder = Path(folder)
+    manifest = _read_json(folder / "manifest.json")
+    if manifest is None or manifest.get("format") != FORMAT:
+        raise ResultsError(f"{folder}: not a folder of results (it has no manifest.json of `brokersim run`)")
+    if manifest.get("format_version") != FORMAT_VERSION:
+        found = manifest.get("format_version")
+        raise ResultsError(f"{folder}: results of format version {found}, this version reads {FORMAT_VERSION}")
+    if manifest.get("complete") is not True:
+        raise ResultsError(f"{folder}: the runs were not finished; the same `brokersim run` again does what is missing")
+    return Results(folder, manifest)
+
+
+class Store:
+    """Where the runs of one experiment are written to. Opening it clears what a killed process left half-written."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises ResultsError where the folder is used for something else."""
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ResultsError(f"{folder}: cannot be made a folder ({error.strerror})") from None
+        manifest = _read_json(folder / "manifest.json")
+        others = [entry for entry in folder.iterdir() if not entry.name.startswith(UNFINISHED)]
+        if others and (manifest is None or manifest.get("format") != FORMAT):
+            raise ResultsError(f"{folder}: holds something else than results; give an empty or new folder")
+        self._write_manifest({"complete": False})
+        (folder / "runs").mkdir(exist_ok=True)
+        self.clear()
+
+    def clear(self) -> None:
+        """Throw away what is half-written; no process may be writing."""
+        for unfinished in (self.folder / "runs").glob(f"{UNFINISHED}*"):
+            shutil.rmtree(unfinished)
+
+    def finished(self, run: str) -> Manifest | None:
+        """The manifest of a run that was finished, else None."""
+        manifest = _read_json(self.folder / "runs" / run / "manifest.json")
+        return manifest if manifest and manifest.get("complete") is True and manifest.get("hash") == run else None
+
+    def write_run(
+        self,
+        spec: RunSpec,
+        metrics: Mapping[str, float | int | None],
+        tables: Mapping[str, Mapping[str, Any]],
+        workload: Mapping[str, Any],
+        timing: Mapping[str, Any],
+    ) -> Manifest:
+        """Write one run's folder and return its manifest; `workload` says what drove it."""
+        manifest = {
+            "format": f"{FORMAT}-run",
+            "format_version": FORMAT_VERSION,
+            "version": spec.version,
+            "hash": spec.hash,
+            "seed": spec.scenario.seed,
+            "replication": spec.replication,
+            "scenario": spec.scenario.identity(),
+            "workload": dict(workload),
+            "metrics": {name: _number(metrics[name]) for name in sorted(metrics, key=list(METRICS).index)},
+            "complete": True,
+        }
+        runs = self.folder / "runs"
+        folder = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=runs))
+        folder.chmod(0o755)
+        for name, columns in tables.items():
+            path = folder / f"{name}.parquet"
+            path.parent.mkdir(exist_ok=True)
+            write_table(path, pa.table({column: _arrow(values) for column, values in columns.items()}))
+        _write_json(folder / "timing.json", timing)
+        _write_json(folder / "manifest.json", manifest)
+        if (runs / spec.hash).exists():  # damaged, or finished by another process just now
+            shutil.rmtree(runs / spec.hash)
+        os.rename(folder, runs / spec.hash)
+        return manifest
+
+    def finish(
+        self,
+        experiment: Experiment,
+        specs: Sequence[RunSpec],
+        done: Mapping[str, Manifest],
+        failed: Sequence[Mapping[str, Any]],
+        timing: Mapping[str, Any],
+    ) -> Results:
+        """Write the table of all runs and, last, the manifest; `done` has the finished runs' manifests by their hash."""
+        order = {variant: i for i, variant in enumerate(experiment.variants)}
+        rows = sorted((s for s in specs if s.hash in done), key=lambda spec: (order[spec.variant], spec.replication))
+        table = {
+            "run": pa.array([spec.hash for spec in rows], pa.string()),
+            "variant": pa.array([spec.variant for spec in rows], pa.string()),
+            "replication": pa.array([spec.replication for spec in rows], pa.int64()),
+            "seed": pa.array([spec.scenario.seed for spec in rows], pa.int64()),
+        }
+        for name, metric in METRICS.items():
+            values = [done[spec.hash]["metrics"].get(name) for spec in rows]
+            table[name] = pa.array(values, pa.int64() if metric.integer else pa.float64())
+        unfinished = self.folder / f"{UNFINISHED}runs.parquet"
+        write_table(unfinished, pa.table(table))
+        os.replace(unfinished, self.folder / "runs.parquet")
+        _write_json(self.folder / "timing.json", timing)
+        report = experiment.report.model_dump(mode="json")
+        manifest = self._write_manifest(
+            {
+                "version": version(),
+                "title": experiment.title,
+                "seed": experiment.base.seed,
+                "replications": experiment.base.replications,
+                "scenario": experiment.base.model_dump(mode="json"),
+                "variants": {name: scenario.model_dump(mode="json") for name, scenario in experiment.variants.items()},
+                "report": report,
+                "workload": next((done[spec.hash]["workload"] for spec in specs if spec.hash in done), {}),
+                "runs": list(dict.fromkeys(spec.hash for spec in rows)),
+                "failed": [dict(failure) for failure in failed],
+                "complete": True,
+            }
+        )
+        return Results(self.folder, manifest)
+
+    def _write_manifest(self, values: Manifest) -> Manifest:
+        manifest = {"format": FORMAT, "format_version": FORMAT_VERSION, **values}
+        _write_json(self.folder / "manifest.json", manifest)
+        return manifest
+
+
+def _number(value: float | int | None) -> float | int | None:
+    """A number for JSON: what is undefined is null."""
+    if value is None or math.isnan(value):
+        return None
+    return int(value) if isinstance(value, (int, np.integer)) else float(value)
+
+
+def _arrow(values: Any) -> pa.Array:
+    """A column; NaN and None become null, a column of nothing else holds float64."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
+        return arrow(values)
+    column = pa.array(values)
+    return column.cast(pa.float64()) if column.type == pa.null() else column
+
+
+def _read_json(path: Path) -> Manifest | None:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return values if isinstance(values, dict) else None
+
+
+def _write_json(path: Path, values: Mapping[str, Any]) -> None:
+    unfinished = path.with_name(f"{UNFINISHED}{path.name}")
+    unfinished.write_text(json.dumps(values, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(unfinished, path)
