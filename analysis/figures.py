@@ -1,0 +1,390 @@
+"""Charts of a results folder, as Vega-Lite: responsive in the report's page, and as PNG and SVG without a browser."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import altair as alt
+import numpy as np
+import pandas as pd
+import vl_convert
+
+from analysis.comparison import Texts, by_replication, compare, headline_of, label, texts, variants_of
+from analysis.formatting import number, scale, with_unit
+from analysis.tables import busiest_tree, delay_distribution, load_by_rank, over_time
+from sim.errors import ResultsError
+from sim.metrics import METRICS
+
+if TYPE_CHECKING:
+    from sim.experiments.results import Results
+
+Section = Literal["intervals", "time", "delay", "load", "ring"]
+
+VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+ROWS = 4500
+"""Rows that a chart may hold; Altair refuses more than 5,000."""
+
+# Okabe and Ito's colours, told apart with any colour vision, without the yellow that fades on white; dashes tell a
+# second round of seven apart from the first.
+_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+_DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3]]
+_INK = "#222222"
+_CONFIG = {
+    "background": "#ffffff",
+    "font": "system-ui, 'Segoe UI', 'DejaVu Sans', Arial, sans-serif",
+    "axis": {"labelColor": _INK, "titleColor": _INK, "titleFontWeight": "normal", "gridColor": "#e4e4e4"},
+    "axisX": {"labelOverlap": "greedy", "tickCount": 6},
+    "legend": {"labelColor": _INK, "title": None, "orient": "top", "columns": 2, "labelLimit": 150, "symbolLimit": 40},
+    "view": {"stroke": None},
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One chart: `name` is its file name's stem, `spec` its Vega-Lite specification without a width.
+
+    `width` is None where the chart takes the width that there is, else pixels. `caption` may be "". `description` says
+    in words what a reader who can't see the chart should know.
+    """
+
+    name: str
+    section: Section
+    title: str
+    caption: str
+    description: str
+    spec: dict[str, Any]
+    width: int | None = None
+
+    def sized(self, width: int | None = None) -> dict[str, Any]:
+        """The specification for a page ("container" wide), or for a picture `width` pixels wide."""
+        fixed = self.width or width
+        return {**self.spec, "description": self.description, "width": fixed or "container", "config": _CONFIG}
+
+
+def figures(results: Results) -> list[Figure]:
+    """All charts of the results, in the order of the report. Charts that have nothing to show are left out."""
+    return [
+        *intervals(results, headline_of(results)),
+        *metrics_over_time(results, headline_of(results)),
+        *delays(results),
+        *load(results),
+        *rings(results),
+    ]
+
+
+def save_figures(charts: Sequence[Figure], folder: Path, width: int = 720) -> list[Path]:
+    """Write each chart as NAME.svg and NAME.png (twice the pixels) into the folder; gives the paths."""
+    paths = []
+    for chart in charts:
+        spec = chart.sized(width)
+        svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
+        for suffix, content in ((".svg", svg.encode()), (".png", vl_convert.svg_to_png(svg, scale=2))):
+            path = folder / f"{chart.name}{suffix}"
+            write_atomically(path, content)
+            paths.append(path)
+    return paths
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file, and the folder it stands in, so that it is there in full or not at all.
+
+    Raises ResultsError where it cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            temporary.write_bytes(content)
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def intervals(results: Results, metrics: Sequence[str]) -> list[Figure]:
+    """Per metric, each variant's mean with its 95 % interval, over the single replications as faint marks."""
+    names = variants_of(results)
+    found = []
+    for row in compare(results, metrics):
+        metric, name = row.metric, row.metric.name
+        means = {variant: outcome.value for variant, outcome in row.outcomes.items() if outcome.value.n}
+        if not means:
+            continue
+        factor, unit = row.scale
+        rows = pd.DataFrame(
+            {
+                "variant": list(means),
+                "mean": [value.mean / factor for value in means.values()],
+                "low": [np.nan if value.low is None else value.low / factor for value in means.values()],
+                "high": [np.nan if value.high is None else value.high / factor for value in means.values()],
+                "text": [_text(texts(row, variant), unit) for variant in means],
+            }
+        )
+        single = by_replication(results, name).melt(value_name="value").dropna()
+        single = single.assign(value=single["value"] / factor).head(ROWS - len(rows))
+        y = alt.Y("variant:N", sort=names, title=None)
+        x = alt.X("mean:Q", title=_axis(label(name), unit), scale=alt.Scale(zero=False, nice=True))
+        tooltip = [alt.Tooltip("variant:N"), alt.Tooltip("text:N", title=label(name))]
+        base = alt.Chart(rows).encode(y=y, color=_colour(names, legend=False))
+        bars = base.transform_filter("isValid(datum.low)")
+        chart = alt.layer(
+            alt.Chart(single).mark_tick(opacity=0.35, size=12).encode(x="value:Q", y=y, color=_colour(names, False)),
+            bars.mark_rule(strokeWidth=2.5).encode(x="low:Q", x2="high:Q"),
+            bars.mark_tick(thickness=2, size=9).encode(x="low:Q"),
+            bars.mark_tick(thickness=2, size=9).encode(x="high:Q"),
+            base.mark_point(filled=True, size=90, opacity=1).encode(x=x, tooltip=tooltip),
+        )
+        said = "; ".join(f"{variant}: {text}" for variant, text in zip(rows["variant"], rows["text"], strict=True))
+        found.append(
+            Figure(
+                f"interval-{name}",
+                "intervals",
+                label(name),
+                f"{metric.description[0].upper()}{metric.description[1:]}.",
+                f"{label(name)}, mean and 95 % interval by variant. {said}.",
+                {**_spec(chart), "height": 34 * len(means) + 10},
+            )
+        )
+    return found
+
+
+def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
+    """Per metric, its mean over the replications by window, with the 95 % interval as a band; warm-up shaded."""
+    names = variants_of(results)
+    table = over_time(results, metrics, points=min(240, ROWS // len(names)))
+    found = []
+    for name in metrics:
+        rows = table[table["metric"] == name]
+        if rows.empty:
+            continue
+        metric = METRICS[name]
+        factor, unit = scale(metric.unit, rows["mean"].abs().max())
+        if metric.integer:
+            unit = "1/h" if unit == "count" else f"{unit}/h"
+        span, time_unit = scale("s", rows["end"].max() / 3)
+        warm_up = rows.loc[rows["warm_up"], "end"].max() / span
+        shown = pd.DataFrame(
+            {
+                "variant": rows["variant"],
+                "time": _rounded((rows["start"] + rows["end"]) / 2 / span),
+                **{column: _rounded(rows[column] / factor) for column in ("mean", "low", "high")},
+            }
+        )
+        x = alt.X("time:Q", title=_axis("time", time_unit), scale=alt.Scale(domain=[0, rows["end"].max() / span]))
+        y = alt.Y("mean:Q", title=_axis(label(name), unit), scale=alt.Scale(zero=True))
+        base = alt.Chart(shown).encode(x=x, color=_colour(names))
+        layers = [
+            base.mark_area(opacity=0.18).encode(y="low:Q", y2="high:Q"),
+            base.mark_line(strokeWidth=1.6, point={"size": 12} if rows["start"].nunique() <= 60 else False).encode(
+                y=y,
+                strokeDash=_dash(names),
+                tooltip=[
+                    alt.Tooltip("variant:N"),
+                    alt.Tooltip("time:Q", title=_axis("time", time_unit), format=".4~g"),
+                    alt.Tooltip("mean:Q", title=_axis(label(name), unit), format=",.4~g"),
+                ],
+            ),
+        ]
+        if np.isfinite(warm_up):
+            shade = pd.DataFrame({"from": [0.0], "to": [warm_up]})
+            layers.insert(0, alt.Chart(shade).mark_rect(color="#dddddd", opacity=0.6).encode(x="from:Q", x2="to:Q"))
+        found.append(
+            Figure(
+                f"time-{name}",
+                "time",
+                f"{label(name)} over time",
+                "",
+                f"{label(name)} over time by variant, from 0 to {number(rows['end'].max() / span)} {time_unit}, "
+                f"at most {with_unit(number(shown['mean'].max()), unit)}.",
+                {**_spec(alt.layer(*layers)), "height": 220},
+            )
+        )
+    return found
+
+
+def delays(results: Results) -> list[Figure]:
+    """The distribution of the notification delay: cumulative shares per variant on a logarithmic axis."""
+    names = variants_of(results)
+    table = delay_distribution(results, points=min(300, ROWS // len(names) - 2))
+    above = table.loc[table["delay"] > 0, "delay"]
+    if above.empty:
+        return []
+    factor, unit = scale("s", float(above.median()))
+    # A logarithmic axis has no 0: what has no delay stands at its left edge.
+    floor = above.min() * 0.9
+    shown = table.assign(delay=_rounded(table["delay"].clip(lower=floor) / factor), share=_rounded(table["share"]))
+    chart = (
+        alt.Chart(shown)
+        .mark_line(interpolate="step-after", strokeWidth=1.8)
+        .encode(
+            x=alt.X("delay:Q", title=_axis("notification delay", unit), scale=alt.Scale(type="log", nice=False)),
+            y=alt.Y(
+                "share:Q", title="share of notifications", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])
+            ),
+            color=_colour(names),
+            strokeDash=_dash(names),
+            tooltip=["variant:N", alt.Tooltip("delay:Q", title=_axis("delay", unit), format=".3~g"), "share:Q"],
+        )
+    )
+    undelayed = table[table["delay"] == 0].set_index("variant")["share"]
+    zeros = ", ".join(f"{variant} {number(100 * share, 1)} %" for variant, share in undelayed.items())
+    caption = "Share of the delivered (publication, broker) pairs that arrive within a delay; bins are 1 % wide."
+    if zeros:
+        caption += f" At the left edge stand those that need no hop at all: {zeros}."
+    medians = [
+        f"{v}: {number(t.loc[t['share'] >= 0.5, 'delay'].min() / factor)} {unit}" for v, t in table.groupby("variant")
+    ]
+    description = f"Cumulative distribution of the notification delay by variant; medians: {'; '.join(medians)}."
+    return [Figure("delay", "delay", "notification delay", caption, description, {**_spec(chart), "height": 280})]
+
+
+def load(results: Results) -> list[Figure]:
+    """The brokers' loads, heaviest first."""
+    names = variants_of(results)
+    table = load_by_rank(results, points=min(300, ROWS // len(names) - 50))
+    if table.empty or not table["subscriptions"].max() > 0:
+        return []
+    shown = table.assign(subscriptions=_rounded(table["subscriptions"]))
+    chart = (
+        alt.Chart(shown)
+        .mark_line(strokeWidth=1.8, point={"size": 14} if table["rank"].max() <= 60 else False)
+        .encode(
+            x=alt.X(
+                "rank:Q", title="broker, heaviest first", axis=alt.Axis(tickMinStep=1), scale=alt.Scale(nice=False)
+            ),
+            y=alt.Y("subscriptions:Q", title="user subscriptions (count)"),
+            color=_colour(names),
+            strokeDash=_dash(names),
+            tooltip=["variant:N", "rank:Q", alt.Tooltip("subscriptions:Q", format=",.4~g")],
+        )
+    )
+    heaviest = [f"{v}: {number(t['subscriptions'].max())}" for v, t in table.groupby("variant", sort=False)]
+    description = f"User subscriptions per broker by variant, sorted; the heaviest broker has {'; '.join(heaviest)}."
+    caption = "User subscriptions that a broker hosts, averaged over time and, rank by rank, over the replications."
+    return [Figure("load", "load", "load per broker", caption, description, {**_spec(chart), "height": 260})]
+
+
+def rings(results: Results) -> list[Figure]:
+    """Per variant, the ring of brokers with the tree of the busiest topic at the end of the first replication."""
+    return [figure for variant in variants_of(results) for figure in _ring(results, variant)]
+
+
+def _ring(results: Results, variant: str) -> list[Figure]:
+    found = busiest_tree(results, variant)
+    if found is None:
+        return []
+    whole, brokers = found
+    tree = whole.head(1500).copy()
+    tree["x"], tree["y"] = _on_ring(tree["position"])
+    places = brokers["position"].sample(min(len(brokers), 1500), random_state=0)
+    ticks = pd.DataFrame(dict(zip("xy", _on_ring(places), strict=True)))
+    circle = pd.DataFrame(dict(zip("xy", _on_ring(pd.Series(np.linspace(0, 1, 181))), strict=True))).assign(
+        step=range(181)
+    )
+    names = variants_of(results)
+    colour = colour_of(variant, names)
+    side = alt.Scale(domain=[-1.12, 1.12])
+    x, y = alt.X("x:Q", axis=None, scale=side), alt.Y("y:Q", axis=None, scale=side)
+    roles = ["root", "subscriber", "relay"]
+    legend = alt.Legend(columns=3)
+    nodes = alt.Chart(tree[["x", "y", "role", "node", "broker", "depth"]]).encode(
+        x=x,
+        y=y,
+        shape=alt.Shape("role:N", scale=alt.Scale(domain=roles, range=["diamond", "circle", "circle"]), legend=legend),
+        fill=alt.Fill("role:N", scale=alt.Scale(domain=roles, range=[_INK, colour, "#ffffff"]), legend=legend),
+        size=alt.Size("role:N", sort=roles, scale=alt.Scale(domain=roles, range=[170, 45, 45]), legend=legend),
+        tooltip=["role:N", "broker:Q", "node:Q", alt.Tooltip("depth:Q", title="hops below the root")],
+    )
+    chart = alt.layer(
+        alt.Chart(circle).mark_line(color="#bbbbbb", strokeWidth=1).encode(x=x, y=y, order="step:Q"),
+        alt.Chart(ticks).mark_point(filled=True, size=8, color="#777777", opacity=1).encode(x=x, y=y),
+        alt.Chart(_curves(tree))
+        .mark_line(color=colour, opacity=0.45, strokeWidth=1)
+        .encode(x=x, y=y, detail="edge:N", order="step:Q"),
+        nodes.mark_point(stroke=_INK, strokeWidth=0.8, opacity=1),
+    )
+    subscribers, relays = int(whole["subscribes"].sum()), int((whole["role"] == "relay").sum())
+    topic = str(whole["topic_name"].iloc[0])
+    caption = (
+        f"Topic {topic}: {number(subscribers)} of {number(len(brokers))} brokers subscribe, "
+        f"{number(relays)} only relay, deepest {number(int(whole['depth'].max()))} hops below the root."
+    )
+    if len(tree) < len(whole):
+        caption += f" Drawn are the {number(len(tree))} nodes nearest to the root."
+    spec = _spec(chart)
+    del spec["autosize"]  # a ring is round at any width
+    return [
+        Figure(
+            f"ring-{names.index(variant)}",
+            "ring",
+            variant,
+            caption,
+            f"The ring of brokers and the busiest topic's tree under {variant}. {caption}",
+            {**spec, "height": 340},
+            width=340,
+        )
+    ]
+
+
+def colour_of(variant: str, names: Sequence[str]) -> str:
+    """The colour that a variant has in every chart and table."""
+    return _COLOURS[names.index(variant) % len(_COLOURS)]
+
+
+def _on_ring(position: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Places on the unit circle, clockwise from the top."""
+    angle = 2 * np.pi * position.to_numpy(dtype=np.float64)
+    return np.sin(angle).round(4), np.cos(angle).round(4)
+
+
+def _curves(tree: pd.DataFrame) -> pd.DataFrame:
+    """Each edge from parent to child as points of a curve that bends towards the ring's middle."""
+    places = tree.set_index("node")[["x", "y"]]
+    children = tree[tree["parent"] >= 0]
+    start = places.loc[children["parent"]].to_numpy()[:, None, :]
+    end = children[["x", "y"]].to_numpy()[:, None, :]
+    steps = int(np.clip(ROWS // max(1, len(children)), 2, 16))
+    t = np.linspace(0, 1, steps)[None, :, None]
+    points = ((1 - t) ** 2 * start + 2 * t * (1 - t) * 0.25 * (start + end) + t**2 * end).round(4)
+    edge, step = np.divmod(np.arange(points.shape[0] * steps), steps)
+    return pd.DataFrame({"edge": edge, "step": step, "x": points[..., 0].ravel(), "y": points[..., 1].ravel()})
+
+
+def _colour(names: Sequence[str], legend: bool = True) -> alt.Color:
+    colours = [colour_of(name, names) for name in names]
+    shown = _legend() if legend and len(names) > 1 else None
+    return alt.Color("variant:N", scale=alt.Scale(domain=list(names), range=colours), legend=shown)
+
+
+def _legend() -> alt.Legend:
+    return alt.Legend(symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2.5, symbolSize=150)
+
+
+def _dash(names: Sequence[str]) -> alt.StrokeDash:
+    dashes = [_DASHES[i // len(_COLOURS) % len(_DASHES)] for i in range(len(names))]
+    shown = _legend() if len(names) > 1 else None
+    return alt.StrokeDash("variant:N", scale=alt.Scale(domain=list(names), range=dashes), legend=shown)
+
+
+def _spec(chart: alt.TopLevelMixin) -> dict[str, Any]:
+    spec: dict[str, Any] = chart.to_dict()
+    spec.pop("config", None)
+    return {**spec, "autosize": {"type": "fit-x", "contains": "padding"}}
+
+
+def _text(texts: Texts, unit: str) -> str:
+    return f"{with_unit(texts.mean, unit)} {texts.interval}".rstrip()
+
+
+def _axis(text: str, unit: str) -> str:
+    return text if unit in {"–", ""} else f"{text} ({unit})"
+
+
+def _rounded(values: pd.Series) -> pd.Series:
+    """Six significant digits, which is more than a chart can show and half of what a float takes as text."""
+    return values.map(lambda value: float(f"{value:.6g}"))

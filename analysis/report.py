@@ -1,0 +1,267 @@
+"""The report: one HTML file that holds everything, for a browser without a network."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+import vl_convert
+from markupsafe import Markup
+
+from analysis.comparison import (
+    Comparison,
+    Outcome,
+    baseline_of,
+    compare,
+    headline_of,
+    label,
+    metrics_of,
+    percent,
+    sentences,
+    texts,
+    variants_of,
+)
+from analysis.figures import VEGA_LITE, Figure, colour_of, figures, write_atomically
+from analysis.formatting import number, quantity
+from sim.errors import ResultsError
+from sim.metrics import METRICS
+from sim.units import format_duration
+
+if TYPE_CHECKING:
+    from sim.experiments.results import Results
+
+_SECTIONS = {
+    "intervals": ("Means and intervals", "Points are means, bars 95 % intervals, faint marks the single replications."),
+    "time": (
+        "Over time",
+        "Lines are means over the replications by window, bands their 95 % intervals; counts are per hour. "
+        "What is shaded in grey is the warm-up, which the means above leave out.",
+    ),
+    "delay": ("Delay", "How long notifications take from the publisher's broker to the brokers that they are due to."),
+    "load": ("Load", "How evenly the user subscriptions are spread over the brokers."),
+    "ring": (
+        "The ring",
+        "Brokers stand on the ring clockwise by their identifiers; lines are the tree by which the busiest topic reaches "
+        "its subscribers at the end of the first replication.",
+    ),
+}
+_NO_RING = "These brokers have no place on a ring, or no topic has a tree at the end; there is nothing to draw."
+
+
+def write_report(results: Results, path: Path, charts: Sequence[Figure] | None = None) -> None:
+    """Write the report of the results to `path`, in full or not at all; `charts` where they are drawn already."""
+    write_atomically(path, render_report(results, charts).encode())
+
+
+def render_report(results: Results, charts: Sequence[Figure] | None = None) -> str:
+    """The report of the results as HTML; the same text for the same results.
+
+    Raises ResultsError where no run finished.
+    """
+    if results.runs.empty:
+        reasons = "; ".join(map(_failure, results.manifest["failed"]))
+        raise ResultsError(f"{results.folder}: no run finished, so there is nothing to report ({reasons})")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("analysis"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    charts = figures(results) if charts is None else charts
+    manifest, workload, names = results.manifest, results.manifest["workload"], variants_of(results)
+    headline = headline_of(results)
+    further = [name for name in metrics_of(results) if name not in headline]
+    replications = int(manifest["replications"])
+    return environment.get_template("report.html.jinja").render(
+        title=manifest["title"],
+        version=manifest["version"],
+        sentences=[sentence.replace(" %", "\u00a0%").partition(":") for sentence in sentences(results)],
+        notes=list(_notes(results)),
+        explanation=_explanation(baseline_of(results), len(names), replications),
+        variants=[
+            {
+                "name": name,
+                "colour": colour_of(name, names),
+                "baseline": len(names) > 1 and name == baseline_of(results),
+            }
+            for name in names
+        ],
+        headline=[_row(row, replications) for row in compare(results, headline)],
+        further=[_row(row, replications) for row in compare(results, further)],
+        sections=list(_sections(charts)),
+        charts=[{"name": chart.name, "json": _script(chart.sized())} for chart in charts],
+        bundle=Markup(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", VEGA_LITE)),
+        experiment=list(_experiment(results)),
+        workload=list(_workload(workload)),
+        rows=list(_rows(workload.get("rows") or {})),
+        sources=[
+            {"file": source["file"], "size": quantity(source["bytes"], "bytes"), "sha256": source["sha256"]}
+            for source in workload.get("sources") or ()
+        ],
+        **_reproduction(manifest),
+        undefined=[label(name) for name in METRICS if name not in {*headline, *metrics_of(results)}],
+        definitions=[METRICS[name] for name in METRICS if name in {*headline, *metrics_of(results)}],
+    )
+
+
+def _notes(results: Results) -> Iterator[str]:
+    manifest = results.manifest
+    failed = manifest["failed"]
+    if failed:
+        reasons = "; ".join(map(_failure, failed))
+        yield f"{len(failed)} of {len(failed) + len(results.runs)} runs failed and are missing below: {reasons}."
+    if manifest["replications"] == 1:
+        yield "This is one replication: nothing is known of chance, so no number here has an interval."
+
+
+def _failure(run: Mapping[str, Any]) -> str:
+    return f"{run['variant']}, replication {run['replication']}: {run['reason']}"
+
+
+def _explanation(baseline: str, variants: int, replications: int) -> str:
+    if replications == 1:
+        means = "Each number is the value of a single replication."
+    else:
+        means = f"Each number is the mean over {replications} replications, with its 95 % interval (Student's t)."
+    if variants == 1:
+        return means
+    differences = f"Below it stands the difference to {baseline} in %, taken replication by replication on the same random numbers"
+    if replications == 1:
+        return f"{means} {differences}."
+    return f"{means} {differences}; it is marked as better or worse where its interval excludes 0."
+
+
+def _row(row: Comparison, replications: int) -> dict[str, Any]:
+    cells = [_cell(row, variant, outcome, replications) for variant, outcome in row.outcomes.items()]
+    return {"name": row.metric.name, "label": label(row.metric.name), "unit": row.scale[1], "cells": cells}
+
+
+def _cell(row: Comparison, variant: str, outcome: Outcome, replications: int) -> dict[str, str]:
+    value, difference = outcome.value, outcome.difference
+    mean, interval, _ = texts(row, variant)
+    if value.n == 0:
+        interval = "undefined"
+    elif replications > 1 and not value.varies:
+        interval = "no variance" if value.n > 1 else "no interval"
+    if 0 < value.n < replications:
+        interval += f" ({value.n} of {replications} replications)"
+    marks = {"better": "✓ better", "worse": "✗ worse", "higher": "higher", "lower": "lower", "": ""}
+    return {
+        "mean": mean,
+        "interval": interval,
+        "difference": percent(difference) if difference else "",
+        "verdict": outcome.verdict or "unclear",
+        "mark": marks[outcome.verdict],
+    }
+
+
+def _sections(charts: Sequence[Figure]) -> Iterator[dict[str, Any]]:
+    for section, (title, text) in _SECTIONS.items():
+        drawn = [chart for chart in charts if chart.section == section]
+        if drawn or section == "ring":
+            yield {"id": section, "title": title, "text": text if drawn else _NO_RING, "figures": drawn}
+
+
+def _experiment(results: Results) -> Iterator[tuple[str, str]]:
+    manifest = results.manifest
+    yield "title", manifest["title"]
+    yield "variants", ", ".join(variants_of(results))
+    yield "baseline", baseline_of(results)
+    yield "replications", number(manifest["replications"])
+    yield "seed", str(manifest["seed"])
+    yield "runs", number(len(results.runs))
+    for key in ("warm_up", "window"):
+        if isinstance(manifest["scenario"].get(key), (int, float)):
+            yield key.replace("_", "-"), format_duration(manifest["scenario"][key])
+    yield "version", f"brokersim {manifest['version']}"
+
+
+def _workload(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "kind", str(workload["kind"])
+    yield "origin", str(workload["origin"])
+    yield "horizon", format_duration(workload["horizon"])
+    for name, count in workload["counts"].items():
+        yield name.replace("_", " "), number(count)
+    if workload.get("cell") is not None:
+        yield "cell", f"{workload['cell']:g}°"
+    if workload.get("seed") is not None:
+        yield "seed", str(workload["seed"])
+    for name, value in (workload.get("generator") or {}).items():
+        yield ("generator" if name == "name" else f"generator: {name}"), _plain(value)
+    yield "hash", workload.get("hash") or "none (generated anew for each replication)"
+
+
+def _rows(rows: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name in ("read", "kept"):
+        if name in rows:
+            yield name, number(rows[name])
+    quarantined = rows.get("quarantined") or {}
+    for reason, count in quarantined.items():
+        yield f"quarantined: {reason}", number(count)
+    if rows and not quarantined:
+        yield "quarantined", "0"
+
+
+def _reproduction(manifest: Mapping[str, Any]) -> dict[str, str]:
+    prepared = (manifest["scenario"].get("workload") or {}).get("kind") == "prepared"
+    again = "Save the scenario below as scenario.toml; the same version gives the same bytes on one kind of machine."
+    if prepared:
+        again += f" WORKLOAD is the folder whose manifest.json has the SHA-256 {manifest['workload']['hash']}."
+    workload = " --workload WORKLOAD" if prepared else ""
+    command = f"brokersim run scenario.toml{workload} --out RESULTS\nbrokersim report RESULTS"
+    return {"again": again, "command": command, "scenario": _scenario(manifest)}
+
+
+def _scenario(manifest: Mapping[str, Any]) -> str:
+    """The resolved scenario as TOML: the base, and what each variant changes in it."""
+    base, variants = manifest["scenario"], manifest["variants"]
+    lines = list(_assignments({**base, "report": manifest["report"]}))
+    for key in ("baseline", "metrics"):
+        if manifest["report"][key]:
+            lines.append(f"report.{key} = {_toml(manifest['report'][key])}")
+    if list(variants) != ["base"]:
+        for name, variant in variants.items():
+            lines += ["", "[[variant]]", f"name = {_toml(name)}", *_assignments(_changes(base, variant))]
+    return "\n".join(lines)
+
+
+def _changes(base: Mapping[str, Any], variant: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a variant that differ; of a table that changes its kind, all."""
+    changed = {}
+    for key, value in variant.items():
+        before = base.get(key)
+        if isinstance(value, Mapping) and isinstance(before, Mapping) and value.get("kind") == before.get("kind"):
+            value = _changes(before, value)
+            if value:
+                changed[key] = value
+        elif value != before:
+            changed[key] = value
+    return changed
+
+
+def _assignments(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key, value in values.items():
+        path = prefix + (key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml(key))
+        if isinstance(value, Mapping):
+            yield from _assignments(value, f"{path}.")
+        elif value is not None:
+            yield f"{path} = {_toml(value)}"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(_assignments(value)) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _script(value: Any) -> Markup:
+    """JSON that can stand in a script element whatever text it holds."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))

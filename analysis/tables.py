@@ -1,0 +1,152 @@
+"""The tables of many runs drawn together into what a figure needs: small frames, averaged over replications."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from analysis.comparison import variants_of
+from sim.experiments.statistics import mean_interval
+
+if TYPE_CHECKING:
+    from sim.experiments.results import Results
+
+HOUR = 3600.0
+
+# A metric that is a mean is, over any windows, the ratio of two sums.
+RATIOS = {
+    "notification_delay": ("notification_delay_sum", "delivered"),
+    "user_notification_delay": ("user_notification_delay_sum", "delivered_users"),
+    "tree_delay": ("tree_delay_sum", "delivered"),
+    "user_tree_delay": ("user_tree_delay_sum", "delivered_users"),
+    "tree_hops": ("tree_hops_sum", "delivered"),
+    "messages_per_publication": ("notification_overhead", "publications"),
+    "delivery_ratio": ("delivered_users", "due_users"),
+}
+TIME_AVERAGES = ("load_stddev", "load_jain")
+
+
+def runs_of(results: Results, variant: str) -> list[str]:
+    """The hashes of a variant's runs, by replication."""
+    runs = results.runs
+    return list(runs[runs["variant"] == variant].sort_values("replication")["run"])
+
+
+def over_time(results: Results, metrics: Sequence[str], points: int = 300) -> pd.DataFrame:
+    """Metrics by window, mean and 95 % interval over the replications.
+
+    Columns metric, variant, start, end (s), warm_up, mean, low, high (NaN where there is no interval). Counts are per
+    hour, since windows may be cut. Neighbouring windows are merged until at most about `points` are left. Metrics that
+    have no time series are left out.
+    """
+    frames = [
+        _windows(results.table(run, "timeseries"), metrics, points).assign(variant=variant)
+        for variant in variants_of(results)
+        for run in runs_of(results, variant)
+    ]
+    columns = ["metric", "variant", "start", "end", "warm_up", "mean", "low", "high"]
+    if not frames:
+        return pd.DataFrame(columns=columns)
+    rows = []
+    for key, values in pd.concat(frames).groupby(["metric", "variant", "start", "end", "warm_up"], sort=True)["value"]:
+        interval = mean_interval(values)
+        if interval.n:
+            rows.append((*key, interval.mean, interval.low, interval.high))
+    return pd.DataFrame(rows, columns=columns).astype({"low": np.float64, "high": np.float64})
+
+
+def _windows(series: pd.DataFrame, metrics: Sequence[str], points: int) -> pd.DataFrame:
+    """One run's series in long form, with neighbouring windows merged; none crosses the end of the warm-up."""
+    width = series["end"] - series["start"]
+    sums = series.drop(columns=["window", "start", "end", "warm_up"], errors="ignore").astype(np.float64)
+    for name in TIME_AVERAGES:
+        if name in sums:
+            sums[name] *= width
+    block = np.arange(len(series)) // max(1, -(-len(series) // points))
+    groups = [series["warm_up"].to_numpy(dtype=bool), block]
+    span = series.groupby(groups).agg(start=("start", "min"), end=("end", "max"))
+    merged = sums.groupby(groups).sum(min_count=1)
+    length = (span["end"] - span["start"]).to_numpy()
+    found = []
+    for metric in metrics:
+        if metric in RATIOS:
+            above, below = RATIOS[metric]
+            if above not in merged or below not in merged:
+                continue
+            value = merged[above] / merged[below].where(merged[below] > 0)
+        elif metric in merged:
+            value = merged[metric] / (length if metric in TIME_AVERAGES else length / HOUR)
+        else:
+            continue
+        found.append(span.assign(metric=metric, value=value, warm_up=span.index.get_level_values(0)))
+    columns = ["metric", "start", "end", "warm_up", "value"]
+    return pd.concat(found)[columns].reset_index(drop=True) if found else pd.DataFrame(columns=columns)
+
+
+def delay_distribution(results: Results, points: int = 300) -> pd.DataFrame:
+    """Cumulative share of the delivered (publication, broker) pairs by delay, over all replications after the warm-up.
+
+    Columns variant, delay (s, the upper edge of a bin 1 % wide; 0 for the pairs without any delay), share (0 … 1).
+    Thinned to at most about `points` rows per variant.
+    """
+    frames = []
+    for variant in variants_of(results):
+        counts: list[pd.Series] = []
+        for run in runs_of(results, variant):
+            delays, series = results.table(run, "delays"), results.table(run, "timeseries")
+            counted = delays[~delays["window"].isin(series.loc[series["warm_up"], "window"])]
+            edge = counted["upper"].where(counted["lower"] > 0, 0.0)
+            counts.append(counted["brokers"].groupby(edge).sum())
+        total = pd.concat(counts).groupby(level=0).sum() if counts else pd.Series(dtype=np.float64)
+        if total.sum() == 0:
+            continue
+        share = total.cumsum() / total.sum()
+        step = np.floor(share * points)
+        keep = (step != step.shift()) | (step != step.shift(-1))
+        frames.append(pd.DataFrame({"variant": variant, "delay": share.index[keep], "share": share[keep].to_numpy()}))
+    return pd.concat(frames) if frames else pd.DataFrame(columns=["variant", "delay", "share"])
+
+
+def load_by_rank(results: Results, points: int = 300) -> pd.DataFrame:
+    """User subscriptions per broker (time average), heaviest first, mean over the replications of each rank.
+
+    Columns variant, rank (from 1), subscriptions; thinned to at most about `points` ranks, the heaviest all kept.
+    """
+    frames = []
+    for variant in variants_of(results):
+        loads = [results.table(run, "brokers")["subscriptions"] for run in runs_of(results, variant)]
+        ranked = pd.concat([load.sort_values(ascending=False).reset_index(drop=True) for load in loads], axis=1)
+        mean = ranked.mean(axis=1).to_numpy()
+        keep = np.unique(np.r_[np.arange(min(50, mean.size)), np.linspace(0, mean.size - 1, points).astype(int)])
+        frames.append(pd.DataFrame({"variant": variant, "rank": keep + 1, "subscriptions": mean[keep]}))
+    return pd.concat(frames) if frames else pd.DataFrame(columns=["variant", "rank", "subscriptions"])
+
+
+def busiest_tree(results: Results, variant: str) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+    """The tree of the busiest topic at the end of the variant's first run, and all brokers' places on the ring.
+
+    The tree has columns topic_name, node, parent, position, role ("root", "subscriber", "relay"), subscribes, depth;
+    parents stand before their children. None where brokers have no place on a ring or there is no tree.
+    """
+    runs = runs_of(results, variant)
+    if not runs:
+        return None
+    tree, brokers = results.table(runs[0], "tree"), results.table(runs[0], "brokers")
+    ring = brokers.dropna(subset=["position"])
+    if tree.empty or tree["position"].isna().any() or ring.empty:
+        return None
+    parent = dict(zip(tree["node"], tree["parent"], strict=True))
+    depth = {node: _depth(node, parent) for node in parent}
+    role = np.where(tree["parent"] < 0, "root", np.where(tree["subscribes"], "subscriber", "relay"))
+    ordered = tree.assign(role=role, depth=tree["node"].map(depth)).sort_values(["depth", "node"], ignore_index=True)
+    return ordered, ring
+
+
+def _depth(node: int, parent: dict[int, int]) -> int:
+    hops = 0
+    while parent[node] >= 0:
+        node, hops = parent[node], hops + 1
+    return hops
