@@ -50,7 +50,7 @@ def mix(key: int, a: int, b: int = 0) -> int:
 
 def uniform(key: int, a: int, b: int = 0) -> float:
     """A draw in (0, 1) that belongs to (key, a, b)."""
-    return ((mix(key, a, b) >> 11) + 0.5) * 2.0**-53
+    return ((mix(key, a, b) >> 12) + 0.5) * 2.0**-52  # 52 bits: with 53 the sum would need 54, and the largest round to 1
 
 
 def exponential(key: int, a: int, b: int = 0) -> float:
@@ -75,5 +75,5 @@ def keyed_uniforms(key: np.uint64, first: np.ndarray, second: int) -> np.ndarray
             state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
             state = state ^ (state >> np.uint64(31))
-        out[i] = (np.float64(state >> np.uint64(11)) + 0.5) * 2.0**-53
+        out[i] = (np.float64(state >> np.uint64(12)) + 0.5) * 2.0**-52
     return out
