@@ -158,7 +158,7 @@ class Brokers(_Section):
 
     service: Service = Service()
     """The service time."""
-    queue: Bound = None
+    queue: Bound = Field(default=None, json_schema_extra={"default": "unbounded"})
     """How many messages may wait at a broker."""
 
 
@@ -272,6 +272,38 @@ def merge(below: Raw, above: Raw) -> Raw:
 
 def _tables(*values: object) -> bool:
     return all(isinstance(value, dict) for value in values)
+
+
+def json_schema() -> Raw:
+    """The JSON Schema of a scenario file, with the parameters of every plug-in that is installed."""
+    schema = Scenario.model_json_schema()
+    keys = {key: _partial(value, schema["$defs"]) for key, value in schema["properties"].items() if key not in SHARED}
+    variant = {
+        "type": "object",
+        "description": "A variant: its name, and the keys in which it differs from the base.",
+        "properties": {"name": {"type": "string", "minLength": 1}, **keys},
+        "required": ["name"],
+        "additionalProperties": False,
+    }
+    schema["properties"] |= {"variant": {"type": "array", "items": variant}, "report": Report.model_json_schema()}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "brokersim scenario"}
+
+
+def _partial(schema: Any, definitions: Raw) -> Any:
+    """The schema of what may be laid over values of another: nothing is required, and a table may leave its kind out."""
+    if isinstance(schema, list):
+        return [_partial(item, definitions) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _partial(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    rest = {"anyOf" if key == "oneOf" else key: value for key, value in schema.items() if key != "required"}
+    return {
+        key: {name: _partial(inner, definitions) for name, inner in value.items()}
+        if key == "properties"
+        else _partial(value, definitions)
+        for key, value in rest.items()
+    }
 
 
 class _Reader:

@@ -43,7 +43,10 @@ def format_duration(seconds: float) -> str:
 
 
 _SCHEMA = WithJsonSchema(
-    {"anyOf": [{"type": "number"}, {"type": "string"}], "description": "seconds, or text such as '90s', '10h', '7d'"}
+    {
+        "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": f"^{_DURATION.pattern}$"}],
+        "x-unit": "s",
+    }
 )
 Duration = Annotated[float, BeforeValidator(parse_duration), Field(ge=0), _SCHEMA]
 PositiveDuration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0), _SCHEMA]

@@ -11,6 +11,7 @@ from functools import cache
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
+from sim import plugins
 from sim.scenario import Experiment, Scenario
 
 SOURCE = Path(__file__).resolve().parents[1]
@@ -58,16 +59,11 @@ def run_hash(scenario: Scenario, replication: int, workload_hash: str) -> str:
 def version() -> str:
     """The package's version and, in a source checkout, a hash of the files of `sim`: changed code is another version."""
     number = installed_version("brokersim")
-    if not (SOURCE.parent / "pyproject.toml").is_file():
-        return number
-    digest = hashlib.sha256()
-    for file in sorted(SOURCE.rglob("*.py")):
-        digest.update(f"{file.relative_to(SOURCE).as_posix()}\0".encode() + file.read_bytes())
-    return f"{number}+source.{digest.hexdigest()[:16]}"
+    return f"{number}+source.{_digest(SOURCE)[:16]}" if (SOURCE.parent / "pyproject.toml").is_file() else number
 
 
 def foreign_plugins(scenario: Scenario) -> dict[str, str]:
-    """Hashes of the modules of plug-ins from elsewhere, which the version of this package says nothing about."""
+    """Hashes of the sources of plug-ins from elsewhere, of which the version of this package says nothing."""
     tables = {
         "workload": scenario.workload,
         "geometry": scenario.network.geometry,
@@ -76,7 +72,17 @@ def foreign_plugins(scenario: Scenario) -> dict[str, str]:
     }
     found = {}
     for group, table in tables.items():
-        module = sys.modules[type(table.parameters).__module__]
-        if not module.__name__.startswith("sim.") and module.__file__:
-            found[f"{group}:{table.kind}"] = hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()
+        if table.kind in plugins.names(group):
+            root = sys.modules[plugins.load(group, table.kind).__module__.partition(".")[0]]
+            if root.__name__ != "sim" and root.__file__:
+                file = Path(root.__file__)
+                found[f"{group}:{table.kind}"] = _digest(file.parent if file.name == "__init__.py" else file)
     return found
+
+
+def _digest(source: Path) -> str:
+    """SHA-256 of a module, or of all modules of a package."""
+    digest = hashlib.sha256()
+    for file in sorted(source.rglob("*.py")) if source.is_dir() else [source]:
+        digest.update(f"{file.relative_to(source.parent).as_posix()}\0".encode() + file.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,70 @@
+"""The command `brokersim`: its groups of commands, and what an error ends in."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.metadata import version as installed_version
+from typing import Annotated
+
+import typer
+
+from sim.cli import run, scenario
+from sim.errors import InputError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"brokersim {installed_version('brokersim')}")
+        raise typer.Exit
+
+
+@app.callback()
+def brokersim(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    """A discrete-event simulator for publish/subscribe broker networks.
+
+    Check-ins become a workload (prepare), or one is made up (generate); a scenario file compares policies on it (run), and a
+    report shows what they cost and save (report). Begin with: brokersim demo
+    """
+
+
+def _add(module: str, *commands: str, group: str | None = None) -> None:
+    try:
+        found = importlib.import_module(f"sim.cli.{module}")
+    except ModuleNotFoundError:
+        return
+    for command in commands:
+        app.command()(getattr(found, command))
+    if group:
+        app.add_typer(found.app, name=group)
+
+
+_add("demo", "demo")
+_add("prepare", group="prepare")
+_add("generate", "generate", "describe")
+app.command()(run.run)
+_add("report", "report")
+app.command()(scenario.validate)
+app.command()(scenario.schema)
+app.command()(scenario.policies)
+
+
+def main() -> None:
+    """Run the command line: exit status 2 and one message for what a person got wrong, a traceback for faults of ours."""
+    try:
+        app(prog_name="brokersim")
+    except InputError as error:
+        print(f"brokersim: error: {error}", file=sys.stderr)
+        sys.exit(2)

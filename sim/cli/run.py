@@ -1,0 +1,120 @@
+"""`brokersim run`: a scenario's runs, with progress on standard error and a summary on standard output."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from sim.experiments.results import Results
+
+PLAIN_WIDTH = 100
+"""Columns of a table that is not shown on a terminal."""
+
+ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file (TOML).")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a key, such as network.brokers=200; variant.NAME.KEY=VALUE for one variant. May be repeated.",
+    ),
+]
+WorkloadFolder = Annotated[
+    Path | None, typer.Option("--workload", metavar="DIR", help="A workload's folder, in place of the one in the file.")
+]
+
+
+def run(
+    scenario: ScenarioFile,
+    set_: Overrides = None,
+    workload: WorkloadFolder = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where results go; results/NAME by default.", show_default=False)
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Processes; all cores by default.", show_default=False)
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+) -> None:
+    """Run a scenario and summarise what came out.
+
+    Every variant is run in every replication, on the same arrivals. Runs that are in the results folder already are not
+    run again, so an interrupted command goes on where it was.
+    """
+    from sim.cli.display import display
+    from sim.experiments.engines import default_folder
+    from sim.experiments.engines import run as run_experiment
+    from sim.scenario import load_scenario
+
+    experiment = load_scenario(scenario, set_ or (), workload)
+    folder = out if out is not None else default_folder(experiment)
+    try:
+        with display(experiment, quiet) as progress:
+            results = run_experiment(experiment, folder, jobs=jobs or cores(), progress=progress)
+    except KeyboardInterrupt:
+        print(f"brokersim: interrupted; finished runs are kept in {folder}, the same command goes on", file=sys.stderr)
+        raise typer.Exit(130) from None
+    if json_:
+        print(json.dumps(as_json(results), indent=2, ensure_ascii=False))
+    else:
+        print_summary(results)
+        print(f"\nResults: {results.folder}")
+    for failure in results.failed:
+        where = f"variant {failure['variant']}, replication {failure['replication']}"
+        print(f"{failure['traceback']}brokersim: {where} failed: {failure['reason']}", file=sys.stderr)
+    if results.failed:
+        raise typer.Exit(1)
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def print_summary(results: Results) -> None:
+    """The scenario's headline metrics by variant with intervals and differences to the baseline, and what that says."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from analysis.comparison import baseline_of, label, sentences, summary, variants_of
+
+    variants, replications = variants_of(results), results.manifest["replications"]
+    table = Table(title=results.manifest["title"], title_justify="left", title_style="bold")
+    table.add_column("metric")
+    table.add_column("unit")
+    for variant in variants:
+        table.add_column(variant, justify="right")
+    for row in summary(results):
+        cells = ("\n".join(filter(None, row.variants[variant])) for variant in variants)
+        table.add_row(label(row.metric), row.unit, *cells, end_section=True)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console.print(table)
+    if replications > 1:
+        compared = f"; differences to {baseline_of(results)} in %, paired" if len(variants) > 1 else ""
+        console.print(f"Means of {replications} replications with 95 % intervals{compared}.")
+    for sentence in sentences(results):
+        console.print(sentence)
+
+
+def as_json(results: Results) -> dict[str, Any]:
+    """The summary for programs: all metrics of all variants, null where there is no interval or no difference."""
+    from analysis.comparison import compare_table
+
+    table = compare_table(results)
+    rows = json.loads(table.to_json(orient="records", double_precision=15))
+    failed = [{key: run[key] for key in ("variant", "replication", "reason")} for run in results.failed]
+    return {
+        "results": str(results.folder),
+        "title": results.manifest["title"],
+        "baseline": results.manifest["report"]["baseline"],
+        "replications": results.manifest["replications"],
+        "metrics": rows,
+        "failed": failed,
+    }
