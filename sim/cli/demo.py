@@ -1,0 +1,29 @@
+"""`brokersim demo`: the whole way once, with nothing to prepare."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write.")] = Path("demo"),
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+) -> None:
+    """See it at work: make up check-ins, prepare them, compare three policies, write a report. Takes about a minute."""
+    from sim.cli.display import display
+    from sim.cli.run import cores, print_summary
+    from sim.studies import demo as study
+
+    def say(line: str) -> None:
+        if not quiet:
+            print(line, file=sys.stderr, flush=True)
+
+    results = study.demo(out, cores(), say, lambda experiment: display(experiment, quiet))
+    print_summary(results)
+    print(f"\nReport: {out / study.REPORT}")
+    if results.failed:
+        raise typer.Exit(1)

@@ -1,0 +1,138 @@
+"""The whole way once, on a small made-up land: raw check-ins with dirt, a workload, a comparison, a report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sim.errors import InputError
+from sim.randomness import Streams
+
+if TYPE_CHECKING:
+    from sim.experiments.engines import Progress
+    from sim.experiments.results import Results
+    from sim.scenario import Experiment
+    from sim.workloads.synthetic.mobility import MobilityWorkload
+    from sim.workloads.workload import Workload
+
+CHECKINS, WORKLOAD, RESULTS, REPORT = "checkins.tsv", "workload", "results", "report.html"
+SEED = 1
+DIRT = 0.02
+
+Say = Callable[[str], None]
+
+
+def demo(
+    folder: Path,
+    jobs: int = 1,
+    say: Say = lambda line: None,
+    watch: Callable[[Experiment], AbstractContextManager[Progress | None]] | None = None,
+) -> Results:
+    """Write raw check-ins, the workload prepared from them, results and the report to `folder`.
+
+    `jobs` processes run the scenario; `say` is told each step and its seconds, `watch` gives what is told of the runs. Runs that
+    stand in the folder from before are not run again. Raises InputError where it holds something else.
+    """
+    _check_room(folder)
+    people = _people()
+    with _step(say, f"1/4  Writing made-up check-ins, a few of them dirty: {folder / CHECKINS}") as came_to:
+        came_to(_write_checkins(people, folder / CHECKINS))
+    with _step(say, f"2/4  Preparing a workload from them with Spark: {folder / WORKLOAD}") as came_to:
+        workload = _prepare(people, folder, say)
+        came_to(_told(workload))
+    with as_file(files("scenarios") / "quickstart.toml") as scenario:
+        from sim.experiments.engines import run
+        from sim.scenario import load_scenario
+
+        experiment = load_scenario(scenario, workload=folder / WORKLOAD)
+        variants, replications = experiment.variants, experiment.base.replications
+        with _step(
+            say, f"3/4  Running {', '.join(variants)}, {replications} times each: {folder / RESULTS}"
+        ) as came_to:
+            if watch is None:
+                results = run(experiment, folder / RESULTS, jobs=jobs)
+            else:
+                with watch(experiment) as progress:
+                    results = run(experiment, folder / RESULTS, jobs=jobs, progress=progress)
+            published = int(results.runs["publications"].sum())
+            came_to(f"{len(results.runs)} runs with {published:,} publications, {len(results.failed)} failed")
+    with _step(say, f"4/4  Writing the report: {folder / REPORT}") as came_to:
+        from analysis.report import write_report
+
+        write_report(results, folder / REPORT)
+        came_to("one page, to be opened in a browser, with or without a network")
+    return results
+
+
+def _people() -> MobilityWorkload:
+    """Some hundred users of a land of 8 × 10 cells for three weeks."""
+    from sim.workloads.synthetic.mobility import MobilityWorkload
+
+    parameters = MobilityWorkload.Parameters(
+        users=500, horizon=21 * 86400.0, box=(36.0, -84.0, 44.0, -74.0), cities=12, gap=6 * 3600.0
+    )
+    return MobilityWorkload(parameters)
+
+
+def _write_checkins(people: MobilityWorkload, path: Path) -> str:
+    from sim.workloads.synthetic.checkins import write_checkins
+
+    streams = Streams(SEED)
+    rows = write_checkins(path, people.checkins(streams), DIRT, streams.generator("dirt"))
+    return f"{sum(rows.values()):,} rows, {sum(rows.values()) - rows['good']:,} of them of no use"
+
+
+def _prepare(people: MobilityWorkload, folder: Path, say: Say) -> Workload:
+    from sim.workloads.traces.checkins import Box
+    from sim.workloads.traces.layouts import GOWALLA
+    from sim.workloads.traces.pipeline import prepare_checkins
+    from sim.workloads.traces.session import spark_session
+
+    def tell(step: str, detail: str) -> None:
+        if not detail:
+            say(f"     {step}")
+
+    start = round(datetime.fromisoformat(people.parameters.origin).timestamp() * 1e6)
+    tell("Starting Spark", "")
+    with spark_session() as spark:
+        return prepare_checkins(
+            spark,
+            [folder / CHECKINS],
+            folder / WORKLOAD,
+            GOWALLA,
+            box=Box(*people.parameters.box),
+            window=(start, start + round(people.parameters.horizon * 1e6)),
+            seed=SEED,
+            progress=tell,
+        )
+
+
+def _told(workload: Workload) -> str:
+    rows = workload.rows or {}
+    return (
+        f"{rows['kept']:,} of {rows['read']:,} rows kept, the others in quarantine; {len(workload.users):,} users, "
+        f"{len(workload.topics):,} cells, {len(workload.publications):,} visits"
+    )
+
+
+def _check_room(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; give a new folder")
+    other = sorted({entry.name for entry in folder.glob("*")} - {CHECKINS, WORKLOAD, RESULTS, REPORT})
+    if other:
+        raise InputError(f"{folder}: holds '{other[0]}', which no demo has written; give an empty or new folder")
+
+
+@contextmanager
+def _step(say: Say, what: str) -> Generator[Say]:
+    """Says what is done, and at the end what it came to and how long it took."""
+    came_to: list[str] = []
+    say(what)
+    began = time.perf_counter()
+    yield came_to.append
+    say(f"     {came_to[0]} ({time.perf_counter() - began:.1f} s)")
