@@ -86,6 +86,33 @@ def merge_checkins(checkins: Visits) -> Visits:
     return visits.rows(np.lexsort((visits.cell, visits.user, visits.time)))
 
 
+@dataclass(frozen=True)
+class VisitShares:
+    """What DYNATOPS, figure 5, tells of a trace: shares of 1, NaN where there is nothing to share."""
+
+    visits: int
+    pairs: int
+    """Different (user, cell) pairs."""
+    single_visits: float
+    """Pairs of a single visit."""
+    stays_under_day: float
+    """Stays of less than a day. A stay lasts until the user's next visit; the last of each user has no end and is left out."""
+    stays_over_week: float
+    """Stays of more than a week."""
+
+
+def visit_shares(visits: Visits) -> VisitShares:
+    """How often users come back to a cell, and how long they stay."""
+    by_user = visits.rows(np.lexsort((visits.time, visits.user)))
+    _, times = np.unique(by_user.user.astype(np.int64) << 32 | by_user.cell, return_counts=True)
+    stays = np.diff(by_user.time)[by_user.user[1:] == by_user.user[:-1]]
+    return VisitShares(len(visits), len(times), _share(times == 1), _share(stays < DAY), _share(stays > 7 * DAY))
+
+
+def _share(which: NDArray[np.bool_]) -> float:
+    return float(which.mean()) if len(which) else float("nan")
+
+
 def draw_friends(users: int, friends: int, generator: np.random.Generator) -> NDArray[np.int32]:
     """For each user a uniformly drawn set of others, shape (users, min(friends, users - 1)): distinct, not self, ascending."""
     count = max(0, min(friends, users - 1))

@@ -1,0 +1,188 @@
+"""People who live in cities, go out, come back and check in: home, exploration and preferential return.
+
+After Song, Koren, Wang and Barabási 2010, "Modelling the scaling properties of human mobility"; the defaults aim at what
+DYNATOPS, section IV.A.1, tells of its trace: a third of the (user, cell) pairs are single visits, half of the stays last less
+than a day, a tenth more than a week.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, field_validator
+
+from sim import plugins
+from sim.randomness import Streams
+from sim.units import SECONDS, PositiveDuration
+from sim.workloads.location import Visits, location_workload, merge_checkins, number_cells, publish_each
+from sim.workloads.synthetic.checkins import Checkins
+from sim.workloads.synthetic.mobility_kernels import KM_PER_DEGREE, fold, walk
+from sim.workloads.tables import strings
+from sim.workloads.workload import Workload
+
+_GAPS_AT_ONCE = 16
+_NEAREST_KM = 1.0  # a step shorter than this leads to no other place
+
+
+class MobilityWorkload:
+    """A location workload of users who move: homes in cities, exploration and preferential return, lognormal gaps."""
+
+    class Parameters(plugins.Parameters):
+        """People, land, movement and what they publish."""
+
+        users: int = Field(1000, gt=0)
+        """Users."""
+        horizon: PositiveDuration = 92 * SECONDS["d"]
+        """Length."""
+        origin: str = "2010-08-01T00:00:00Z"
+        """Time 0, UTC."""
+        cell: float = Field(1.0, gt=0, le=180)
+        """Side of a grid cell in degrees."""
+        friends: int = Field(4, ge=0)
+        """Other users that each user follows."""
+        box: tuple[float, float, float, float] = (30.0, -126.0, 50.0, -66.0)
+        """The land: south, west, north, east in degrees."""
+        cities: int = Field(50, gt=0)
+        """Cities, spread evenly over the land."""
+        city_exponent: float = Field(1.0, ge=0)
+        """City i of 1..cities has a share of the homes in proportion to i^-city_exponent (Zipf)."""
+        city_radius: float = Field(20.0, ge=0)
+        """Standard deviation of homes around their city, north and east, in km."""
+        gap: PositiveDuration = 10 * SECONDS["h"]
+        """Median time between two check-ins of a typical user."""
+        gap_sigma: float = Field(1.3, ge=0, le=5)
+        """Spread of a user's gaps: standard deviation of their logarithm (lognormal, heavy-tailed)."""
+        pace_sigma: float = Field(0.3, ge=0, le=5)
+        """Spread between users: standard deviation of the logarithm of their median gaps."""
+        home_share: float = Field(0.05, ge=0, le=1)
+        """Share of check-ins that are at home whatever else."""
+        rho: float = Field(0.6, ge=0, le=1)
+        """Otherwise a user who knows S places goes to a new one with probability rho S^-gamma."""
+        gamma: float = Field(0.21, ge=0)
+        """How fast the wish for new places fades; a user who does not explore repeats an earlier check-in at random."""
+        jump_exponent: float = Field(0.55, gt=0)
+        """A new place is farther than r km with probability about r^-jump_exponent (from 1 km to jump_limit)."""
+        jump_limit: float = Field(4000.0, gt=_NEAREST_KM)
+        """Longest jump in km."""
+        publications: Literal["per-visit", "per-check-in"] = "per-visit"
+        """What a publication is made of."""
+        size: int = Field(100, ge=0, lt=2**31)
+        """Size of a publication in bytes."""
+
+        @field_validator("origin")
+        @classmethod
+        def _is_utc(cls, text: str) -> str:
+            return _iso(_parse(text))
+
+        @field_validator("box")
+        @classmethod
+        def _is_land(cls, box: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
+            south, west, north, east = box
+            if not (-90 < south < north < 90 and -180 <= west < east <= 180):
+                raise ValueError(
+                    "expected south, west, north, east in degrees, south < north, west < east, no pole in it"
+                )
+            return box
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters = parameters
+
+    def checkins(self, streams: Streams) -> Checkins:
+        """All check-ins, at whole seconds, sorted by user and time; every user has at least one, the first at home."""
+        p = self.parameters
+        indptr, time = self._times(streams.generator("workload.gaps"))
+        latitude, longitude = np.empty((2, len(time)))
+        latitude[indptr[:-1]], longitude[indptr[:-1]] = self._homes(streams.generator("workload.homes"))
+        generator = streams.generator("workload.walk")
+        decision, pick, step, bearing = generator.random((4, len(time)))
+        nearest, farthest = _NEAREST_KM**-p.jump_exponent, p.jump_limit**-p.jump_exponent
+        km = (nearest - step * (nearest - farthest)) ** (-1 / p.jump_exponent)
+        angle = 2 * np.pi * bearing
+        place = walk(
+            indptr,
+            latitude,
+            longitude,
+            p.box,
+            p.home_share,
+            p.rho,
+            p.gamma,
+            decision,
+            pick,
+            km * np.cos(angle),
+            km * np.sin(angle),
+        )
+        user = np.repeat(np.arange(p.users, dtype=np.int32), np.diff(indptr))
+        # what a file would hold; and never on the northern or eastern edge, which belongs to the next cells
+        south, west, north, east = p.box
+        latitude = np.clip(np.round(latitude, 6), south, north - 1e-6)
+        longitude = np.clip(np.round(longitude, 6), west, east - 1e-6)
+        place = np.unique(place, return_inverse=True)[1]
+        return Checkins(time, user, latitude, longitude, place, p.origin, p.horizon, p.box)
+
+    def generate(self, streams: Streams) -> Workload:
+        """The location workload of these check-ins."""
+        p = self.parameters
+        raw = self.checkins(streams)
+        cells, cell = number_cells(raw.latitude, raw.longitude, p.cell)
+        checkins = Visits(raw.time, raw.user, cell, raw.latitude, raw.longitude)
+        visits = merge_checkins(checkins)
+        published = visits
+        if p.publications == "per-check-in":
+            published = checkins.rows(np.lexsort((cell, raw.user, raw.time)))
+        return location_workload(
+            visits,
+            cells,
+            strings(map(str, range(p.users))),
+            publish_each(published, p.size),
+            friends=p.friends,
+            streams=streams,
+            origin=p.origin,
+            horizon=p.horizon,
+            generator={"name": "mobility", **p.model_dump(mode="json"), "replication": streams.replication},
+        )
+
+    def _homes(self, generator: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        p = self.parameters
+        south, west, north, east = p.box
+        city_latitude, city_longitude = generator.uniform((south, west), (north, east), (p.cities, 2)).T
+        weight = np.arange(1, p.cities + 1, dtype=np.float64) ** -p.city_exponent
+        city = generator.choice(p.cities, p.users, p=weight / weight.sum())
+        away = generator.normal(0.0, p.city_radius / KM_PER_DEGREE, (2, p.users))
+        latitude = city_latitude[city] + away[0]
+        longitude = city_longitude[city] + away[1] / np.cos(np.radians(city_latitude[city]))
+        return fold(latitude, south, north), fold(longitude, west, east)
+
+    def _times(self, generator: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Times of all check-ins by user (s, whole), and where each user's start."""
+        p = self.parameters
+        location = np.log(p.gap) + generator.normal(0.0, p.pace_sigma, p.users)
+        # the first check-in falls anywhere in a gap that is under way at time 0
+        first_gap = np.minimum(generator.lognormal(location, p.gap_sigma), p.horizon)
+        last = np.floor(generator.random(p.users) * first_gap)
+        times, users = [last.copy()], [np.arange(p.users)]
+        active = users[0]
+        while len(active):
+            gaps = generator.lognormal(location[active, None], p.gap_sigma, (len(active), _GAPS_AT_ONCE))
+            # two check-ins in one second would tell nothing about their order
+            found = last[active, None] + np.cumsum(np.maximum(np.floor(gaps), 1.0), axis=1)
+            inside = found < p.horizon
+            times.append(found[inside])
+            users.append(np.repeat(active, inside.sum(axis=1)))
+            last[active] = found[:, -1]
+            active = active[inside[:, -1]]
+        time, user = np.concatenate(times), np.concatenate(users)
+        indptr = np.zeros(p.users + 1, np.int64)
+        np.cumsum(np.bincount(user, minlength=p.users), out=indptr[1:])
+        return indptr, time[np.lexsort((time, user))]
+
+
+def _parse(text: str) -> datetime:
+    time = datetime.fromisoformat(text)
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+
+
+def _iso(time: datetime) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
