@@ -11,6 +11,25 @@ OVERLAP, JACCARD, MEAN_USER = 0, 1, 2
 
 
 @kernel
+def advantage(
+    numerator: int,
+    denominator: int,
+    load: int,
+    other_numerator: int,
+    other_denominator: int,
+    other_load: int,
+    total_load: int,
+    load_weight: float,
+) -> float:
+    """How much better one utility, similarity - weight · load / total, is than another, times both denominators and the total.
+
+    Over one denominator, so that equal ones come out as equal: whole numbers, and exact, for a whole weight.
+    """
+    similarity = (numerator * other_denominator - other_numerator * denominator) * float(total_load)
+    return similarity - load_weight * ((load - other_load) * float(denominator * other_denominator))
+
+
+@kernel
 def best_broker(
     candidates: NDArray[np.int32],
     current: int,
@@ -28,15 +47,10 @@ def best_broker(
     formula: int,
     hysteresis: float,
 ) -> int:
-    """The candidate with the highest utility (algorithm 1); ties: current, lower load, lower id. Arguments as in SelectionView.
-
-    Utilities are compared as numerators over one denominator, similarity · total - weight · load, so that equal ones are equal:
-    with OVERLAP both sides are multiplied by |s| as well and stay whole numbers for a whole weight.
-    """
-    best, best_key, best_load = -1, 0.0, 0
-    current_key, seen_current = 0.0, False
+    """The candidate with the highest utility (algorithm 1); ties: current, lower load, lower id. Arguments as in SelectionView."""
+    best, best_numerator, best_denominator, best_load = -1, 0, 1, 0
+    current_numerator, current_denominator, current_load = 0, 0, 0  # denominator 0: the current broker is no candidate
     size = topics.size
-    scale = float(max(size, 1)) if formula == OVERLAP else 1.0
     for broker in candidates:
         own = broker == current
         common, summed = 0, 0
@@ -46,22 +60,43 @@ def best_broker(
             if n > 0:
                 common += 1
         if formula == OVERLAP:
-            similarity = float(common)
+            numerator, denominator = common, size
         elif formula == JACCARD:
-            union = (own_topics if own else broker_topics[broker]) + size - common
-            similarity = common / union if union > 0 else 0.0
+            numerator, denominator = common, (own_topics if own else broker_topics[broker]) + size - common
         else:
-            members = own_users if own else users[broker]
-            similarity = summed / (size * members) if size * members > 0 else 0.0
-        broker_load = own_load if own else load[broker]
-        key = similarity * total_load - load_weight * (scale * broker_load)
+            numerator, denominator = summed, size * (own_users if own else users[broker])
+        denominator = max(denominator, 1)  # nothing in common with nobody, or with nothing: similarity 0
+        load_here = own_load if own else load[broker]
         if own:
-            current_key, seen_current = key, True
-        better = best < 0 or key > best_key
-        if not better and key == best_key and best != current:
-            better = own or broker_load < best_load or (broker_load == best_load and broker < best)
+            current_numerator, current_denominator, current_load = numerator, denominator, load_here
+        better = best < 0
+        if not better:
+            gain = advantage(
+                numerator,
+                denominator,
+                load_here,
+                best_numerator,
+                best_denominator,
+                best_load,
+                total_load,
+                load_weight,
+            )
+            better = gain > 0
+            if gain == 0 and best != current:
+                better = own or load_here < best_load or (load_here == best_load and broker < best)
         if better:
-            best, best_key, best_load = broker, key, broker_load
-    if seen_current and best_key - current_key <= hysteresis * scale * total_load:
-        return current
+            best, best_numerator, best_denominator, best_load = broker, numerator, denominator, load_here
+    if current_denominator > 0:
+        gain = advantage(
+            best_numerator,
+            best_denominator,
+            best_load,
+            current_numerator,
+            current_denominator,
+            current_load,
+            total_load,
+            load_weight,
+        )
+        if gain <= hysteresis * (float(best_denominator * current_denominator) * total_load):
+            return current
     return best
