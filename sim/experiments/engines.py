@@ -30,6 +30,8 @@ from sim.workloads.workload import Workload, load_workload
 Progress = Callable[[RunSpec, float], None]
 """Told of a run and the fraction of it that is done; 1 when its result is there (or when it failed)."""
 
+ALMOST = 0.999
+"""The most that is told of a run whose result is not written yet."""
 PAUSE = 0.2  # s, between two looks at the pool
 
 
@@ -122,7 +124,7 @@ def perform(spec: RunSpec, store: Store, progress: Callable[[float], None]) -> O
         with _clock() as timing:
             scenario = spec.scenario
             workload = _workload(scenario.workload, scenario.seed, spec.replication)
-            record = simulate(scenario, workload, spec.replication, progress)
+            record = simulate(scenario, workload, spec.replication, lambda part: progress(min(part, ALMOST)))
         return store.write_run(spec, record.metrics, record.tables, summary(workload, spec.workload_hash), timing)
     except InputError:
         raise
