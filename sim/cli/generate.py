@@ -1,0 +1,227 @@
+"""`brokersim generate` and `describe`: workloads made up, and what is in any workload."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from sim.workloads.workload import Workload
+
+DISTRIBUTIONS = {
+    "interests_per_user": "topics that a user wants, at the start",
+    "subscription_changes_per_user": "subscription changes of a user",
+    "movements_per_user": "movements of a user",
+    "subscribers_per_topic": "subscribers of a topic, at the start",
+    "publications_per_topic": "publications on a topic",
+}
+NAMES = {"subscription_events": "subscription changes"}
+SHOWN = {"mean": "mean", "minimum": "least", "median": "median", "p95": "95 % below", "maximum": "most"}
+
+
+def generate(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="mobility, poisson or another: see brokersim policies.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="WORKLOAD", help="The folder to write; a workload there is replaced.", show_default=False),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a parameter, such as users=200. May be repeated."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all draws.")] = 1,
+    replication: Annotated[int, typer.Option(min=0, help="Which of the seed's independent replications.")] = 0,
+    checkins: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the raw check-ins too, as input for prepare checkins (mobility only); gzip if it ends in .gz.",
+            show_default=False,
+        ),
+    ] = None,
+    dirt: Annotated[
+        float, typer.Option(min=0, max=0.49, help="Share of the raw file's rows that are made unusable.")
+    ] = 0.0,
+) -> None:
+    """Make up a workload, with no trace and without Spark."""
+    from sim import plugins
+    from sim.randomness import Streams
+    from sim.workloads.synthetic.checkins import write_checkins
+    from sim.workloads.workload import write_workload
+
+    if out is None and checkins is None:
+        raise InputError("nothing to write: give --out WORKLOAD, --checkins FILE or both")
+    if dirt and checkins is None:
+        raise InputError("--dirt spoils rows of the raw file: give --checkins FILE too")
+    found = plugins.load("workload", kind)
+    if checkins is not None and not hasattr(found, "checkins"):
+        raise InputError(f"--checkins: a {kind} workload has no check-ins, mobility has")
+    generator = found(_parameters(found.Parameters, set_ or []))
+    streams = Streams(seed, replication)
+    if checkins is not None:
+        rows = write_checkins(checkins, generator.checkins(streams), dirt, streams.generator("workload.dirt"))
+        unusable = sum(rows.values()) - rows["good"]
+        print(f"{checkins}: {sum(rows.values()):,} check-ins, {unusable:,} of them unusable")
+    if out is not None:
+        workload = generator.generate(streams)
+        write_workload(workload, out)
+        print(f"{out}: {_counted(workload)}")
+
+
+def describe(
+    workload: Annotated[Path, typer.Argument(metavar="WORKLOAD", help="A workload's folder.")],
+    json_: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+) -> None:
+    """Tell what is in a workload: counts, rates, distributions, span, and what became of a trace's rows."""
+    from rich.console import Console
+
+    from sim.cli.run import PLAIN_WIDTH
+    from sim.workloads.summary import summarise
+    from sim.workloads.workload import load_workload
+
+    summary = {"workload": str(workload), **summarise(load_workload(workload))}
+    if json_:
+        print(json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    for table in (_facts, _counts, _distributions, _classes, _movement, _rows):
+        if shown := table(summary):
+            title, shown.title = shown.title, None  # a title of the table's own would be broken at the table's width
+            console.print(title, style="bold")
+            console.print(shown)
+
+
+def _parameters(model: type[Any], settings: list[str]) -> Any:
+    from pydantic import ValidationError
+
+    from sim import toml
+    from sim.validation import problems, validate
+
+    values = {}
+    for text in settings:
+        key, equals, value = text.partition("=")
+        if not (equals and key.strip()):
+            raise InputError(f"--set {text}: expected KEY=VALUE, such as users=200")
+        values[key.strip()] = toml.value(value.strip())
+    try:
+        return validate(model, values)
+    except ValidationError as error:
+        found = problems(error, model)
+        raise InputError("\n".join(f"--set {keys[0]}: {text}" if keys else text for keys, text in found)) from None
+
+
+def _counted(workload: Workload) -> str:
+    return ", ".join(f"{count:,} {NAMES.get(name, name)}" for name, count in workload.counts.items() if count)
+
+
+def _table(title: str, *columns: str, header: bool = True) -> Table:
+    """A table whose first column is text and whose others are numbers."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, box=box.SIMPLE_HEAD, show_header=header)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number and header else "left")
+    return table
+
+
+def _facts(summary: dict[str, Any]) -> Table:
+    from sim.units import format_duration
+
+    span, generator = summary["span"], summary["generator"]
+    table = _table(f"{summary['workload']}: a workload of kind {summary['kind']}", "", "", header=False)
+    table.add_row("from", _date(span["origin"]))
+    table.add_row("to", f"{_date(span['end'])} ({format_duration(summary['horizon'])})")
+    if span["first_event"]:
+        table.add_row("first and last event", f"{_date(span['first_event'])}, {_date(span['last_event'])}")
+    if summary["cell"] is not None:
+        table.add_row("topics", f"cells of {summary['cell']:g}° × {summary['cell']:g}°")
+    if generator:
+        seed = "" if summary["seed"] is None else f", seed {summary['seed']}"
+        table.add_row("made by", f"{generator.get('name', 'unknown')}{seed}")
+    for source in summary["sources"]:
+        table.add_row("out of", f"{source['file']} ({source['bytes']:,} bytes)")
+    table.add_row("SHA-256", summary["hash"])
+    return table
+
+
+def _counts(summary: dict[str, Any]) -> Table:
+    counts, rates = summary["counts"], summary["rates"]
+    told = {
+        "users": "",
+        "topics": "",
+        "interests": "at the start",
+        "subscription_events": f"{_number(rates['subscription_changes_per_user_hour'])} per user and hour",
+        "publications": f"{_number(rates['publications_per_hour'])} per hour, "
+        f"{_number(rates['publications_per_topic_day'])} per topic and day",
+        "movements": f"{_number(rates.get('movements_per_user_day'))} per user and day" if counts["movements"] else "",
+    }
+    table = _table("What is in it", "", "count", "rate")
+    table.columns[2].justify = "left"
+    for name, rate in told.items():
+        table.add_row(NAMES.get(name, name), f"{counts[name]:,}", rate)
+    return table
+
+
+def _distributions(summary: dict[str, Any]) -> Table:
+    table = _table("How it is spread", "", *SHOWN.values())
+    for name, words in DISTRIBUTIONS.items():
+        if name in summary["distributions"]:
+            table.add_row(words, *(_number(summary["distributions"][name][key]) for key in SHOWN))
+    return table
+
+
+def _classes(summary: dict[str, Any]) -> Table:
+    table = _table("Users by their number of subscription changes", "changes", "users", "share")
+    total = summary["counts"]["users"]
+    for words, count in summary["users_by_changes"].items():
+        table.add_row(words, f"{count:,}", _percent(count, total))
+    return table
+
+
+def _movement(summary: dict[str, Any]) -> Table | None:
+    shares = summary["movement"]
+    if shares is None:
+        return None
+    table = _table("How users move", "", "share")
+    table.add_row(
+        f"(user, cell) pairs of a single visit, of {shares['pairs']:,} pairs", _percent(shares["single_visits"])
+    )
+    table.add_row("stays of less than a day, until the user's next visit", _percent(shares["stays_under_day"]))
+    table.add_row("stays of more than a week", _percent(shares["stays_over_week"]))
+    return table
+
+
+def _rows(summary: dict[str, Any]) -> Table | None:
+    rows = summary["rows"]
+    if rows is None:
+        return None
+    table = _table("Rows of the trace", "", "rows", "share")
+    table.add_row("read", f"{rows['read']:,}", "")
+    table.add_row("kept", f"{rows['kept']:,}", _percent(rows["kept"], rows["read"]))
+    for reason, count in rows["quarantined"].items():
+        table.add_row(f"quarantined: {reason.replace('_', ' ')}", f"{count:,}", _percent(count, rows["read"]))
+    return table
+
+
+def _date(iso: str) -> str:
+    return iso.replace("T", " ").replace("Z", " UTC")
+
+
+def _number(value: float | None) -> str:
+    """Whole numbers with separators, others with three significant digits."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else f"{value:.3g}"
+
+
+def _percent(part: float | None, whole: float = 1) -> str:
+    return "–" if part is None or not whole else f"{100 * part / whole:.1f} %"

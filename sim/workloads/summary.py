@@ -1,0 +1,97 @@
+"""What a workload holds, in numbers: counts, rates, distributions, how users move, what became of a trace's rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.units import SECONDS
+from sim.workloads.location import visit_shares, visits_of
+from sim.workloads.workload import DAY, Workload
+
+QUANTILES = {"p5": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95, "p99": 0.99}
+CLASSES = {"none": 0, "1 to 9": 1, "10 to 99": 10, "100 to 999": 100, "1000 and more": 1000}
+
+
+def summarise(workload: Workload) -> dict[str, Any]:
+    """All of it, fit for JSON; what cannot be said (a mean over nobody, the time of no event) is None.
+
+    Times are ISO 8601 in UTC, `horizon` and `period` seconds, `cell` degrees; rates tell their unit in their name.
+    `distributions` are over all users or all topics, interests and subscribers those at time 0; `users_by_changes` counts
+    users by their subscription changes; `movement`, of location workloads, is `sim.workloads.location.VisitShares`.
+    """
+    users, topics = len(workload.users), len(workload.topics)
+    events, published, moves = workload.subscription_events, workload.publications, workload.movements
+    changes = np.bincount(events.user, minlength=users)
+    hours, days = workload.horizon / SECONDS["h"], workload.horizon / DAY
+    rates = {
+        "publications_per_hour": _ratio(len(published), hours),
+        "publications_per_topic_day": _ratio(len(published), topics * days),
+        "subscription_changes_per_user_hour": _ratio(len(events), users * hours),
+    }
+    distributions = {
+        "interests_per_user": np.diff(workload.interests.indptr).astype(np.int64),
+        "subscription_changes_per_user": changes,
+        "subscribers_per_topic": np.bincount(workload.interests.indices, minlength=topics),
+        "publications_per_topic": np.bincount(published.topic, minlength=topics),
+    }
+    if len(moves):
+        rates["movements_per_user_day"] = _ratio(len(moves), users * days)
+        distributions["movements_per_user"] = np.bincount(moves.user, minlength=users)
+    times = [float(time) for table in (events, published, moves) if len(table) for time in table.time[[0, -1]]]
+    classes = np.bincount(np.digitize(changes, list(CLASSES.values())) - 1, minlength=len(CLASSES))
+    return {
+        "hash": workload.hash,
+        "kind": workload.kind,
+        "generator": dict(workload.generator),
+        "seed": workload.seed,
+        "sources": [dict(source) for source in workload.sources],
+        "span": {
+            "origin": workload.origin,
+            "end": _at(workload, workload.horizon),
+            "first_event": _at(workload, min(times)) if times else None,
+            "last_event": _at(workload, max(times)) if times else None,
+        },
+        "horizon": workload.horizon,
+        "period": workload.period,
+        "cell": workload.cell,
+        "counts": workload.counts,
+        "rates": rates,
+        "distributions": {name: _distribution(values) for name, values in distributions.items()},
+        "users_by_changes": dict(zip(CLASSES, classes.tolist(), strict=True)),
+        "movement": _movement(workload),
+        "rows": None if workload.rows is None else dict(workload.rows),
+    }
+
+
+def _at(workload: Workload, seconds: float) -> str:
+    time = datetime.fromisoformat(workload.origin) + timedelta(seconds=seconds)
+    return time.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _ratio(count: int, of: float) -> float | None:
+    return count / of if of else None
+
+
+def _distribution(values: NDArray[np.int64]) -> dict[str, float | int | None]:
+    if not len(values):
+        return dict.fromkeys(("mean", "minimum", *QUANTILES, "maximum"))
+    quantiles = np.quantile(values, list(QUANTILES.values())).tolist()
+    return {
+        "mean": float(values.mean()),
+        "minimum": int(values.min()),
+        **dict(zip(QUANTILES, quantiles, strict=True)),
+        "maximum": int(values.max()),
+    }
+
+
+def _movement(workload: Workload) -> dict[str, float | int | None] | None:
+    if workload.kind != "location":
+        return None
+    shares = asdict(visit_shares(visits_of(workload)))
+    return {name: None if math.isnan(value) else value for name, value in shares.items()}
