@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from importlib.metadata import version as installed_version
 from typing import Annotated
 
 import typer
 
-from sim.cli import run, scenario
+from sim.cli import demo, generate, prepare, report, run, scenario
 from sim.errors import InputError
 
 app = typer.Typer(
@@ -40,22 +39,12 @@ def brokersim(
     """
 
 
-def _add(module: str, *commands: str, group: str | None = None) -> None:
-    try:
-        found = importlib.import_module(f"sim.cli.{module}")
-    except ModuleNotFoundError:
-        return
-    for command in commands:
-        app.command()(getattr(found, command))
-    if group:
-        app.add_typer(found.app, name=group)
-
-
-_add("demo", "demo")
-_add("prepare", group="prepare")
-_add("generate", "generate", "describe")
+app.command()(demo.demo)
+app.add_typer(prepare.app, name="prepare")
+app.command()(generate.generate)
+app.command()(generate.describe)
 app.command()(run.run)
-_add("report", "report")
+app.command()(report.report)
 app.command()(scenario.validate)
 app.command()(scenario.schema)
 app.command()(scenario.policies)
