@@ -1,0 +1,209 @@
+"""Every command and every snippet that README and docs show is run, in the order of the page, and prints what is shown."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pydantic import BaseModel
+
+from sim import plugins
+from sim.metrics import METRICS
+from sim.scenario import Report, Scenario
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LANGUAGES = {"console", "sh", "python", "toml", "json", "text"}
+DEMO = "./brokersim demo"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: `file=NAME` after the language writes it there, `long` leaves it to `-m long`."""
+
+    page: str
+    line: int
+    language: str
+    marks: tuple[str, ...]
+    text: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.page}:{self.line}"
+
+    @property
+    def file(self) -> str | None:
+        return next((mark.removeprefix("file=") for mark in self.marks if mark.startswith("file=")), None)
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    lines = page.read_text().splitlines()
+    fences = [number for number, line in enumerate(lines) if line.lstrip().startswith("```")]
+    for first, last in zip(fences[::2], fences[1::2], strict=True):
+        language, *marks = lines[first].strip().removeprefix("```").split() or [""]
+        yield Block(page.name, first + 1, language, tuple(marks), "\n".join(lines[first + 1 : last]) + "\n")
+
+
+class Reader:
+    """Somebody who types what the pages say in the project's folder, where `demo` has been run already."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / ".venv").symlink_to(sys.prefix)
+        (folder / "scenarios").symlink_to(ROOT / "scenarios")
+        (folder / "benchmarks").symlink_to(ROOT / "benchmarks")
+        shutil.copytree(ROOT / "docs" / "example-plugin", folder / "docs" / "example-plugin")
+        script = folder / "brokersim"  # the start script without its set-up; `test` would run this very test again
+        script.write_text('#!/bin/sh\n[ "${1-}" = test ] || exec .venv/bin/brokersim "$@"\n')
+        script.chmod(0o755)
+        plugins = folder / "plugins"
+        self.environment = os.environ | {
+            "PATH": f"{sys.prefix}/bin:{os.environ['PATH']}",
+            "PYTHONPATH": str(plugins),
+            "PIP_TARGET": str(plugins),  # `pip install` must not touch the environment that runs the tests
+            "PIP_NO_DEPS": "1",
+            "PIP_NO_BUILD_ISOLATION": "0",  # "0" is how pip spells --no-build-isolation here
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "NO_COLOR": "1",
+            "COLUMNS": "120",
+        }
+        self.demo = self.type(DEMO, "demo")
+
+    def type(self, command: str, place: str) -> str:
+        """What the command prints, on both streams."""
+        if command == DEMO and hasattr(self, "demo"):
+            return self.demo
+        return self.run(["bash", "-euo", "pipefail", "-c", command], command, place)
+
+    def run(self, arguments: list[str], shown: str, place: str) -> str:
+        done = subprocess.run(
+            arguments,
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=600,
+        )
+        assert done.returncode == 0, f"{place}: {shown!r} ended with status {done.returncode}:\n{done.stdout}"
+        return done.stdout
+
+
+@pytest.fixture(scope="session")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
+    return Reader(tmp_path_factory.mktemp("reader"))
+
+
+def commands(block: Block) -> Iterator[tuple[str, list[str]]]:
+    """Each command of a console block (`$ …`, continued by a backslash) with the lines shown below it."""
+    command, shown = "", list[str]()
+    for line in block.text.splitlines():
+        if command.endswith("\\"):
+            command += "\n" + line
+        elif line.startswith("$ "):
+            if command:
+                yield command, shown
+            command, shown = line.removeprefix("$ "), []
+        else:
+            assert command, f"{block.place}: a console block starts with a command"
+            shown.append(line)
+    yield command, shown
+
+
+def assert_printed(output: str, shown: list[str], place: str) -> None:
+    """The shown lines stand in the output, in this order; `…` stands for anything on a line, alone for any lines."""
+    found = [" ".join(line.split()) for line in output.splitlines()]
+    start = 0
+    for line in shown:
+        line = " ".join(line.split())
+        if line in ("", "…"):
+            continue
+        pattern = re.compile(".*".join(re.escape(part.strip()) for part in line.split("…")))
+        start = next((n + 1 for n in range(start, len(found)) if pattern.search(found[n])), -1)
+        assert start > 0, f"{place}: not printed, or not in this order: {line!r}\n--- output:\n{output}"
+
+
+def run_block(block: Block, reader: Reader) -> None:
+    if block.file:
+        if (ROOT / block.file).exists():
+            assert block.text == (ROOT / block.file).read_text(), f"{block.place}: {block.file} has another text"
+        (reader.folder / block.file).write_text(block.text)
+    if block.language == "console":
+        for command, shown in commands(block):
+            assert_printed(reader.type(command, block.place), shown, block.place)
+    elif block.language == "sh":
+        reader.type(block.text.strip(), block.place)
+    elif block.language == "python" and not block.file:
+        reader.run([sys.executable, "-W", "error", "-c", block.text], block.text, block.place)
+    elif block.language == "toml":
+        tomllib.loads(block.text)
+    elif block.language == "json":
+        json.loads(block.text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page_does_what_it_shows(page: Path, reader: Reader) -> None:
+    for block in blocks(page):
+        if "long" not in block.marks:
+            run_block(block, reader)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_long_commands_of_the_page(page: Path, reader: Reader) -> None:
+    for block in blocks(page):
+        if "long" in block.marks:
+            run_block(block, reader)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_blocks_say_their_language_and_links_lead_somewhere(page: Path) -> None:
+    for block in blocks(page):
+        assert block.language in LANGUAGES, f"{block.place}: a block needs one of the languages {sorted(LANGUAGES)}"
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name}: the link to {target} leads nowhere"
+
+
+def test_readme_begins_with_the_two_commands() -> None:
+    assert [block.text for block in blocks(PAGES[0])][:2] == [f"{DEMO}\n", "./brokersim test\n"]
+
+
+def test_formats_name_every_key_metric_and_column(reader: Reader) -> None:
+    text = (ROOT / "docs" / "formats.md").read_text()
+    words = set(re.findall(r"[\w.]+", text))
+    keys = {key for model in _models(Scenario) for key in model.model_fields} | set(Report.model_fields)
+    keys |= {key for kind in ("similarity",) for key in plugins.load("selection", kind).Parameters.model_fields}
+    assert keys | set(METRICS) <= words
+    columns = {
+        name
+        for folder in ("workload", "results")
+        for file in (reader.folder / "demo" / folder).rglob("*.parquet")
+        for name in pq.read_schema(file).names
+    }
+    assert columns <= words
+    manifests = (reader.folder / "demo" / folder / "manifest.json" for folder in ("workload", "results"))
+    assert {key for manifest in manifests for key in json.loads(manifest.read_text())} <= words
+
+
+def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    yield model
+    for field in model.model_fields.values():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _models(field.annotation)
+
+
+def test_versions_agree() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
