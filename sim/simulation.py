@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sim import plugins
 from sim.brokers.network import Network, NetworkSetting
 from sim.brokers.recorder import Columns
+from sim.brokers.subscriptions import frozen
 from sim.errors import ScenarioError
 from sim.metrics import METRICS
 from sim.overlay.geometry import Dissemination, GeometrySetting
@@ -78,6 +79,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
     if scenario.warm_up >= horizon:
         raise ScenarioError(f"warm_up: expected less than the horizon ({horizon:g} s), found {scenario.warm_up:g} s")
     latitude, longitude, cell = broker_positions(scenario, workload)
+    latitude, longitude = frozen(latitude), frozen(longitude)  # policies see them
     brokers = len(latitude)
     geometry, latency, selection = scenario.network.geometry, scenario.network.latency, scenario.selection
     overlay: Dissemination = plugins.load("geometry", geometry.kind)(
