@@ -16,23 +16,24 @@ from sim.overlay.geometry import Dissemination
 
 
 class Request:
-    """A join (+1) or leave (-1) on its way to the root and back; `path` holds brokers."""
+    """A join (+1) or leave (-1) on its way to the root and back; `path` holds brokers, the root at position `root`."""
 
-    __slots__ = ("change", "node", "number", "path", "topic")
+    __slots__ = ("change", "node", "number", "path", "root", "topic")
 
-    def __init__(self, number: int, topic: int, node: int, change: int, path: list[int]) -> None:
+    def __init__(self, number: int, topic: int, node: int, change: int, path: list[int], root: int) -> None:
         self.number = number
         self.topic = topic
         self.node = node
         self.change = change
         self.path = path
+        self.root = root
 
 
 class TreeControl:
     """Carries the transitions of brokers' subscriptions into the overlay.
 
-    `instantly`: the tree changes at once and messages are only counted, `requests` (two per change) or else one per hop to the
-    root and back. Otherwise every hop is a message, which brokers that take time serve ahead of publications.
+    `instantly`: the tree changes at once; otherwise every hop to the root and back is a message, which brokers that take time serve
+    ahead of publications. `requests`: a change counts as two messages, the request and the answer, or else as one per hop.
     """
 
     def __init__(
@@ -68,7 +69,8 @@ class TreeControl:
             self._recorder.subscription_changes[window] += 1
             if not self._instantly:
                 self._number += 1
-                request = Request(self._number, topic, node, change, self._broker_of[path].tolist())
+                root = len(self._overlay.uplink(topic, node)) - 1
+                request = Request(self._number, topic, node, change, self._broker_of[path].tolist(), root)
                 self._send(Message(request, 0, broker, self._arrived, self._handled))
                 return
             self._recorder.subscription_overhead[window] += messages
@@ -82,13 +84,14 @@ class TreeControl:
 
     def _send(self, message: Message) -> None:
         request: Request = message.carries
-        here = request.path[message.position]
-        message.position += 1
-        if message.position == len(request.path):  # the answer is back (or the broker is the root itself)
+        here, now = request.path[message.position], self._clock.now
+        last = message.position == len(request.path) - 1  # the answer is back (or the broker is the root itself)
+        messages = (message.position == 0) + (message.position == request.root) if self._requests else int(not last)
+        self._recorder.subscription_overhead[self._recorder.window(now)] += messages
+        if last:
             self._enact(request.topic, request.node, request.change)
             return
-        now = self._clock.now
-        self._recorder.subscription_overhead[self._recorder.window(now)] += 1
+        message.position += 1
         message.callbacks = self._arrived
         there = request.path[message.position]
         self._clock.at(self._links.arrival(now, here, there, -request.number), ARRIVALS, message)

@@ -14,11 +14,13 @@ class Links:
     """Hop times (s) between brokers. With jitter σ > 0 each hop takes a lognormal factor with mean 1, keyed by (message, link).
 
     FIFO per link: with jitter, a message arrives no earlier than the last one on its link; without, that holds by itself.
+    `fixed` holds the hop times by source where there is no jitter, for those who add them up themselves; else it is empty.
     """
 
     def __init__(self, hop_delay: NDArray[np.float64], jitter: float, key: int) -> None:
         self._rows: list[list[float]] = hop_delay.tolist()
         self._jitter, self._key = jitter, key
+        self.fixed = [] if jitter else self._rows
         self._last: dict[int, float] = {}
 
     def arrival(self, now: float, source: int, destination: int, identity: int) -> float:

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from sim.overlay.geometry import TopicTree
 
+_NONE: NDArray[np.int32] = np.empty(0, np.int32)
+
 
 class Flight:
     """One publication on its way: up to the root, and from there down the tree as it stood when it left the root.
@@ -22,6 +24,7 @@ class Flight:
         "arrival",
         "broker_array",
         "brokers",
+        "child_bounds",
         "due_users",
         "number",
         "pending",
@@ -33,6 +36,7 @@ class Flight:
         "topic",
         "tree",
         "uplink",
+        "uplink_array",
         "window",
     )
 
@@ -44,11 +48,13 @@ class Flight:
         self.size = size
         self.window = window
         self.uplink: list[int] = []
+        self.uplink_array = _NONE
         self.rooted = float("nan")
         self.tree: TopicTree | None = None
         self.brokers: list[int] = []
-        self.broker_array: NDArray[np.int32] = np.empty(0, np.int32)
-        self.due_users: NDArray[np.int32] = np.empty(0, np.int32)
+        self.broker_array = _NONE
+        self.child_bounds: list[int] = []
+        self.due_users = _NONE
         self.arrival: list[float] = []
         self.sent = bytearray()
         self.pending = 0
@@ -58,7 +64,7 @@ class Message:
     """One message at one place of its way; a SimPy event in itself: its arrival is one entry in the heap.
 
     `carries` is a Flight or a control request; `position` a place on the uplink, on the tree or on the control path; `handled` is
-    called once a broker has served the message (at once where brokers take no time).
+    called once a broker has served the message. `sent` and `arrived` are the times (s) of its present hop.
     """
 
     __slots__ = ("arrived", "callbacks", "carries", "handled", "position", "sent", "source")

@@ -122,11 +122,14 @@ class Network:
     def _publish(self) -> float | None:
         publications, number = self.workload.publications, self._publication
         publisher = int(publications.publisher[number])
-        outside = int(uniform(self._outside, number) * len(self.node_of))
-        broker = int(self.users.host[publisher]) if publisher >= 0 else outside
+        broker = int(self.users.host[publisher]) if publisher >= 0 else self._entry(number)
         self.plane.publish(number, int(publications.topic[number]), broker, int(publications.size[number]))
         self._publication = number + 1
         return float(publications.time[number + 1]) if number + 1 < len(publications) else None
+
+    def _entry(self, number: int) -> int:
+        """The broker at which a publication from outside enters: any, at random, always the same for this publication."""
+        return int(uniform(self._outside, number) * len(self.node_of))
 
     def _close(self) -> None:
         held = [message for server in self.servers for message in server.close(self.setting.horizon)]
@@ -181,8 +184,8 @@ class Network:
 
     def selections(self) -> Columns:
         """Which broker hosts whom from when on; `from` is -1 at the first attachment."""
-        time, user, former, broker = zip(*self.users.decisions, strict=True) if self.users.decisions else ((),) * 4
-        return {"time": time, "user": user, "from": former, "broker": broker}
+        user, former, broker = np.array(self.users.decisions, np.int32).reshape(-1, 3).T
+        return {"time": np.array(self.users.decided_at), "user": user, "from": former, "broker": broker}
 
     def trace(self) -> Columns | None:
         """Every hop of every publication, where the trace was kept."""

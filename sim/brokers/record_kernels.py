@@ -97,8 +97,9 @@ def record_flight(
     """Enter one publication into the books; returns how much of `keys` is used now.
 
     `uplink`: brokers on the way up, of which the first `uplinks_sent` hops were taken; the tree's arrays as in TopicTree and Flight
-    (empty where the root was not reached). `counters` and `sums` are those of its window. `keys` and `weights` collect the delay
-    histogram, one entry per delivery: window · BINS + bin, users. Links and brokers are counted when `measured`.
+    (empty where the root was not reached, then `rooted` is NaN, or where nobody wants the topic). `counters` and `sums` are those of
+    its window. `keys` and `weights` collect the delay histogram, one entry per delivery: window · BINS + bin, users. Links and
+    brokers are counted when `measured`.
     """
     for i in range(uplinks_sent):
         counters[UPLINKS] += 1
@@ -110,7 +111,7 @@ def record_flight(
             if uplink[i + 1] != uplink[uplink.size - 1]:
                 per_broker[uplink[i + 1], RELAYED] += 1
             per_broker[uplink[i + 1], RECEIVED] += 1
-    if brokers.size > 0:
+    if not np.isnan(rooted):
         counters[UPLINK_HOPS] += uplink.size - 1
     for i in range(brokers.size):
         here = brokers[i]

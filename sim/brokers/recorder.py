@@ -85,10 +85,9 @@ class Recorder:
             self._flush(len(flight.arrival))
         tree = flight.tree
         window = flight.window
-        uplink = np.array(flight.uplink, np.int32)
         self._used = rk.record_flight(
-            uplink,
-            len(uplink) - 1 if uplinks_sent is None else uplinks_sent,
+            flight.uplink_array,
+            len(flight.uplink) - 1 if uplinks_sent is None else uplinks_sent,
             flight.broker_array,
             _NO_INTS if tree is None else tree.parents,
             _NO_INTS if tree is None else tree.depth,

@@ -59,6 +59,11 @@ class Subscriptions:
             frozen(np.array(self.users, np.int64)),
         )
 
+    def unknown(self) -> BrokerStates:
+        """What brokers know of each other before they have exchanged anything: nothing."""
+        nothing = np.broadcast_to(np.int64(0), len(self.load))
+        return BrokerStates(np.broadcast_to(np.int32(0), self.wanted.shape), nothing, nothing, nothing)
+
 
 Number = TypeVar("Number", bound=np.generic)
 

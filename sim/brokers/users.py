@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 import numpy as np
 
 from sim.brokers.clock import CHANGES, CONTROL, Clock, Feed
@@ -35,8 +37,9 @@ class Users:
         self.latitude = workload.users.latitude.copy()
         self.longitude = workload.users.longitude.copy()
         self._changed: dict[int, list[int]] = {}  # interests that are no longer those at time 0
-        self._exchanged = subscriptions.states()
-        self.decisions: list[tuple[float, int, int, int]] = []  # time, user, from, broker
+        self._exchanged = subscriptions.unknown()
+        self.decided_at = array("d")  # s; beside it (user, from, broker) of each decision to move
+        self.decisions = array("i")
         self._by_subscription = "subscription" in policy.reacts_to
         self._by_movement = "movement" in policy.reacts_to
         brokers = len(subscriptions.load)
@@ -128,7 +131,8 @@ class Users:
         subscriptions = self._subscriptions
         former = int(self.host[user])
         before = self.wants(user)
-        self.decisions.append((self._clock.now, user, former, broker))
+        self.decided_at.append(self._clock.now)
+        self.decisions.extend((user, former, broker))
         self._touch(broker)
         for topic in topics:
             subscriptions.add(topic, broker)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-from sim import plugins
 
 
 @dataclass(frozen=True)
@@ -46,16 +44,18 @@ class TopicTree:
 
 
 class Dissemination(Protocol):
-    """A geometry: how a publication gets from its publisher's node to the root, and from there to all subscribing nodes."""
+    """A geometry: how a publication gets from its publisher's node to the root, and from there to all subscribing nodes.
 
-    Parameters: ClassVar[type[plugins.Parameters]]
+    Plug-in group `brokersim.geometry`: a class with a nested `Parameters(sim.plugins.Parameters)`, made by
+    `Geometry(parameters, setting)` with a GeometrySetting.
+    """
 
     @property
     def positions(self) -> NDArray[np.float64] | None:
         """Where each node stands on the ring, in [0, 1); None where the geometry is no ring."""
 
-    def uplink(self, topic: int, source: int) -> list[int]:
-        """The nodes from `source` to the root, both included; just [root] where the source is the root."""
+    def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
+        """The nodes from `source` to the root, both included; the root alone where the source is the root."""
 
     def tree(self, topic: int, source: int) -> TopicTree:
         """The tree of the topic as it stands now, for a publication from `source`; later changes leave it as it is."""
@@ -66,5 +66,5 @@ class Dissemination(Protocol):
     def leave(self, topic: int, node: int) -> None:
         """The node unsubscribes. Raises ValueError where it does not subscribe."""
 
-    def control_path(self, topic: int, node: int) -> list[int]:
+    def control_path(self, topic: int, node: int) -> NDArray[np.int32]:
         """The nodes that a join or leave request and its answer pass: from the node to the root and back to the node."""

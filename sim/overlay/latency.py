@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,13 @@ def great_circle_km(
 
 
 class LatencyModel(Protocol):
-    """Round-trip times between brokers. `jitter` is the σ of a lognormal factor with mean 1 on every hop; 0 is none."""
+    """Round-trip times between brokers. `jitter` is the σ of a lognormal factor with mean 1 on every hop; 0 is none.
 
-    Parameters: ClassVar[type[plugins.Parameters]]
-    jitter: float
+    Plug-in group `brokersim.latency`: a class with a nested `Parameters(sim.plugins.Parameters)`, made by `Model(parameters)`.
+    """
+
+    @property
+    def jitter(self) -> float: ...
 
     def round_trips(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> NDArray[np.float64]:
         """Round-trip times (s) between all brokers: (n, n), symmetric, diagonal 0; positions in degrees, NaN where unknown."""

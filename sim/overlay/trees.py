@@ -22,26 +22,26 @@ class RendezvousTrees:
         self.next_hop = next_hop
         self.parent = parent
         self._counts: dict[int, NDArray[np.int32]] = {}
-        self._members: dict[int, set[int]] = {}
+        self._joined: dict[int, NDArray[np.bool_]] = {}
         self._snapshots: dict[int, TopicTree] = {}
         self._empty = TopicTree(*compact_tree(np.zeros(1, np.int32), np.full(1, -1, np.int32), 0))
 
-    def uplink(self, topic: int, source: int) -> list[int]:
+    def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
         """The route from `source` to the rendezvous node, both included."""
-        route: list[int] = forward_route(self.next_hop, source, self.roots[topic]).tolist()
-        return route
+        return forward_route(self.next_hop, source, self.roots[topic])
 
-    def control_path(self, topic: int, node: int) -> list[int]:
+    def control_path(self, topic: int, node: int) -> NDArray[np.int32]:
         """The route to the rendezvous node, and on along the route from there to the node."""
-        back: list[int] = forward_route(self.next_hop, self.roots[topic], node).tolist()
-        return self.uplink(topic, node) + back[1:]
+        back = forward_route(self.next_hop, self.roots[topic], node)
+        return np.concatenate([self.uplink(topic, node), back[1:]])
 
     def join(self, topic: int, node: int) -> None:
         """Put the node on the topic's tree. Raises ValueError where it has joined already."""
-        members = self._members.setdefault(topic, set())
-        if node in members:
+        if topic not in self._counts:
+            self._counts[topic] = np.zeros(len(self.next_hop), np.int32)
+            self._joined[topic] = np.zeros(len(self.next_hop), np.bool_)
+        if self._joined[topic][node]:
             raise ValueError(f"node {node} is on the tree of topic {topic} already")
-        members.add(node)
         self._shift(topic, node, +1)
 
     def leave(self, topic: int, node: int) -> None:
@@ -49,17 +49,13 @@ class RendezvousTrees:
 
         Raises ValueError where it has not joined.
         """
-        members = self._members.get(topic, set())
-        if node not in members:
+        if topic not in self._counts or not self._joined[topic][node]:
             raise ValueError(f"node {node} is not on the tree of topic {topic}")
-        members.remove(node)
         self._shift(topic, node, -1)
 
     def _shift(self, topic: int, node: int, change: int) -> None:
-        counts = self._counts.get(topic)
-        if counts is None:
-            counts = self._counts[topic] = np.zeros(len(self.next_hop), np.int32)
-        if shift_counts(counts, self.parent[self.roots[topic]], node, change):
+        self._joined[topic][node] = change > 0
+        if shift_counts(self._counts[topic], self.parent[self.roots[topic]], node, change):
             self._snapshots.pop(topic, None)
 
     def tree(self, topic: int, source: int) -> TopicTree:

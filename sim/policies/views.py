@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-from sim import plugins
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +91,11 @@ class Exchange:
 class SelectionPolicy(Protocol):
     """Which broker hosts a user: a pure function of the view. Plug-in group `brokersim.selection`.
 
-    Made by `Policy(parameters, setting)`: an instance of its own `Parameters` and a SelectionSetting.
+    The class has a nested `Parameters(sim.plugins.Parameters)`, and is made by `Policy(parameters, setting)` with a SelectionSetting.
     `reacts_to` names what makes the network ask again for a user that has a broker: "subscription" (its interests changed),
     "movement" (its place changed). `exchange` is None where the policy needs no states of other brokers.
     """
 
-    Parameters: ClassVar[type[plugins.Parameters]]
     reacts_to: frozenset[str]
     exchange: Exchange | None
 

@@ -64,7 +64,10 @@ def read_columns(path: Path, types: Mapping[str, pa.DataType]) -> dict[str, Any]
                     raise WorkloadError(f"{path}: no column '{name}' (found: {', '.join(found) or 'none'})")
                 if found[name] != kind and not (kind == pa.string() and found[name] == pa.large_string()):
                     raise WorkloadError(f"{path}: column '{name}' is {found[name]}, expected {kind}")
-            return {name: _values(path, name, file.read([name]).column(0), kind) for name, kind in types.items()}
+            return {
+                name: _values(path, name, file.read([name], use_threads=False).column(0), kind)
+                for name, kind in types.items()
+            }
     except FileNotFoundError:
         raise WorkloadError(f"{path}: missing file") from None
     except (pa.ArrowException, OSError) as error:

@@ -42,6 +42,7 @@ class MessagePlane:
         self._wanted, self._node_of, self._broker_of = wanted, node_of, broker_of
         self._links, self._servers, self._service = links, servers, service
         self._joins_instantly = joins_instantly
+        self._trace = recorder.trace
         self._active: dict[Flight, None] = {}
         self._climbed = (self._reach_uplink,)
         self._descended = (self._reach_tree,)
@@ -52,7 +53,8 @@ class MessagePlane:
         window = self._recorder.window(now)
         flight = Flight(number, topic, publisher, now, size, window)
         path = self._overlay.uplink(topic, int(self._node_of[publisher]))
-        flight.uplink = self._broker_of[path].tolist()
+        flight.uplink_array = self._broker_of[path]
+        flight.uplink = flight.uplink_array.tolist()
         self._recorder.published[window] += 1
         self._active[flight] = None
         message = Message(flight, 0, -1, self._climbed, self._climb)
@@ -65,41 +67,43 @@ class MessagePlane:
 
     def _reach_uplink(self, message: Message) -> None:
         flight: Flight = message.carries
-        trace = self._recorder.trace
-        if trace is not None:
-            position = message.position
+        position = message.position
+        if self._servers and not self._serve_uplink(message):
+            return
+        if self._trace is not None:
             hop = (flight.number, flight.uplink[position - 1], flight.uplink[position])
-            trace.append((message.sent, self._clock.now, *hop, "uplink", False))
-        if self._servers:
-            self._serve_uplink(message)
-        else:
+            self._trace.append((message.sent, message.arrived, *hop, "uplink", False))
+        if not self._servers:
             self._climb(message)
 
-    def _serve_uplink(self, message: Message) -> None:
+    def _serve_uplink(self, message: Message) -> bool:
+        """Have the broker take the publication; False where its queue is full and the publication is dropped."""
         flight: Flight = message.carries
         broker = flight.uplink[message.position]
-        if not self._servers[broker].accept(message, self._service(flight.number, broker, 0)):
-            self._recorder.dropped[flight.window] += 1
-            del self._active[flight]
-            self._recorder.finish(flight, uplinks_sent=message.position)
+        if self._servers[broker].accept(message, self._service(flight.number, broker, 0)):
+            return True
+        self._recorder.dropped[flight.window] += 1
+        del self._active[flight]
+        self._recorder.finish(flight, uplinks_sent=message.position)
+        return False
 
     def _climb(self, message: Message) -> None:
         """The broker at this place of the uplink has handled the publication: on to the next, or down from the root."""
         flight: Flight = message.carries
         position = message.position + 1
         if position == len(flight.uplink):
-            self._leave_root(flight)
+            self._leave_root(flight, message)
             return
         here = flight.uplink[position - 1]
         message.position = position
         message.callbacks = self._climbed
         message.sent = self._clock.now
-        arrival = self._links.arrival(message.sent, here, flight.uplink[position], flight.number)
-        self._clock.at(arrival, ARRIVALS, message)
+        message.arrived = self._links.arrival(message.sent, here, flight.uplink[position], flight.number)
+        self._clock.at(message.arrived, ARRIVALS, message)
 
     # -- down the tree
 
-    def _leave_root(self, flight: Flight) -> None:
+    def _leave_root(self, flight: Flight, message: Message) -> None:
         """The publication becomes due, to all that subscribe now, along the tree as it stands now."""
         recorder, window = self._recorder, flight.window
         flight.rooted = self._clock.now
@@ -120,56 +124,63 @@ class MessagePlane:
             self._finish(flight)
             return
         flight.brokers = flight.broker_array.tolist()
+        flight.child_bounds = tree.child_bounds
         flight.arrival = [NAN] * size
         flight.sent = bytearray(size)
         flight.arrival[0] = flight.rooted
-        self._forward(flight, 0)
-        if not flight.pending:
-            self._finish(flight)
-
-    def _forward(self, flight: Flight, position: int) -> None:
-        """Send the publication to all children of a position."""
-        tree = flight.tree
-        assert tree is not None
-        first, end = tree.child_bounds[position], tree.child_bounds[position + 1]
-        if first == end:
-            return
-        clock, now = self._clock, self._clock.now
-        here, brokers, sent, arrival = flight.brokers[position], flight.brokers, flight.sent, self._links.arrival
-        flight.pending += end - first
-        for child in range(first, end):
-            sent[child] = 1
-            message = Message(flight, child, here, self._descended, self._descend)
-            message.sent = now
-            clock.at(arrival(now, here, brokers[child], flight.number), ARRIVALS, message)
+        flight.pending = 1
+        message.handled = self._descend
+        self._forward(flight, 0, flight.rooted, message)
 
     def _reach_tree(self, message: Message) -> None:
         flight: Flight = message.carries
-        position, now = message.position, self._clock.now
+        position, now = message.position, message.arrived
         if self._servers:
             broker = flight.brokers[position]
             if not self._servers[broker].accept(message, self._service(flight.number, broker, 1)):
                 self._lose(flight, position, "queue_full")
                 self._settle(flight)
                 return
-        if flight.arrival[position] == flight.arrival[position]:
+        arrival = flight.arrival
+        if arrival[position] == arrival[position]:
             self._recorder.duplicates[flight.window] += 1
         else:
-            flight.arrival[position] = now
-        trace = self._recorder.trace
-        if trace is not None:
+            arrival[position] = now
+        if self._trace is not None:
             hop = (flight.number, message.source, flight.brokers[position])
-            trace.append((message.sent, now, *hop, "tree", bool(flight.due_users[position])))
+            self._trace.append((message.sent, now, *hop, "tree", bool(flight.due_users[position])))
         if not self._servers:
-            self._descend(message)
+            self._forward(flight, position, now, message)
 
     def _descend(self, message: Message) -> None:
-        """The broker at this position has handled the publication."""
-        flight: Flight = message.carries
-        self._forward(flight, message.position)
-        self._settle(flight)
+        """The broker at this position has served the publication."""
+        self._forward(message.carries, message.position, self._clock.now, message)
+
+    def _forward(self, flight: Flight, position: int, now: float, message: Message) -> None:
+        """Send the publication to all children of a position; the message that brought it goes on to the first of them."""
+        bounds = flight.child_bounds
+        first, end = bounds[position], bounds[position + 1]
+        if first == end:
+            self._settle(flight)
+            return
+        flight.pending += end - first - 1
+        brokers, sent, links, at = flight.brokers, flight.sent, self._links, self._clock.at
+        here, number = brokers[position], flight.number
+        times = links.fixed[here] if links.fixed else None
+        for child in range(first, end):
+            if child > first:
+                message = Message(flight, child, here, self._descended, self._descend)
+            else:
+                message.position, message.source, message.callbacks = child, here, self._descended
+            sent[child] = 1
+            message.sent = now
+            message.arrived = time = (
+                now + times[brokers[child]] if times else links.arrival(now, here, brokers[child], number)
+            )
+            at(time, ARRIVALS, message)
 
     def _settle(self, flight: Flight) -> None:
+        """One message less carries the publication."""
         flight.pending -= 1
         if not flight.pending:
             self._finish(flight)

@@ -58,7 +58,7 @@ class SimilaritySelection:
 
     def _candidates(self, view: SelectionView) -> NDArray[np.int32]:
         if self._places is not None and not math.isnan(view.latitude):
-            return self._members[self._cluster[self._places.broker(view.latitude, view.longitude)]]
+            return self._members[int(self._cluster[self._places.broker(view.latitude, view.longitude)])]
         return self._members[int(uniform(self._key, view.user) * len(self._members))]
 
     def select(self, view: SelectionView) -> Selection:

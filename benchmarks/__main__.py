@@ -1,0 +1,33 @@
+"""The runner: `python -m benchmarks [NAME…]` measures and prints a table; exit status 1 where a bar is missed."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+import sys
+from importlib.metadata import version
+
+from sim.errors import unknown
+
+NAMES = ("relay", "backlog", "memory", "startup")
+
+
+def main() -> None:
+    """Run the named benchmarks, or all."""
+    wanted = sys.argv[1:] or list(NAMES)
+    for name in wanted:
+        if name not in NAMES:
+            sys.exit(unknown("benchmark", name, NAMES))
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("brokersim", "simpy", "numpy", "numba"))
+    print(f"{platform.machine()}, {platform.python_implementation()} {platform.python_version()}; {libraries}\n")
+    print("| what | measured | bar | met |\n| --- | --- | --- | --- |")
+    met = True
+    for name in wanted:
+        for figure in importlib.import_module(f"benchmarks.{name}").figures():
+            print(f"| {figure.name} | {figure.value} | {figure.bar} | {'yes' if figure.holds else 'no'} |", flush=True)
+            met &= figure.holds
+    sys.exit(0 if met else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""How things are measured: CPU time, in alternation with what they are compared with, medians of several runs."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured figure beside its bar; `holds` tells whether the bar is met."""
+
+    name: str
+    value: str
+    bar: str
+    holds: bool
+
+
+def cpu_seconds(work: Callable[[], object]) -> float:
+    """CPU time (s) that this process spends in `work`, garbage collected before."""
+    gc.collect()
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def alternate(first: Callable[[], float], second: Callable[[], float], rounds: int = 5) -> tuple[float, float, float]:
+    """Medians of two measurements taken in turn, and the median of their ratios pair by pair, first / second."""
+    pairs = [(first(), second()) for _ in range(rounds)]
+    return median(a for a, _ in pairs), median(b for _, b in pairs), median(a / b for a, b in pairs)

@@ -1,0 +1,38 @@
+"""Peak memory of a whole process that runs 100,000 users with a million subscriptions on 200 brokers (Linux: VmHWM)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.measure import Figure
+from benchmarks.networks import crowd
+from sim.workloads.workload import write_workload
+
+USERS, PER_USER, TOPICS = 100_000, 10, 10_000
+_RUN = """
+import sys
+from pathlib import Path
+from sim.scenario import load_scenario
+from sim.simulation import simulate
+from sim.workloads.workload import load_workload
+scenario = load_scenario({"network": {"brokers": 200}, "selection": {"kind": sys.argv[2]}}).base
+record = simulate(scenario, load_workload(Path(sys.argv[1])), 0)
+assert record.metrics["publications"] == 1000
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+
+
+def figures() -> list[Figure]:
+    """Peak resident memory, interpreter and libraries included, for static and for similarity-based selection."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        write_workload(crowd(USERS, PER_USER, TOPICS), Path(folder) / "w")
+        for policy in ("static", "similarity"):
+            command = [sys.executable, "-c", _RUN, f"{folder}/w", policy]
+            peak = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout) / 1024
+            name = f"{USERS:,} users, {USERS * PER_USER:,} subscriptions, {policy}: peak memory"
+            found.append(Figure(name, f"{peak:,.0f} MiB", "< 300 MB", peak * 1.048576 < 300))
+    return found

@@ -1,0 +1,122 @@
+"""Networks and workloads that the benchmarks run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sim import plugins
+from sim.brokers.network import Network, NetworkSetting
+from sim.overlay.chord import Chord
+from sim.overlay.geometry import GeometrySetting
+from sim.policies.views import Exchange, Selection, SelectionView
+from sim.randomness import Streams
+from sim.workloads.workload import Interests, Publications, SubscriptionEvents, Topics, Users, Workload
+
+
+class Assigned:
+    """A selection policy that is told which broker hosts whom."""
+
+    class Parameters(plugins.Parameters):
+        pass
+
+    reacts_to: frozenset[str] = frozenset()
+    exchange: Exchange | None = None
+
+    def __init__(self, brokers: NDArray[np.int64]) -> None:
+        self._brokers = brokers.tolist()
+
+    def select(self, view: SelectionView) -> Selection:
+        return Selection(self._brokers[view.user])
+
+
+def still_workload(
+    interests: Interests, topics: int, horizon: float, times: NDArray[Any], of: NDArray[Any], by: NDArray[Any]
+) -> Workload:
+    """A workload in which nobody changes; publications at `times` (s) on topics `of` by users `by`."""
+    users = len(interests.indptr) - 1
+    none = np.empty(0, np.int32)
+    nowhere = np.full(topics, np.nan)
+    return Workload(
+        kind="benchmark",
+        horizon=horizon,
+        topics=Topics(
+            pa.array(map(str, range(topics)), pa.string()),
+            pa.array(["topic"] * topics),
+            np.ones(topics),
+            nowhere,
+            nowhere,
+        ),
+        users=Users(pa.array(map(str, range(users)), pa.string()), np.full(users, np.nan), np.full(users, np.nan)),
+        interests=interests,
+        subscription_events=SubscriptionEvents(np.empty(0), none, none, np.empty(0, np.int8)),
+        publications=Publications(
+            times.astype(float), of.astype(np.int32), by.astype(np.int32), np.full(len(times), 100, np.int32)
+        ),
+    )
+
+
+def relay(brokers: int, hops: int, publications: int) -> Network:
+    """Every publication travels `hops` hops from its root, where it is published, to the topic's one subscriber."""
+    topics = 50
+    overlay = Chord(Chord.Parameters(), GeometrySetting(brokers, topics, 1))
+    roots = np.array(overlay.roots)
+    far = np.array([int(np.flatnonzero(overlay.hops[root] == hops)[0]) for root in roots])
+    number = np.arange(publications)
+    workload = still_workload(
+        Interests(np.minimum(np.arange(2 * topics + 1), topics), np.arange(topics, dtype=np.int32)),
+        topics,
+        publications + 10.0 * hops,
+        number,
+        number % topics,
+        topics + number % topics,
+    )
+    setting = NetworkSetting(
+        overlay=overlay,
+        node_of=np.arange(brokers, dtype=np.int32),
+        hop_delay=np.full((brokers, brokers), 0.5),
+        jitter=0.0,
+        policy=Assigned(np.concatenate([far, roots])),
+        horizon=workload.horizon,
+    )
+    return Network(setting, workload, Streams(1))
+
+
+def single_server(backlog: int, publications: int) -> Network:
+    """One broker that takes 1 s for a message, gets one every second, and has `backlog` more before it from the start."""
+    times = np.concatenate([np.zeros(backlog), np.arange(publications)])
+    horizon = float(publications)
+    workload = still_workload(
+        Interests(np.array([0, 1]), np.zeros(1, np.int32)), 1, horizon, times, times * 0, times * 0
+    )
+    setting = NetworkSetting(
+        overlay=Chord(Chord.Parameters(), GeometrySetting(1, 1, 1)),
+        node_of=np.zeros(1, np.int32),
+        hop_delay=np.zeros((1, 1)),
+        jitter=0.0,
+        policy=Assigned(np.zeros(1, np.int64)),
+        horizon=horizon,
+        window=horizon,
+        service="deterministic",
+        service_time=1.0,
+    )
+    return Network(setting, workload, Streams(1))
+
+
+def crowd(users: int, per_user: int, topics: int) -> Workload:
+    """Users with `per_user` interests each, spread evenly, and a thousand publications."""
+    random = np.random.default_rng(1)
+    width = topics // per_user
+    drawn = random.integers(0, width, (users, per_user), dtype=np.int32) + np.arange(per_user, dtype=np.int32) * width
+    count = 1000
+    return still_workload(
+        Interests(np.arange(users + 1, dtype=np.int64) * per_user, drawn.ravel()),
+        topics,
+        3600.0,
+        np.sort(random.uniform(0, 3600.0, count)),
+        random.integers(0, topics, count),
+        random.integers(0, users, count),
+    )
