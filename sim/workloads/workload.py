@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -360,6 +361,14 @@ def validate(workload: Workload, folder: Path) -> None:
     }.items():
         if not 0 < value < np.inf:
             raise WorkloadError(f"{folder / 'manifest.json'}: {key} is {value}, allowed: above 0")
+    try:
+        utc = datetime.fromisoformat(workload.origin).utcoffset() == timedelta(0)
+    except ValueError:
+        utc = False
+    if not utc:
+        raise WorkloadError(
+            f"{folder / 'manifest.json'}: origin is {workload.origin!r}, expected a time such as 2010-08-01T00:00:00Z"
+        )
 
     checks = Checks(f"{folder / 'topics.parquet'}")
     checks.lengths(vars(workload.topics))

@@ -1,0 +1,359 @@
+"""The workload format: what is written is what is read, and what is damaged is named."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sim.errors import WorkloadError
+from sim.workloads import workload as workload_module
+from sim.workloads.tables import strings
+from sim.workloads.workload import (
+    Interests,
+    Movements,
+    Publications,
+    SubscriptionEvents,
+    Topics,
+    Users,
+    Workload,
+    load_workload,
+    write_workload,
+)
+
+NAN = float("nan")
+
+
+def small() -> Workload:
+    """Three users, of whom one wants nothing, four topics."""
+    return Workload(
+        kind="test",
+        horizon=100.0,
+        topics=Topics(
+            strings(["a", "b", "", "ä"]),
+            strings(["cell"] * 4),
+            np.arange(4.0),
+            np.array([0, NAN, 1, 2]),
+            np.array([0, NAN, 0, 0]),
+        ),
+        users=Users(strings(["7", "8", "x y"]), np.array([NAN, 1.5, -90]), np.array([NAN, -180, 180.0])),
+        interests=Interests(np.array([0, 2, 2, 3]), np.array([0, 1, 3], np.int32)),
+        subscription_events=SubscriptionEvents(
+            np.array([1.0, 2, 2, 3]),
+            np.array([0, 0, 1, 0], np.int32),
+            np.array([2, 0, 0, 0], np.int32),
+            np.array([1, -1, 1, 1], np.int8),
+        ),
+        publications=Publications(
+            np.array([5.0, 5]), np.array([1, 3], np.int32), np.array([-1, 2], np.int32), np.array([0, 9], np.int32)
+        ),
+        movements=Movements(np.array([0.0, 100]), np.array([1, 0], np.int32), np.array([1.0, 2]), np.array([3.0, 4])),
+        origin="2010-03-01T00:00:00Z",
+        cell=0.5,
+        generator={"name": "test", "share": 0.1},
+        seed=4,
+        sources=({"file": "a.tsv", "sha256": "00", "bytes": 3},),
+        rows={"read": 3, "kept": 2, "quarantined": {"bad_time": 1}},
+    )
+
+
+def assert_equal(one: Workload, other: Workload) -> None:
+    """Equal in everything but the hash."""
+    for name, value in vars(one).items():
+        if name == "hash":
+            continue
+        found = getattr(other, name)
+        if hasattr(value, "__dataclass_fields__"):
+            for column, values in vars(value).items():
+                read = getattr(found, column)
+                assert read.equals(values) if isinstance(values, pa.Array) else read.dtype == values.dtype
+                if not isinstance(values, pa.Array):
+                    np.testing.assert_array_equal(read, values, err_msg=f"{name}.{column}")
+        else:
+            assert found == value
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> Workload:
+    users, topics = draw(st.integers(0, 4)), draw(st.integers(0, 5))
+    some = 12 if users and topics else 0
+    floats = st.floats(allow_nan=False, allow_infinity=False, width=32)
+
+    def column(elements: st.SearchStrategy[Any], size: int, dtype: Any) -> np.ndarray[Any, Any]:
+        return np.array(draw(st.lists(elements, min_size=size, max_size=size)), dtype)
+
+    def places(size: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        known = column(st.booleans(), size, np.bool_)
+        latitude, longitude = column(st.floats(-90, 90), size, float), column(st.floats(-180, 180), size, float)
+        return np.where(known, latitude, NAN), np.where(known, longitude, NAN)
+
+    wanted = [sorted(draw(st.sets(st.integers(0, topics - 1)))) if topics else [] for _ in range(users)]
+    holds = {(user, topic) for user, row in enumerate(wanted) for topic in row}
+    events = []
+    for _ in range(draw(st.integers(0, some))):
+        user, topic = draw(st.integers(0, users - 1)), draw(st.integers(0, topics - 1))
+        events.append((user, topic, -1 if (user, topic) in holds else 1))
+        holds ^= {(user, topic)}
+    event = np.array(events, np.int64).reshape(-1, 3)
+    published, moved = draw(st.integers(0, some)), draw(st.integers(0, some))
+    times = st.floats(0, 50)
+    latitude = column(st.floats(-90, 90), moved, float)
+    return Workload(
+        kind=draw(st.text(max_size=3)),
+        horizon=50.0,
+        topics=Topics(
+            strings(draw(st.lists(st.text(max_size=3), min_size=topics, max_size=topics))),
+            strings(["k"] * topics),
+            np.abs(column(floats, topics, float)),
+            *places(topics),
+        ),
+        users=Users(strings(map(str, range(users))), *places(users)),
+        interests=Interests(
+            np.cumsum([0, *map(len, wanted)], dtype=np.int64), np.array([t for row in wanted for t in row], np.int32)
+        ),
+        subscription_events=SubscriptionEvents(
+            np.sort(column(times, len(event), float)), *(event.T[:2].astype(np.int32)), event[:, 2].astype(np.int8)
+        ),
+        publications=Publications(
+            np.sort(column(times, published, float)),
+            column(st.integers(0, max(topics - 1, 0)), published, np.int32),
+            column(st.integers(-1, users - 1), published, np.int32),
+            column(st.integers(0, 2**31 - 1), published, np.int32),
+        ),
+        movements=Movements(
+            np.sort(column(times, moved, float)),
+            column(st.integers(0, max(users - 1, 0)), moved, np.int32),
+            latitude,
+            latitude * 2,
+        ),
+        cell=draw(st.none() | st.floats(0.01, 5)),
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(workloads())
+def test_what_is_written_is_read_and_always_the_same_bytes(
+    tmp_path_factory: pytest.TempPathFactory, made: Workload
+) -> None:
+    one, two = tmp_path_factory.mktemp("w"), tmp_path_factory.mktemp("w")
+    write_workload(made, one)
+    loaded = load_workload(one)
+    assert_equal(made, loaded)
+    write_workload(loaded, two)
+    assert contents(one) == contents(two)
+    assert loaded.hash == hashlib.sha256((one / "manifest.json").read_bytes()).hexdigest()
+
+
+def test_interests_are_cut_into_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workload_module, "INTERESTS_PER_PART", 4)
+    made = replace(
+        small(),
+        interests=Interests(np.array([0, 4, 4, 6]), np.array([0, 1, 2, 3, 0, 2], np.int32)),
+        subscription_events=SubscriptionEvents(*(column[:0] for column in vars(small().subscription_events).values())),
+    )
+    write_workload(made, tmp_path)
+    parts = [pq.read_table(path) for path in sorted((tmp_path / "interests").iterdir())]
+    assert [part["user"].to_pylist() for part in parts] == [[0, 0, 0, 0], [2, 2]]
+    assert [part["topic"].to_pylist() for part in parts] == [[0, 1, 2, 3], [0, 2]]
+    assert_equal(made, load_workload(tmp_path))
+
+
+def test_other_tools_read_the_tables(tmp_path: Path) -> None:
+    write_workload(small(), tmp_path)
+    assert pq.read_table(tmp_path / "topics.parquet").to_pydict() == {
+        "topic": [0, 1, 2, 3],
+        "name": ["a", "b", "", "ä"],
+        "kind": ["cell"] * 4,
+        "event_rate": [0, 1, 2, 3],
+        "latitude": [0, None, 1, 2],
+        "longitude": [0, None, 0, 0],
+    }
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["counts"] == {
+        "users": 3, "topics": 4, "interests": 3, "subscription_events": 4, "publications": 2, "movements": 2,
+    }  # fmt: skip
+    assert sorted(manifest["files"]) == sorted(contents(tmp_path).keys() - {"manifest.json"})
+
+
+def test_a_workload_is_replaced_and_nothing_else(tmp_path: Path) -> None:
+    quarantine = pa.table({"source": ["a"], "line": [3], "raw": ["?"], "reason": ["unparsable"]})
+    write_workload(small(), tmp_path / "w", quarantine)
+    assert pq.read_table(tmp_path / "w" / "quarantine").to_pylist()[0]["line"] == 3
+    load_workload(tmp_path / "w")
+    write_workload(replace(small(), movements=Movements.none()), tmp_path / "w")
+    assert not (tmp_path / "w" / "quarantine").exists()
+    assert not (tmp_path / "w" / "movements.parquet").exists()
+    assert len(load_workload(tmp_path / "w").movements) == 0
+
+    (tmp_path / "w" / "thesis.tex").write_text("years of work")
+    with pytest.raises(WorkloadError, match=r"holds 'thesis.tex', which is no part of a workload"):
+        write_workload(small(), tmp_path / "w")
+    load_workload(tmp_path / "w")
+    with pytest.raises(WorkloadError, match="cannot be made a folder"):
+        write_workload(small(), tmp_path / "w" / "thesis.tex")
+
+
+def test_an_interrupted_write_leaves_no_workload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_workload(small(), tmp_path)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(workload_module, "_sha256", killed)
+    with pytest.raises(KeyboardInterrupt):
+        write_workload(small(), tmp_path)
+    monkeypatch.undo()
+    with pytest.raises(WorkloadError, match=r"unfinished one \(it has no manifest\.json\)"):
+        load_workload(tmp_path)
+    write_workload(small(), tmp_path)
+    assert_equal(small(), load_workload(tmp_path))
+
+
+def column(table: str, name: str, row: int, value: object) -> Callable[[Path], None]:
+    """Changes one value of a table."""
+
+    def damage(folder: Path) -> None:
+        path = folder / f"{table}.parquet"
+        found = pq.read_table(path)
+        values = found[name].to_pylist()
+        values[row] = value
+        position = found.column_names.index(name)
+        pq.write_table(found.set_column(position, found.schema.field(name), pa.array(values, found[name].type)), path)
+
+    return damage
+
+
+def key(name: str, value: object) -> Callable[[Path], None]:
+    """Changes one key of the manifest; `...` takes it out."""
+
+    def damage(folder: Path) -> None:
+        manifest = json.loads((folder / "manifest.json").read_text())
+        manifest[name] = value
+        kept = {name: value for name, value in manifest.items() if value is not ...}
+        (folder / "manifest.json").write_text(json.dumps(kept))
+
+    return damage
+
+
+def renamed(table: str, old: str, new: str) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        path = folder / f"{table}.parquet"
+        found = pq.read_table(path)
+        pq.write_table(found.rename_columns([new if name == old else name for name in found.column_names]), path)
+
+    return damage
+
+
+def retyped(table: str, name: str, kind: pa.DataType) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        path = folder / f"{table}.parquet"
+        found = pq.read_table(path)
+        pq.write_table(found.set_column(found.column_names.index(name), name, found[name].cast(kind)), path)
+
+    return damage
+
+
+def cut(folder: Path) -> None:
+    path = folder / "publications.parquet"
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+DAMAGES = [
+    (lambda folder: (folder / "manifest.json").unlink(), r"w: no workload folder, or an unfinished one"),
+    (lambda folder: (folder / "manifest.json").write_text("{"), r"manifest.json: not valid JSON"),
+    (lambda folder: (folder / "manifest.json").write_bytes(b"\xff\xfe"), r"manifest.json: not valid JSON"),
+    (lambda folder: (folder / "manifest.json").write_text("[]"), r"manifest.json: not the manifest of a workload"),
+    (key("format", 2), r"manifest.json: workload format 2, this version reads format 1"),
+    (key("format", "brokersim-results"), r"workload format 'brokersim-results', this version reads format 1"),
+    (key("horizon", ...), r"manifest.json: no key 'horizon'"),
+    (key("horizon", "100"), r"manifest.json: horizon is '100', expected float or int"),
+    (key("horizon", -1.0), r"manifest.json: horizon is -1.0, allowed: above 0"),
+    (key("cell", 0.0), r"manifest.json: cell is 0.0, allowed: above 0"),
+    (key("origin", "yesterday"), r"manifest.json: origin is 'yesterday', expected a time such as 2010-08-01T00:00:00Z"),
+    (key("counts", {"users": 9}), r"manifest.json: counts.users is 9, found 3"),
+    (lambda folder: (folder / "topics.parquet").unlink(), r"topics.parquet: missing file"),
+    (lambda folder: shutil.rmtree(folder / "interests"), r"interests/part-00000.parquet: missing file"),
+    (cut, r"publications.parquet: not a readable parquet file"),
+    (
+        renamed("topics", "event_rate", "rate"),
+        r"topics.parquet: no column 'event_rate' \(found: topic, name, kind, rate,",
+    ),
+    (retyped("users", "user", pa.int64()), r"users.parquet: column 'user' is int64, expected int32"),
+    (column("users", "name", 1, None), r"users.parquet: row 1: name is null, expected string"),
+    (column("publications", "size", 1, None), r"publications.parquet: row 1: size is null, expected int32"),
+    (column("topics", "topic", 1, 3), r"topics.parquet: row 1: topic is 3, expected 1"),
+    (column("users", "user", 2, 0), r"users.parquet: row 2: user is 0, expected 2"),
+    (
+        column("topics", "event_rate", 3, -0.5),
+        r"topics.parquet: row 3: event_rate is -0.5, allowed: finite and at least 0",
+    ),
+    (column("topics", "event_rate", 0, NAN), r"topics.parquet: row 0: event_rate is nan"),
+    (column("topics", "latitude", 0, 91.0), r"topics.parquet: row 0: position is 91.0, 0.0, allowed: latitude -90..90"),
+    (column("users", "longitude", 1, None), r"users.parquet: row 1: position is 1.5, nan"),
+    (column("interests/part-00000", "user", 2, 3), r"interests: row 2: user is 3, allowed: 0..2"),
+    (column("interests/part-00000", "user", 0, 1), r"interests: row 1: user 0 after user 1, rows must be sorted"),
+    (column("interests/part-00000", "topic", 2, 4), r"interests: row 2: topic is 4, allowed: 0..3"),
+    (column("interests/part-00000", "topic", 1, 0), r"interests: row 1: topic 0 is not above the one before"),
+    (
+        column("subscription_events", "time", 2, 9.0),
+        r"events.parquet: row 3: time is 3.0 s after 9.0 s, rows must be sorted",
+    ),
+    (column("subscription_events", "time", 2, NAN), r"events.parquet: row 2: time is nan s, allowed: 0..100 s"),
+    (column("subscription_events", "time", 3, 101.0), r"events.parquet: row 3: time is 101.0 s, allowed: 0..100 s"),
+    (column("subscription_events", "time", 0, -1.0), r"events.parquet: row 0: time is -1.0 s"),
+    (column("subscription_events", "user", 0, -1), r"events.parquet: row 0: user is -1, allowed: 0..2"),
+    (column("subscription_events", "topic", 1, 4), r"events.parquet: row 1: topic is 4, allowed: 0..3"),
+    (column("subscription_events", "action", 1, 0), r"events.parquet: row 1: action is 0, allowed: 1, -1"),
+    (column("subscription_events", "action", 1, 1), r"row 1: user 0 subscribes to topic 0, which it has already"),
+    (
+        column("subscription_events", "action", 0, -1),
+        r"row 0: user 0 unsubscribes from topic 2, which it does not have",
+    ),
+    (column("subscription_events", "topic", 3, 2), r"row 3: user 0 subscribes to topic 2, which it has already"),
+    (column("publications", "topic", 0, -1), r"publications.parquet: row 0: topic is -1, allowed: 0..3"),
+    (column("publications", "publisher", 1, 3), r"publications.parquet: row 1: publisher is 3, allowed: -1..2"),
+    (column("publications", "size", 0, -7), r"publications.parquet: row 0: size is -7, allowed: finite and at least 0"),
+    (column("movements", "user", 1, 3), r"movements.parquet: row 1: user is 3, allowed: 0..2"),
+    (column("movements", "latitude", 0, NAN), r"movements.parquet: row 0: position is nan, 3.0"),
+    (column("publications", "size", 0, 1), r"publications.parquet: changed since it was written \(its SHA-256"),
+]
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGES)
+def test_what_is_damaged_is_named(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
+    write_workload(small(), tmp_path / "w")
+    damage(tmp_path / "w")
+    with pytest.raises(WorkloadError, match=message) as caught:
+        load_workload(tmp_path / "w")
+    assert str(tmp_path / "w") in str(caught.value)
+
+
+def test_what_is_no_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "nothing", tmp_path / "file"):
+        with pytest.raises(WorkloadError, match=f"{path.name}: no workload folder"):
+            load_workload(path)
+
+
+def test_a_broken_workload_is_not_written(tmp_path: Path) -> None:
+    bad = replace(small(), topics=replace(small().topics, event_rate=np.zeros(3)))
+    with pytest.raises(
+        WorkloadError, match=r"topics.parquet: columns of different lengths \(names 4, kinds 4, event_rate 3"
+    ):
+        write_workload(bad, tmp_path / "w")
+    assert not (tmp_path / "w").exists()
