@@ -50,7 +50,8 @@ def mix(key: int, a: int, b: int = 0) -> int:
 
 def uniform(key: int, a: int, b: int = 0) -> float:
     """A draw in (0, 1) that belongs to (key, a, b)."""
-    return ((mix(key, a, b) >> 12) + 0.5) * 2.0**-52  # 52 bits: with 53 the sum would need 54, and the largest round to 1
+    # 52 bits: with 53 the sum would need 54, and the largest would round to 1
+    return ((mix(key, a, b) >> 12) + 0.5) * 2.0**-52
 
 
 def exponential(key: int, a: int, b: int = 0) -> float:
