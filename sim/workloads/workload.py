@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,10 +14,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim.errors import WorkloadError
+from sim.workloads.manifest import read_manifest, verify_files, write_manifest
 from sim.workloads.tables import Columns, read_columns, write_columns, write_table
 from sim.workloads.validation import Checks
 
-FORMAT = 1
 DAY = 86400.0
 INTERESTS_PER_PART = 5_000_000
 
@@ -34,19 +31,6 @@ TYPES = {
     "subscription_events": {**_CHANGE, "topic": pa.int32(), "action": pa.int8()},
     "publications": {"time": pa.float64(), "topic": pa.int32(), "publisher": pa.int32(), "size": pa.int32()},
     "movements": {**_CHANGE, **_POSITION},
-}
-_MANIFEST: dict[str, tuple[type, ...]] = {
-    "kind": (str,),
-    "origin": (str,),
-    "horizon": (float, int),
-    "period": (float, int),
-    "cell": (float, int, type(None)),
-    "counts": (dict,),
-    "sources": (list,),
-    "generator": (dict,),
-    "seed": (int, type(None)),
-    "rows": (dict, type(None)),
-    "files": (dict,),
 }
 _ENTRIES = {"manifest.json", ".manifest.json", "interests", "quarantine"} | {f"{name}.parquet" for name in TYPES}
 
@@ -182,8 +166,7 @@ def write_workload(workload: Workload, folder: Path, quarantine: pa.Table | None
         files.append("quarantine/part-00000.parquet")
         (folder / "quarantine").mkdir()
         write_table(folder / files[-1], quarantine)
-    manifest = {
-        "format": FORMAT,
+    values = {
         "kind": workload.kind,
         "origin": workload.origin,
         "horizon": workload.horizon,
@@ -194,11 +177,8 @@ def write_workload(workload: Workload, folder: Path, quarantine: pa.Table | None
         "generator": dict(workload.generator),
         "seed": workload.seed,
         "rows": None if workload.rows is None else dict(workload.rows),
-        "files": {name: _sha256(folder / name) for name in sorted(files)},
     }
-    unfinished = folder / ".manifest.json"
-    unfinished.write_text(json.dumps(manifest, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(unfinished, folder / "manifest.json")
+    write_manifest(folder, values, files)
 
 
 def _clear(folder: Path) -> None:
@@ -252,17 +232,12 @@ def _write_tables(workload: Workload, folder: Path) -> list[str]:
     return list(tables)
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def load_workload(folder: Path) -> Workload:
     """Read a directory and check all of it.
 
     Raises WorkloadError where it is none, is of another format version, is damaged or breaks the format.
     """
-    manifest, hash_ = _read_manifest(folder)
+    manifest, hash_ = read_manifest(folder)
     topics = read_columns(folder / "topics.parquet", TYPES["topics"])
     Checks(f"{folder / 'topics.parquet'}").numbered("topic", topics["topic"])
     users = read_columns(folder / "users.parquet", TYPES["users"])
@@ -298,38 +273,8 @@ def load_workload(folder: Path) -> Workload:
             raise WorkloadError(
                 f"{folder / 'manifest.json'}: counts.{name} is {manifest['counts'].get(name)}, found {count}"
             )
-    for name, digest in manifest["files"].items():  # last: what is wrong in a changed table was named by row above
-        if not (folder / name).is_file():
-            raise WorkloadError(f"{folder / name}: missing file")
-        if _sha256(folder / name) != digest:
-            raise WorkloadError(
-                f"{folder / name}: changed since it was written (its SHA-256 is not that of manifest.json)"
-            )
+    verify_files(folder, manifest["files"])  # last: what is wrong in a changed table was named by row above
     return workload
-
-
-def _read_manifest(folder: Path) -> tuple[dict[str, Any], str]:
-    path = folder / "manifest.json"
-    try:
-        content = path.read_bytes()
-        manifest = json.loads(content)
-    except (FileNotFoundError, NotADirectoryError):
-        raise WorkloadError(f"{folder}: no workload folder, or an unfinished one (it has no manifest.json)") from None
-    except OSError as error:
-        raise WorkloadError(f"{path}: cannot be read ({error.strerror})") from None
-    except ValueError as error:
-        raise WorkloadError(f"{path}: not valid JSON ({error})") from None
-    if not isinstance(manifest, dict) or "format" not in manifest:
-        raise WorkloadError(f"{path}: not the manifest of a workload (it has no key 'format')")
-    if manifest["format"] != FORMAT:
-        raise WorkloadError(f"{path}: workload format {manifest['format']!r}, this version reads format {FORMAT}")
-    for key, kinds in _MANIFEST.items():
-        if key not in manifest:
-            raise WorkloadError(f"{path}: no key '{key}'")
-        if not isinstance(manifest[key], kinds) or isinstance(manifest[key], bool):
-            expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
-            raise WorkloadError(f"{path}: {key} is {manifest[key]!r}, expected {expected}")
-    return manifest, hashlib.sha256(content).hexdigest()
 
 
 def _read_interests(folder: Path, names: list[str], users: int) -> Interests:

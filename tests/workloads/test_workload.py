@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim.errors import WorkloadError
+from sim.workloads import manifest
 from sim.workloads import workload as workload_module
 from sim.workloads.tables import strings
 from sim.workloads.workload import (
@@ -183,11 +184,11 @@ def test_other_tools_read_the_tables(tmp_path: Path) -> None:
         "latitude": [0, None, 1, 2],
         "longitude": [0, None, 0, 0],
     }
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert manifest["counts"] == {
+    sealed = json.loads((tmp_path / "manifest.json").read_text())
+    assert sealed["counts"] == {
         "users": 3, "topics": 4, "interests": 3, "subscription_events": 4, "publications": 2, "movements": 2,
     }  # fmt: skip
-    assert sorted(manifest["files"]) == sorted(contents(tmp_path).keys() - {"manifest.json"})
+    assert sorted(sealed["files"]) == sorted(contents(tmp_path).keys() - {"manifest.json"})
 
 
 def test_a_workload_is_replaced_and_nothing_else(tmp_path: Path) -> None:
@@ -214,7 +215,7 @@ def test_an_interrupted_write_leaves_no_workload(tmp_path: Path, monkeypatch: py
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(workload_module, "_sha256", killed)
+    monkeypatch.setattr(manifest, "_sha256", killed)
     with pytest.raises(KeyboardInterrupt):
         write_workload(small(), tmp_path)
     monkeypatch.undo()
@@ -242,9 +243,8 @@ def key(name: str, value: object) -> Callable[[Path], None]:
     """Changes one key of the manifest; `...` takes it out."""
 
     def damage(folder: Path) -> None:
-        manifest = json.loads((folder / "manifest.json").read_text())
-        manifest[name] = value
-        kept = {name: value for name, value in manifest.items() if value is not ...}
+        values = json.loads((folder / "manifest.json").read_text()) | {name: value}
+        kept = {name: value for name, value in values.items() if value is not ...}
         (folder / "manifest.json").write_text(json.dumps(kept))
 
     return damage

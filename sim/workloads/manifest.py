@@ -1,0 +1,79 @@
+"""The manifest of a workload folder: it tells what the folder is, is written last, and seals every file by its SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sim.errors import WorkloadError
+
+FORMAT = 1
+_KEYS: dict[str, tuple[type, ...]] = {
+    "kind": (str,),
+    "origin": (str,),
+    "horizon": (float, int),
+    "period": (float, int),
+    "cell": (float, int, type(None)),
+    "counts": (dict,),
+    "sources": (list,),
+    "generator": (dict,),
+    "seed": (int, type(None)),
+    "rows": (dict, type(None)),
+    "files": (dict,),
+}
+
+
+def write_manifest(folder: Path, values: Mapping[str, Any], files: Iterable[str]) -> None:
+    """Seal the folder: `manifest.json` with these values, the format's version and the SHA-256 of each of the files."""
+    manifest = {"format": FORMAT, **values, "files": {name: _sha256(folder / name) for name in sorted(files)}}
+    unfinished = folder / ".manifest.json"
+    unfinished.write_text(json.dumps(manifest, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(unfinished, folder / "manifest.json")
+
+
+def read_manifest(folder: Path) -> tuple[dict[str, Any], str]:
+    """The values, and the SHA-256 of the manifest itself.
+
+    Raises WorkloadError where there is none, it is of another format version, or a key is missing or of another type.
+    """
+    path = folder / "manifest.json"
+    try:
+        content = path.read_bytes()
+        manifest = json.loads(content)
+    except (FileNotFoundError, NotADirectoryError):
+        raise WorkloadError(f"{folder}: no workload folder, or an unfinished one (it has no manifest.json)") from None
+    except OSError as error:
+        raise WorkloadError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise WorkloadError(f"{path}: not valid JSON ({error})") from None
+    if not isinstance(manifest, dict) or "format" not in manifest:
+        raise WorkloadError(f"{path}: not the manifest of a workload (it has no key 'format')")
+    if manifest["format"] != FORMAT:
+        raise WorkloadError(f"{path}: workload format {manifest['format']!r}, this version reads format {FORMAT}")
+    for key, kinds in _KEYS.items():
+        if key not in manifest:
+            raise WorkloadError(f"{path}: no key '{key}'")
+        if not isinstance(manifest[key], kinds) or isinstance(manifest[key], bool):
+            expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
+            raise WorkloadError(f"{path}: {key} is {manifest[key]!r}, expected {expected}")
+    return manifest, hashlib.sha256(content).hexdigest()
+
+
+def verify_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Raise WorkloadError where a file is missing or is not the one that was written."""
+    for name, digest in files.items():
+        if not (folder / name).is_file():
+            raise WorkloadError(f"{folder / name}: missing file")
+        if _sha256(folder / name) != digest:
+            raise WorkloadError(
+                f"{folder / name}: changed since it was written (its SHA-256 is not that of manifest.json)"
+            )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
