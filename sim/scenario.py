@@ -335,7 +335,9 @@ class _Reader:
             raise ScenarioError(f"--set {text}: expected key=value, such as network.brokers=200")
         if keys[0] == "variant":
             if len(keys) < 3 or keys[1] not in self.names:
-                raise ScenarioError(f"--set {text}: expected variant.NAME.key=value{hint(keys[1:2] or '', self.names)}")
+                raise ScenarioError(
+                    f"--set {text}: expected variant.NAME.key=value{hint(keys[1] if len(keys) > 1 else '', self.names)}"
+                )
             keys = ("variant", self.names.index(str(keys[1])), *keys[2:])
         self.override(keys, toml.value(value.strip()), f"--set {text}")
 
@@ -353,7 +355,8 @@ class _Reader:
         self.places[keys] = sys.maxsize, place
 
     def experiment(self) -> Experiment:
-        report = self._read(Report, self.raw.pop("report", {}), root=("report",))
+        said = self.raw.pop("report", {})
+        report = self._read(Report, said, root=("report",))
         raw = merge({"title": self.path.stem if self.path else "", **DEFAULTS}, self.raw)
         base = self._read(Scenario, raw, more=MORE)
         variants = {
@@ -361,15 +364,15 @@ class _Reader:
             for number, (name, over) in enumerate(zip(self.names, self.variants, strict=True))
         }
         names = self.names or ["base"]
-        if report and report.baseline is not None and report.baseline not in names:
-            self._mistake(
-                ("report", "baseline"), f"no such variant{hint(report.baseline, names)} (got '{report.baseline}')"
-            )
+        baseline = said.get("baseline") if isinstance(said, dict) else None
+        if isinstance(baseline, str) and baseline not in names:
+            self._mistake(("report", "baseline"), f"no such variant{hint(baseline, names)} (got '{baseline}')")
         if self.mistakes or base is None or report is None:
             raise ScenarioError("\n".join(text for _, text in sorted(self.mistakes)))
         resolved = {name: scenario for name, scenario in variants.items() if scenario} or {"base": base}
-        report = report.model_copy(update={"baseline": report.baseline or names[0]})
-        return Experiment(base.title, base, resolved, report, self.path)
+        return Experiment(
+            base.title, base, resolved, report.model_copy(update={"baseline": baseline or names[0]}), self.path
+        )
 
     def _take_variants(self, variants: object) -> None:
         if not isinstance(variants, list) or not _tables(*variants):
@@ -397,11 +400,14 @@ class _Reader:
         self, model: type[Model], raw: object, variant: int | None = None, root: Keys = (), more: Sequence[str] = ()
     ) -> Model | None:
         try:
-            return validate(model, raw)
+            read = validate(model, raw)
         except ValidationError as error:
             for keys, text in problems(error, model, more):
                 self._mistake((*root, *keys), text, variant)
             return None
+        if isinstance(read, Scenario) and (folder := read.workload.path) and not folder.is_dir():
+            self._mistake(("workload", "path"), f"no such folder (got '{folder}')", variant)
+        return read
 
     def _mistake(self, keys: Keys, text: str, variant: int | None = None) -> None:
         """Keep a mistake, with the place of the longest part of its key path that was said anywhere."""

@@ -9,7 +9,8 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_DURATION = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([a-z]*)")
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_DURATION = re.compile(rf"({_NUMBER})\s*([a-z]*)")
 
 
 def parse_duration(value: object) -> float:
@@ -42,11 +43,9 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / SECONDS[unit]:.3g} {unit}"
 
 
+_PATTERN = rf"^{_NUMBER}\s*({'|'.join(SECONDS)})?$"
 _SCHEMA = WithJsonSchema(
-    {
-        "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": f"^{_DURATION.pattern}$"}],
-        "x-unit": "s",
-    }
+    {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": _PATTERN}], "x-unit": "s"}
 )
 Duration = Annotated[float, BeforeValidator(parse_duration), Field(ge=0), _SCHEMA]
 PositiveDuration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0), _SCHEMA]

@@ -1,0 +1,310 @@
+"""Scenarios: what a file comes to, and what is said of every mistake in it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import scenarios
+from sim.errors import ScenarioError
+from sim.metrics import METRICS
+from sim.scenario import Scenario, json_schema, load_scenario, merge
+from sim.toml import read
+
+SHIPPED = sorted(Path(scenarios.__file__).parent.glob("*.toml"))
+
+COMPARISON = """\
+seed = 3
+replications = 2
+horizon = "2h"
+[workload]
+kind = "poisson"
+users = 10
+[network]
+brokers = 4
+geometry = { kind = "chord", bits = 16 }
+[selection]
+kind = "similarity"
+update_period = "30min"
+[[variant]]
+name = "static"
+selection = { kind = "static" }
+[[variant]]
+name = "small"
+selection.cluster_size = 2
+[[variant]]
+name = "even"
+[variant.network]
+geometry = { ids = "even" }
+[report]
+metrics = ["due"]
+"""
+
+
+def written(folder: Path, text: str, name: str = "s.toml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def mistakes(source: Any, *overrides: str) -> list[str]:
+    with pytest.raises(ScenarioError) as error:
+        load_scenario(source, overrides)
+    return str(error.value).splitlines()
+
+
+def test_an_empty_file_is_a_scenario_of_defaults(tmp_path: Path) -> None:
+    experiment = load_scenario(written(tmp_path, "", "plain.toml"))
+    base = experiment.base
+    assert experiment.variants == {"base": base}
+    assert experiment.report.baseline == "base"
+    assert (base.title, base.seed, base.replications) == ("plain", 1, 1)
+    assert (base.horizon, base.warm_up, base.window, base.trace) == (None, 0.0, 3600.0, False)
+    assert (base.workload.kind, base.workload.path, base.workload.resample_users) == ("prepared", None, False)
+    assert (base.network.brokers, base.network.geometry.kind, base.network.latency.kind) == ("cells", "chord", "unit")
+    assert (base.brokers.service.kind, base.brokers.queue, base.selection.kind) == ("none", None, "static")
+
+
+def test_variants_override_the_base(tmp_path: Path) -> None:
+    experiment = load_scenario(written(tmp_path, COMPARISON))
+    static, small, even = experiment.variants.values()
+    assert list(experiment.variants) == ["static", "small", "even"]
+    assert static.selection.dump() == {"kind": "static"}  # another kind replaces the table
+    assert small.selection.dump()["update_period"] == 1800.0  # the same kind keeps its keys
+    assert small.selection.dump()["cluster_size"] == 2
+    assert even.network.geometry.dump() == {"kind": "chord", "ids": "even", "bits": 16}
+    assert even.network.brokers == 4
+    assert small.horizon == 7200.0
+    assert experiment.report.baseline == "static"
+    assert experiment.report.metrics == ("due",)
+
+
+def test_a_table_of_another_kind_is_replaced_and_others_merge() -> None:
+    below = {"a": {"kind": "x", "p": 1, "q": {"r": 1}}, "b": {"c": 1}}
+    assert merge(below, {"a": {"p": 2, "q": {"s": 2}}}) == {
+        "a": {"kind": "x", "p": 2, "q": {"r": 1, "s": 2}},
+        "b": {"c": 1},
+    }
+    assert merge(below, {"a": {"kind": "y"}, "b": 3}) == {"a": {"kind": "y"}, "b": 3}
+    assert below == {"a": {"kind": "x", "p": 1, "q": {"r": 1}}, "b": {"c": 1}}
+
+
+def test_the_command_line_overrides_by_the_same_paths(tmp_path: Path) -> None:
+    overrides = [
+        "network.brokers=9",
+        "warm_up=1h",
+        "variant.small.selection.cluster_size=3",
+        'title="a b"',
+        "trace=true",
+    ]
+    experiment = load_scenario(written(tmp_path, COMPARISON), [*overrides, "selection.hysteresis=0.5"])
+    assert {scenario.network.brokers for scenario in experiment.variants.values()} == {9}
+    small = experiment.variants["small"]
+    assert (small.warm_up, small.title, small.trace) == (3600.0, "a b", True)
+    assert (small.selection.dump()["cluster_size"], small.selection.dump()["hysteresis"]) == (3, 0.5)
+
+
+def test_a_workload_takes_the_place_of_a_generator(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    experiment = load_scenario(written(tmp_path, COMPARISON), workload=tmp_path / "w")
+    assert experiment.variants["even"].workload.path == tmp_path / "w"
+    assert experiment.base.workload.dump() == {"kind": "prepared", "path": "w", "resample_users": False}
+
+
+def test_a_workload_is_relative_to_the_file(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    path = written(tmp_path, 'workload = { kind = "prepared", path = "w", resample_users = true }')
+    table = load_scenario(path).base.workload
+    assert table.path == tmp_path / "w"
+    assert table.resample_users
+    (tmp_path / "w").rmdir()
+    assert mistakes(path) == [f"{path}:1: workload.path: no such folder (got '{tmp_path / 'w'}')"]
+
+
+MISTAKES = """\
+seed = -1
+replications = "3"
+horizon = "1h"
+warm_up = "2h"
+windw = 3
+[network]
+brokers = 0
+hop_cost = "oneway"
+geometry = { kind = "chrod", bits = 3 }
+latency = { kind = "unit", rtt = nan }
+data_plain = "auto"
+[brokers]
+service = { kind = "exponential" }
+queue = -1
+[selection]
+kind = "similarity"
+load_weight = true
+cluster_sise = 3
+[reconfiguration]
+kind = "lsap"
+[[variant]]
+name = "a"
+seed = 4
+[[variant]]
+name = "a"
+[[variant]]
+name = "b"
+selection = { kind = "static", foo = 1 }
+[variant.network]
+brokers = 1.5
+[[variant]]
+selection = "static"
+[report]
+baseline = "c"
+metrics = [
+    "due",
+    "los",
+]
+[sweep]
+"""
+
+FILE_KEYS = (
+    "variant, report, title, seed, replications, horizon, warm_up, window, trace, workload, network, brokers, selection, "
+    "reconfiguration, offloading"
+)
+SIMILARITY_KEYS = "kind, load_weight, load, similarity, update_period, cluster_size, hysteresis"
+
+
+def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
+    path = written(tmp_path, MISTAKES)
+    network_keys = "brokers, geometry, latency, hop_cost, join, control_count, data_plane"
+    assert mistakes(path, "network.brokrs=3", "variant.b.selection.bar=x") == [
+        f"{path}:{line}"
+        for line in [
+            "1: seed: expected a value greater than or equal to 0 (got -1)",
+            "2: replications: expected a valid integer (got '3')",
+            "4: warm_up: expected less than the horizon (3600 s), found 7200 s",
+            f"5: windw: unknown key, did you mean 'window'? (allowed: {FILE_KEYS}) (got 3)",
+            "7: network.brokers: expected a number of brokers (1 or more) or 'cells' (one per visited cell), found 0",
+            "8: network.hop_cost: unknown value, did you mean 'one_way'? (allowed: one_way, rtt) (got 'oneway')",
+            "9: network.geometry.kind: unknown kind, did you mean 'chord'? (allowed: chord) (got 'chrod')",
+            "10: network.latency.rtt: expected a finite duration, found nan",
+            f"11: network.data_plain: unknown key, did you mean 'data_plane'? (allowed: {network_keys}) (got 'auto')",
+            "13: brokers.service: kind 'exponential' needs a time above 0",
+            "14: brokers.queue: expected a number of messages (0 or more) or 'unbounded', found -1",
+            "17: selection.load_weight: expected a valid number (got true)",
+            f"18: selection.cluster_sise: unknown key, did you mean 'cluster_size'? (allowed: {SIMILARITY_KEYS}) (got 3)",
+            "20: reconfiguration.kind: unknown kind (allowed: none) (got 'lsap')",
+            "23: variant.a.seed: variants share this key; say it once, above them",
+            "25: variant[1].name: another variant has this name (got 'a')",
+            "28: variant.b.selection.foo: unknown key (allowed: kind) (got 1)",
+            "30: variant.b.network.brokers: expected a number of brokers (1 or more) or 'cells' (one per visited cell), "
+            "found 1.5",
+            "31: variant[3].name: every variant needs a name (got null)",
+            "32: variant[3].selection: expected a table such as { kind = \"static\" }, found 'static'",
+            "34: report.baseline: no such variant (allowed: a, [1], b, [3]) (got 'c')",
+            f"37: report.metrics[1]: unknown metric, did you mean 'lost'? (allowed: {', '.join(METRICS)}) (got 'los')",
+            f"39: sweep: unknown key, did you mean 'seed'? (allowed: {FILE_KEYS}) (got {{}})",
+        ]
+    ] + [
+        f"--set network.brokrs=3: network.brokrs: unknown key, did you mean 'brokers'? (allowed: {network_keys}) (got 3)",
+        "--set variant.b.selection.bar=x: variant.b.selection.bar: unknown key (allowed: kind) (got 'x')",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("network.brokers", "expected key=value, such as network.brokers=200"),
+        ("a..b=1", "expected key=value, such as network.brokers=200"),
+        ("variant.evn.seed=1", "expected variant.NAME.key=value, did you mean 'even'? (allowed: static, small, even)"),
+        ("network=3", "network: expected an object (got 3)"),
+        ("warm_up=-1s", "warm_up: expected a value greater than or equal to 0 (got '-1s')"),
+        (
+            "warm_up=3 days",
+            "warm_up: expected a duration such as '90s', '10h' or '7d' (units: us, ms, s, min, h, d, w), found '3 days'",
+        ),
+    ],
+)
+def test_overrides_that_cannot_be(tmp_path: Path, override: str, message: str) -> None:
+    assert mistakes(written(tmp_path, COMPARISON), override) == [f"--set {override}: {message}"]
+
+
+def test_a_dict_is_a_scenario_too() -> None:
+    assert load_scenario({"network": {"brokers": 3}}).base.network.brokers == 3
+    assert mistakes({"network": {"brokers": "three"}}) == [
+        "scenario: network.brokers: expected a number of brokers (1 or more) or 'cells' (one per visited cell), found 'three'"
+    ]
+    assert mistakes({"variant": {"name": "a"}}) == [
+        'scenario: variant: expected tables [[variant]], found {"name": "a"}'
+    ]
+
+
+def test_reading_a_dict_leaves_it_alone() -> None:
+    source = {"selection": {"kind": "similarity"}, "variant": [{"name": "a", "selection": {"cluster_size": 3}}]}
+    before = json.dumps(source)
+    load_scenario(source, ["selection.load_weight=2"])
+    assert json.dumps(source) == before
+
+
+def test_what_is_resolved_can_be_read_again(tmp_path: Path) -> None:
+    for scenario in load_scenario(written(tmp_path, COMPARISON)).variants.values():
+        again = load_scenario(scenario.model_dump(mode="json")).base
+        assert again == scenario
+        assert pickle.loads(pickle.dumps(scenario)) == scenario
+
+
+def test_a_queue_may_be_bounded_and_services_take_time() -> None:
+    brokers = load_scenario({"brokers": {"queue": 0, "service": {"kind": "deterministic", "time": "5ms"}}}).base.brokers
+    assert (brokers.queue, brokers.service.time) == (0, 0.005)
+    assert mistakes({"brokers": {"service": {"time": "5ms"}}}) == [
+        "scenario: brokers.service: kind 'none' takes no time above 0"
+    ]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=[path.stem for path in SHIPPED])
+def test_shipped_scenarios_are_valid(path: Path) -> None:
+    experiment = load_scenario(path)
+    assert list(experiment.variants) == ["static", "location", "similarity"]
+    assert experiment.title
+    assert experiment.base.replications == 5
+
+
+def schema_errors(values: dict[str, Any]) -> list[str]:
+    validator = jsonschema.Draft202012Validator(json_schema())
+    return [error.json_path for error in validator.iter_errors(values)]
+
+
+def test_the_schema_accepts_what_is_valid(tmp_path: Path) -> None:
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+    for path in (*SHIPPED, written(tmp_path, COMPARISON)):
+        assert schema_errors(read(path)[0]) == []
+    assert schema_errors(load_scenario(written(tmp_path, COMPARISON)).base.model_dump(mode="json")) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "where"),
+    [
+        ({"windw": 3}, "$"),
+        ({"seed": -1}, "$.seed"),
+        ({"window": "3 parsecs"}, "$.window"),
+        ({"network": {"brokers": 0}}, "$.network.brokers"),
+        ({"network": {"geometry": {"kind": "chrod"}}}, "$.network.geometry"),
+        ({"network": {"geometry": {"kind": "chord", "bits": 99}}}, "$.network.geometry"),
+        ({"selection": {"kind": "static", "cluster_size": 3}}, "$.selection"),
+        ({"variant": [{"selection": {"kind": "static"}}]}, "$.variant[0]"),
+        ({"variant": [{"name": "a", "selection": {"kind": "sttic"}}]}, "$.variant[0].selection"),
+        ({"variant": [{"name": "a", "seed": 3}]}, "$.variant[0]"),
+        ({"report": {"metrics": ["los"]}}, "$.report.metrics[0]"),
+    ],
+)
+def test_the_schema_refuses_what_is_not(values: dict[str, Any], where: str) -> None:
+    assert schema_errors(values) == [where]
+    mistakes(values)
+
+
+def test_identity_is_what_tells_runs_apart() -> None:
+    base = Scenario()
+    assert Scenario(title="other", replications=9).identity() == base.identity()
+    for other in (Scenario(seed=2), Scenario(window=60.0), Scenario(trace=True)):
+        assert other.identity() != base.identity()

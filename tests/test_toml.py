@@ -1,0 +1,136 @@
+"""Every key of a TOML file is known to stand on its line, whatever stands around it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sim import toml
+from sim.errors import ScenarioError
+
+# In these texts every number is the number of the line it stands on, and every key path has one.
+EVERYTHING = '''\
+title = 1
+"a key" = 2
+site."google.com".'x y' = 3
+
+[table] # [not.a.table] = 9
+text = """
+key = 99 \\"""
+[x]""" # ends
+other = 9
+literal = \'\'\'
+'c' = 7\'\'\'
+list = [
+    13, # a comment, with ] and }
+    14,
+
+    [16, 16],
+    { a = 17, b.c = 17, d = [17] },
+]
+last = "]#[" # an end
+number = 20
+
+[[array]]
+name = 23
+[array.inner]
+key = 25
+[[array]]
+name = 27
+[array.inner]
+deep = { inside = 29 }
+[[array.nested]]
+one = 31
+[[array.nested]]
+two = 33
+'''
+
+
+def leaves(value: Any, path: toml.Keys = ()) -> Iterator[tuple[toml.Keys, int]]:
+    if isinstance(value, int):
+        yield path, value
+    elif isinstance(value, (dict, list)):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(inner, (*path, key))
+
+
+def test_every_form_of_toml() -> None:
+    lines = toml.lines(EVERYTHING)
+    numbers = dict(leaves(tomllib.loads(EVERYTHING)))
+    assert len(numbers) == 18
+    assert {path: lines[path] for path in numbers} == numbers
+    assert lines["array", 1] == 26
+    assert lines["table", "text"] == 6
+    assert lines["table", "last"] == 19
+
+
+FILLER = ["", "# key = [1", 'text{n} = "a = [#"', "text{n} = '''\na = 1\n]'''", 'text{n} = """\\\n\\"""\n[b]\n"""']
+KEYS = [
+    "key{n} = {line}",
+    "dotted.key{n} . 'x.y' = {line}",
+    '"key {n}" = {line} # why',
+    "inline{n} = {{ a = {line}, 'b' = [{line}], c = {{ }} }}",
+    "list{n} = [ {line}, 'x', 2020-01-01 00:00:00, [{line}],]",
+    "[table{n}]",
+    "[table{n}.sub]",
+    "[[array]]",
+    "[array.table{n}]",
+    "[[array.more{n}]]",
+]
+
+
+@given(st.lists(st.sampled_from(FILLER + KEYS), max_size=30))
+def test_any_order_of_statements(statements: list[str]) -> None:
+    text, array = "", False
+    for n, statement in enumerate(statements):
+        if statement.startswith(("[array.", "[[array.")) and not array:
+            continue
+        array = array or statement == "[[array]]"
+        line = text.count("\n") + 1
+        text += (statement if statement in FILLER[:2] else statement.replace("{n}", str(n))).replace("{{", "{").replace(
+            "}}", "}"
+        ).replace("{line}", str(line)) + "\n"
+    lines = toml.lines(text)
+    for path, line in leaves(tomllib.loads(text)):
+        assert lines[path] == line
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = 1\nb = = 2\n", "bad.toml:2: not valid TOML: invalid value"),
+        ("a = 1\na = 2\n", "bad.toml:2: not valid TOML: cannot overwrite a value"),
+        ("a = [1,\n\n", "bad.toml:3: not valid TOML: "),
+    ],
+)
+def test_mistakes_of_syntax_name_the_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "bad.toml").write_text(text)
+    with pytest.raises(ScenarioError) as error:
+        toml.read(tmp_path / "bad.toml")
+    assert message in str(error.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"none\.toml: cannot be read: No such file"):
+        toml.read(tmp_path / "none.toml")
+    (tmp_path / "latin.toml").write_bytes(b"a = 1\n# caf\xe9\n")
+    with pytest.raises(ScenarioError, match=r"latin\.toml:2: not UTF-8 text"):
+        toml.read(tmp_path / "latin.toml")
+
+
+def test_values_and_paths_of_the_command_line() -> None:
+    assert toml.value("5") == 5
+    assert toml.value("[1, 2]") == [1, 2]
+    assert toml.value('{ kind = "x" }') == {"kind": "x"}
+    assert toml.value("12h") == "12h"
+    assert toml.value("1\nb = 2") == "1\nb = 2"
+    assert toml.split('a."b.c".d') == ("a", "b.c", "d")
+    for wrong in ("", "a..b", "a b", "a."):
+        with pytest.raises(ValueError):  # noqa: PT011
+            toml.split(wrong)
