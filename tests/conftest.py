@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +19,12 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the folder with real traces (../shared/data) is not here")
     return folder
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one Spark session of all tests; commands that run in this process use it too. Starting it takes seconds."""
+    from sim.workloads.traces.session import spark_session
+
+    with spark_session("local[2]") as session:
+        yield session
