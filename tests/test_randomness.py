@@ -1,0 +1,97 @@
+"""Randomness by name and by identity: the same for the same names, and unrelated for others."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sim.randomness import Streams, exponential, keyed_uniforms, mix, normal, uniform
+
+N = 20_000
+KEY = Streams(1).key("test")
+
+
+def test_a_stream_begins_anew_whenever_it_is_asked_for() -> None:
+    streams = Streams(7, 3)
+    first = streams.generator("friends").random(5)
+    streams.generator("users").random(100)
+    assert np.array_equal(streams.generator("friends").random(5), first)
+    assert np.array_equal(Streams(7, 3).generator("friends").random(5), first)
+
+
+def test_streams_do_not_depend_on_the_hash_seed() -> None:
+    code = "from sim.randomness import Streams; print(Streams(1, 2).key('x'), Streams(1, 2).generator('x').random())"
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert outputs == {f"{Streams(1, 2).key('x')} {Streams(1, 2).generator('x').random()}\n"}
+
+
+def test_streams_of_other_names_seeds_and_replications_are_unrelated() -> None:
+    columns = [
+        Streams(seed, replication).generator(name).random(N)
+        for seed in (1, 2)
+        for replication in (0, 1)
+        for name in ("friends", "users", "friends ")
+    ]
+    correlation = np.corrcoef(columns) - np.eye(len(columns))
+    assert np.abs(correlation).max() < 5 / math.sqrt(N)
+
+
+def test_keys_are_distinct_and_not_negative() -> None:
+    keys = {Streams(s, r).key(n) for s in range(20) for r in range(20) for n in ("a", "b")}
+    assert len(keys) == 800
+    assert all(0 <= key < 2**63 for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("draw", "mean", "deviation"),
+    [(uniform, 0.5, math.sqrt(1 / 12)), (exponential, 1.0, 1.0), (normal, 0.0, 1.0)],
+)
+def test_keyed_draws_have_their_distribution(draw: object, mean: float, deviation: float) -> None:
+    for name, draws in {
+        "over a": np.array([draw(KEY, i) for i in range(N)]),  # type: ignore[operator]
+        "over b": np.array([draw(KEY, 5, i) for i in range(N)]),  # type: ignore[operator]
+        "over keys": np.array([draw(i, 5) for i in range(N)]),  # type: ignore[operator]
+    }.items():
+        assert abs(draws.mean() - mean) < 5 * deviation / math.sqrt(N), name
+        assert draws.std() == pytest.approx(deviation, rel=0.05), name
+        assert abs(np.corrcoef(draws[:-1], draws[1:])[0, 1]) < 5 / math.sqrt(N), name
+
+
+def test_keyed_uniforms_are_uniform_throughout() -> None:
+    counts = np.histogram([uniform(KEY, i, j) for i in range(200) for j in range(100)], bins=20, range=(0, 1))[0]
+    assert ((counts - N / 20) ** 2 / (N / 20)).sum() < 43.8  # chi-square with 19 degrees of freedom, 0.1 %
+
+
+def test_draws_do_not_depend_on_the_order_in_which_they_are_asked_for() -> None:
+    forwards = [exponential(KEY, a, 3) for a in range(50)]
+    backwards = [exponential(KEY, a, 3) for a in reversed(range(50))]
+    assert forwards == backwards[::-1]
+
+
+def test_both_parts_of_an_identity_count() -> None:
+    assert len({mix(KEY, a, b) for a in range(100) for b in range(100)}) == 10_000
+    assert mix(KEY, 1, 2) != mix(KEY, 2, 1)
+
+
+@given(st.integers(0, 2**63 - 1), st.lists(st.integers(0, 2**31 - 1), max_size=5), st.integers(0, 2**31 - 1))
+def test_the_compiled_draws_are_the_same_bit_for_bit(key: int, first: list[int], second: int) -> None:
+    compiled = keyed_uniforms(np.uint64(key), np.array(first, np.int64), second)
+    assert compiled.tolist() == [uniform(key, a, second) for a in first]
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(0, 2**40), st.integers(0, 2**40))
+def test_draws_stay_in_range(key: int, a: int, b: int) -> None:
+    assert 0 < uniform(key, a, b) < 1
+    assert 0 < exponential(key, a, b) < 40
+    assert abs(normal(key, a, b)) < 10
