@@ -95,3 +95,11 @@ def test_draws_stay_in_range(key: int, a: int, b: int) -> None:
     assert 0 < uniform(key, a, b) < 1
     assert 0 < exponential(key, a, b) < 40
     assert abs(normal(key, a, b)) < 10
+
+
+def test_the_largest_bits_are_a_draw_below_one() -> None:
+    """They must not round to 1, which would name a broker beyond the last."""
+    key = 2295574122455614247
+    assert mix(key, 0) == 2**64 - 1
+    assert uniform(key, 0) == 1 - 2**-53
+    assert int(uniform(key, 0) * 10) == 9
