@@ -1,0 +1,402 @@
+"""Tiny networks under random changes: the simulator against the slow, obvious one in `oracles.network`."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+from oracles import network as oracle
+
+from sim.brokers.network import Network, NetworkSetting
+from sim.overlay.chord import Chord, hashed
+from sim.overlay.geometry import GeometrySetting
+from sim.policies.selection.fixed import StaticSelection
+from sim.policies.selection.similarity import SimilaritySelection
+from sim.policies.views import SelectionSetting
+from sim.randomness import Streams, exponential, normal, uniform
+
+GRAIN = 0.25  # s: changes, publications, hops and services share a coarse grid, so that ties are frequent
+
+
+@dataclass
+class Case:
+    brokers: int
+    topics: int
+    ids: str
+    bits: int
+    seed: int
+    node_of: list[int]
+    delay: list[list[float]]
+    jitter: float
+    wants: list[set[int]]
+    changes: list[tuple[float, int, int, int]]
+    movements: list[tuple[float, int, float, float]]
+    publications: list[tuple[float, int, int, int]]
+    policy: tuple[Any, ...]
+    horizon: float
+    warm_up: float
+    window: float
+    join: str
+    control_count: str
+    service: tuple[str, float]
+    queue: int | None
+    looks: list[int]  # hundredths of the horizon
+
+
+def matrix(kind: str, brokers: int, seed: int) -> list[list[float]]:
+    """Hop times between brokers: equal, on the grid, or anything."""
+    rng = np.random.default_rng(seed)
+    if kind == "equal":
+        times = np.full((brokers, brokers), GRAIN * rng.integers(2, 7))
+    elif kind == "grid":
+        times = GRAIN * rng.integers(0, 9, (brokers, brokers))
+    else:
+        times = rng.uniform(0.0, 2.5, (brokers, brokers))
+    np.fill_diagonal(times, 0.0)
+    return times.tolist()
+
+
+@st.composite
+def cases(draw: st.DrawFn, **fixed: Any) -> Case:
+    """Small networks with a lot going on: more changes and publications than a network has time for.
+
+    Hypothesis draws sizes and settings, one seed draws the rows: so cases stay lively, and still shrink to few rows.
+    """
+    seed = draw(st.integers(0, 10**6))
+    rng = random.Random(seed)
+    lively = draw(st.integers(0, 5)) != 3
+
+    def size(least: int, most: int) -> int:
+        return draw(st.integers((least + most) // 2 if lively else least, most))
+
+    brokers, topics, users = size(2, 12), draw(st.integers(1, 8)), size(1, 15)
+    horizon = size(12, 40) * GRAIN
+
+    def times(most: int) -> list[float]:
+        """Up to a second past the horizon, on the grid, so that several things often happen at once."""
+        return sorted(GRAIN * rng.randrange(int(horizon / GRAIN) + 4) for _ in range(size(0, most)))
+
+    wants = [{topic for topic in range(topics) if rng.random() < 1.5 / topics} for _ in range(users)]
+    held, changes = [set(topics_of) for topics_of in wants], []
+    for time in times(40):
+        who, what = rng.randrange(users), rng.randrange(topics)
+        changes.append((time, who, what, -1 if what in held[who] else +1))
+        held[who] ^= {what}
+    kind = draw(st.sampled_from(("none", "none", "deterministic", "exponential")))
+    return Case(
+        **{
+            "brokers": brokers,
+            "topics": topics,
+            "ids": draw(st.sampled_from(("hashed", "even"))),
+            "bits": draw(st.sampled_from((4, 5, 8, 32))),
+            "seed": seed,
+            "node_of": rng.sample(range(brokers), brokers),
+            "delay": matrix(draw(st.sampled_from(("equal", "grid", "any"))), brokers, seed),
+            "jitter": draw(st.sampled_from((0.0, 0.0, 0.5))),
+            "wants": wants,
+            "changes": changes,
+            "movements": [(time, rng.randrange(users), 0.0, 0.0) for time in times(15)],
+            "publications": [
+                (time, rng.randrange(topics), rng.randrange(-1, users), rng.randrange(10)) for time in times(40)
+            ],
+            "policy": draw(policies(brokers)),
+            "horizon": horizon,
+            "warm_up": draw(st.sampled_from((0.0, 0.0, GRAIN, 1.1, horizon / 2))),
+            "window": draw(st.sampled_from((1.0, 1.3, 100.0))),
+            "join": draw(st.sampled_from(("instant", "message"))),
+            "control_count": draw(st.sampled_from(("hops", "requests"))),
+            "service": (kind, draw(st.integers(1, 3)) * GRAIN if kind != "none" else 0.0),
+            "queue": draw(st.sampled_from((None, None, 0, 1, 2, 3))) if kind != "none" else None,
+            "looks": draw(st.sets(st.integers(1, 99), max_size=4).map(sorted)),
+            **fixed,
+        }
+    )
+
+
+def policies(brokers: int) -> st.SearchStrategy[tuple[Any, ...]]:
+    reactions = st.sampled_from((("subscription", "movement"), ("subscription",), ("movement",)))
+    scripted = st.tuples(st.just("scripted"), st.lists(st.integers(0, brokers - 1), min_size=3, max_size=9), reactions)
+    similarity = st.tuples(
+        st.just("similarity"),
+        st.sampled_from((brokers, max(brokers // 2, 2), 3)),
+        st.sampled_from((0.5, 0.0, 1.0, 8.0)),
+        st.sampled_from(("share", "relative")),
+        st.sampled_from((0.0, 0.25)),
+        st.integers(1, 8).map(lambda step: step * GRAIN),
+    )
+    static = st.tuples(st.just("static"))
+    return st.integers(0, 19).flatmap(lambda n: static if n == 10 else scripted if n < 10 else similarity)
+
+
+def chord(case: Case) -> Chord:
+    return Chord(Chord.Parameters(ids=case.ids, bits=case.bits), GeometrySetting(case.brokers, case.topics, case.seed))
+
+
+def script(case: Case, time: float, user: int) -> int:
+    return case.policy[1][(user + int(time / GRAIN)) % len(case.policy[1])]
+
+
+def simulated(case: Case) -> tuple[Network, list[Any], list[list[dict[int, int | None]]]]:
+    """The network after its run, the flights that were entered into the books, and the trees at the looks and at the end."""
+    nowhere = np.full(case.brokers, np.nan)
+    selection = SelectionSetting(len(case.wants), nowhere, nowhere, None, case.seed)
+    if case.policy[0] == "scripted":
+        first = [script(case, 0.0, user) for user in range(len(case.wants))]
+        policy = tiny.Scripted(first, lambda time, user, _: script(case, time, user), case.policy[2])
+    elif case.policy[0] == "similarity":
+        _, size, weight, load, hysteresis, period = case.policy
+        policy = SimilaritySelection(
+            SimilaritySelection.Parameters(
+                cluster_size=size, load_weight=weight, load=load, hysteresis=hysteresis, update_period=period
+            ),
+            selection,
+        )
+    else:
+        policy = StaticSelection(StaticSelection.Parameters(), selection)
+    world = tiny.workload(
+        case.wants,
+        case.publications,
+        case.changes,
+        case.movements,
+        topics=case.topics,
+        horizon=case.horizon + 4 * GRAIN,
+    )
+    network = Network(
+        NetworkSetting(
+            overlay=chord(case),
+            node_of=np.array(case.node_of, np.int32),
+            hop_delay=np.array(case.delay),
+            jitter=case.jitter,
+            policy=policy,
+            horizon=case.horizon,
+            warm_up=case.warm_up,
+            window=case.window,
+            join=case.join,
+            control_count=case.control_count,
+            service=case.service[0],
+            service_time=case.service[1],
+            queue=case.queue,
+            trace=True,
+        ),
+        world,
+        Streams(case.seed),
+    )
+    finished: list[Any] = []
+    finish = network.recorder.finish
+    network.recorder.finish = lambda flight, *sent, **named: (finished.append(flight), finish(flight, *sent, **named))
+    trees = []
+
+    def look(share: float) -> None:
+        if round(share * 100) in (*case.looks, 100):
+            trees.append([tree_of(network, case, topic) for topic in range(case.topics)])
+
+    network.run(look)
+    return network, finished, trees
+
+
+def tree_of(network: Network, case: Case, topic: int) -> dict[int, int | None]:
+    """A tree as parents by node id; where joins are instant, it must also be the tree of a ring that has never changed."""
+    tree = network.setting.overlay.tree(topic, 0)
+    if case.join == "instant":
+        fresh = chord(case)
+        for broker in np.flatnonzero(network.subscriptions.wanted[topic]).tolist():
+            fresh.join(topic, case.node_of[broker])
+        for name in ("nodes", "parents", "first_child", "depth"):
+            np.testing.assert_array_equal(getattr(tree, name), getattr(fresh.tree(topic, 0), name))
+    ids = network.setting.overlay.ids[tree.nodes].tolist()
+    return {node: None if above < 0 else ids[above] for node, above in zip(ids, tree.parents.tolist(), strict=True)}
+
+
+def expected(case: Case) -> oracle.Network:
+    overlay, streams = chord(case), Streams(case.seed)
+    jitter_key, service_key, outside_key = (streams.key(n) for n in ("jitter", "service", "outside publishers"))
+    sigma, n = case.jitter, case.brokers
+
+    def factor(what: int, source: int, destination: int) -> float:
+        return (
+            math.exp(sigma * normal(jitter_key, what, source * n + destination) - sigma * sigma / 2) if sigma else 1.0
+        )
+
+    def service(what: int, broker: int, stage: int) -> float:
+        draw = exponential(service_key, what, broker << 16 | stage) if case.service[0] == "exponential" else 1.0
+        return case.service[1] * draw
+
+    reacts_to, exchange = frozenset(), None
+    if case.policy[0] == "scripted":
+        reacts_to = frozenset(case.policy[2])
+
+        def select(view: oracle.Case) -> int:
+            return script(case, view.time, view.user)
+
+    elif case.policy[0] == "similarity":
+        _, size, weight, load, hysteresis, period = case.policy
+        reacts_to = frozenset({"subscription", "movement"})
+        blocks = [range(first, min(first + size, n)) for first in range(0, n, size)]
+        exchange = (period, [broker // size for broker in range(n)])
+        select = oracle.similarity(
+            lambda user: blocks[int(uniform(case.seed, user) * len(blocks))],
+            Fraction(weight) * (n if load == "relative" else 1),
+            Fraction(hysteresis),
+        )
+    else:
+
+        def select(view: oracle.Case) -> int:
+            return int(uniform(case.seed, view.user) * n) if view.current is None else view.current
+
+    ids = overlay.ids.tolist()
+    return oracle.Network(
+        oracle.Setting(
+            ring=oracle.Ring(ids, case.bits),
+            topic_hashes=[hashed(f"{case.seed}/topic/{topic}", case.bits) for topic in range(case.topics)],
+            node_of=[ids[node] for node in case.node_of],
+            delay=case.delay,
+            factor=factor,
+            horizon=case.horizon,
+            select=select,
+            reacts_to=reacts_to,
+            exchange=exchange,
+            join_by_message=case.join == "message",
+            two_requests=case.control_count == "requests",
+            service=None if case.service[0] == "none" else service,
+            queue=case.queue,
+        ),
+        oracle.World(
+            case.wants,
+            case.changes,
+            [(time, user) for time, user, *_ in case.movements],
+            [(time, topic, None if who < 0 else who, size) for time, topic, who, size in case.publications],
+            {row: int(uniform(outside_key, row) * n) for row in range(len(case.publications))},
+        ),
+        moments=[case.horizon * look / 100 for look in case.looks],
+    )
+
+
+def compare(case: Case) -> oracle.Network:
+    """Run both and compare everything that can be seen."""
+    network, flights, trees = simulated(case)
+    truth = expected(case)
+    compare_messages(network, flights, truth)
+    assert trees == [*truth.looks, [truth.tree(topic) for topic in range(case.topics)]]
+    compare_metrics(network.metrics(), oracle.metrics(truth, case.warm_up, case.horizon))
+    compare_windows(network.recorder.timeseries(), truth)
+    compare_delays(network, truth)
+    compare_brokers(network, case, truth)
+    return truth
+
+
+def compare_messages(network: Network, flights: list[Any], truth: oracle.Network) -> None:
+    decisions = zip(*(np.asarray(column).tolist() for column in network.selections().values()), strict=True)
+    assert list(decisions) == [(t, user, -1 if f is None else f, to) for t, user, f, to in truth.decisions]
+    delivered, due = {}, {}
+    for flight in flights:
+        for broker, users, arrival in zip(flight.brokers, flight.due_users.tolist(), flight.arrival, strict=True):
+            if users:
+                due[flight.number, broker] = users
+                if not math.isnan(arrival):
+                    delivered[flight.number, broker] = arrival
+    assert delivered == truth.delivered
+    assert due == {pair: users for pair, users in truth.due.items() if truth.lost.get(pair) != "joining"}
+    rows = list(zip(*network.trace().values(), strict=True))
+    assert sorted(rows) == sorted(
+        (hop.sent, hop.received, hop.publication, hop.source, hop.destination, hop.kind, hop.subscribes)
+        for hop in truth.hops
+        if hop.received is not None
+    )
+
+
+def compare_metrics(found: dict[str, Any], truth: dict[str, Any]) -> None:
+    assert found.keys() == truth.keys()
+    for name, value in truth.items():
+        if name.endswith(("_p50", "_p95", "_p99")) and value is not None:
+            assert found[name] == pytest.approx(value, rel=0.0051, abs=1e-6), name
+        elif isinstance(value, float):
+            assert found[name] == pytest.approx(value, rel=1e-9, abs=1e-9), name
+        else:
+            assert found[name] == value, name
+
+
+def compare_windows(series: dict[str, Any], truth: oracle.Network) -> None:
+    for window, (start, end) in enumerate(zip(series["start"], series["end"], strict=True)):
+        values = oracle.metrics(truth, start, end)
+        shared = values.keys() & series.keys()
+        assert len(shared) >= 20
+        compare_metrics({name: series[name][window] for name in shared}, {name: values[name] for name in shared})
+
+
+def compare_delays(network: Network, truth: oracle.Network) -> None:
+    table, edges = network.recorder.delays(), [*network.recorder.edges[1:-1]]
+    rows: Counter[tuple[int, int]] = Counter()
+    for (number, broker), time in truth.delivered.items():
+        published = truth.world.publications[number][0]
+        delay = time - published
+        window = sum(edge <= published for edge in edges)
+        here = np.flatnonzero((table["window"] == window) & (table["lower"] * (1 - 1e-9) <= delay))[-1]
+        assert delay < table["upper"][here] * (1 + 1e-9)
+        rows[int(here), 0] += 1
+        rows[int(here), 1] += truth.due[number, broker]
+    assert table["brokers"].tolist() == [rows[i, 0] for i in range(len(table["window"]))]
+    assert table["users"].tolist() == [rows[i, 1] for i in range(len(table["window"]))]
+
+
+def compare_brokers(network: Network, case: Case, truth: oracle.Network) -> None:
+    table, links = network.brokers(), network.links()
+    kept = [hop for hop in truth.hops if truth.world.publications[hop.publication][0] >= case.warm_up]
+    used = Counter((hop.source, hop.destination) for hop in kept)
+    assert dict(zip(zip(links["source"], links["destination"], strict=True), links["messages"], strict=True)) == used
+    for broker in range(case.brokers):
+
+        def average(column: int) -> float:
+            return truth.average(case.warm_up, case.horizon, lambda *hosted: hosted[column][broker])  # noqa: B023
+
+        assert table["subscriptions"][broker] == pytest.approx(average(0))
+        assert table["users"][broker] == pytest.approx(average(1))
+        assert table["topics"][broker] == len(truth.state(broker))
+        assert table["sent"][broker] == sum(hop.source == broker for hop in kept)
+        assert table["received"][broker] == sum(hop.destination == broker for hop in kept)
+        assert table["delivered"][broker] == sum(
+            b == broker and truth.world.publications[number][0] >= case.warm_up for number, b in truth.delivered
+        )
+
+
+def reproducible(examples: int) -> settings:
+    return settings(
+        max_examples=examples, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+
+
+def test_simulator_and_oracle_agree_on_everything() -> None:
+    tally: Counter[str] = Counter()
+
+    @reproducible(200)
+    @given(cases())
+    def run(case: Case) -> None:
+        truth = compare(case)
+        busy = bool(truth.handovers and truth.tree_changes_across and truth.handovers_across)
+        event(f"handover, tree change and publication across both: {busy}")
+        tally.update({"cases": 1, "busy": busy, **dict.fromkeys(truth.lost.values(), 1)})
+        tally.update({"in flight": bool(truth.in_flight), "dropped": bool(truth.dropped)})
+
+    run()
+    assert tally["busy"] >= tally["cases"] / 2, tally
+    assert min(tally[what] for what in ("joining", "queue_full", "in flight", "dropped")) >= 10, tally
+
+
+@reproducible(60)
+@given(cases(join="instant", queue=None))
+def test_every_due_pair_is_delivered_exactly_once(case: Case) -> None:
+    last = max([case.horizon, *(row[0] for row in case.publications)])
+    case.horizon = last + 1000.0  # long enough for everything to arrive
+    network, flights, _ = simulated(case)
+    assert network.metrics()["duplicates"] == 0
+    assert len(flights) == len(case.publications)
+    for flight in flights:
+        assert not np.isnan(np.array(flight.arrival)[flight.due_users > 0]).any()

@@ -1,0 +1,611 @@
+"""Tiny broker networks, simulated slowly and obviously from the definitions.
+
+Node ids, topic hashes, the mapping of brokers, hop and service times, and the selection rule come in as plain values and functions.
+Nothing is kept that can be worked out anew: routes by fingers, trees as unions of routes, counts as sums over users.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache, partial
+from itertools import count, pairwise
+from statistics import fmean, pstdev
+
+TICKS, CHANGES, PUBLICATIONS, ARRIVALS = range(
+    4
+)  # what happens first at equal times; among equals, what was scheduled first
+LOOKS = -1  # snapshots come before everything of their time
+
+
+class Ring:
+    """Chord on ids 0..2^bits: finger i of u is the first node at or after u + 2^i."""
+
+    def __init__(self, ids: Iterable[int], bits: int) -> None:
+        self.ids, self.size = sorted(ids), 2**bits
+        self.fingers = {u: {self.successor(u + 2**i) for i in range(bits)} for u in self.ids}
+        self.route = cache(self._route)
+
+    def successor(self, point: int) -> int:
+        """The first node at or after a point, wrapping."""
+        return min(self.ids, key=lambda node: self.ahead(point, node))
+
+    def ahead(self, here: int, there: int) -> int:
+        """How far it is clockwise."""
+        return (there - here) % self.size
+
+    def _route(self, source: int, target: int) -> list[int]:
+        """The farthest finger that is not past the target, again and again; the target itself is allowed."""
+        if source == target:
+            return [source]
+        allowed = [f for f in self.fingers[source] if 0 < self.ahead(source, f) <= self.ahead(source, target)]
+        return [source, *self.route(max(allowed, key=lambda f: self.ahead(source, f)), target)]
+
+    def tree(self, root: int, members: Iterable[int]) -> dict[int, int | None]:
+        """Parents in the union of the routes from the root to all members, which is a tree."""
+        parents: dict[int, int | None] = {}
+        for member in sorted(members):
+            route = self.route(root, member)
+            for above, node in zip([None, *route], route, strict=False):
+                assert parents.setdefault(node, above) == above, "two routes to one node"
+        return parents
+
+
+# -- selection
+
+
+@dataclass
+class Case:
+    """One user's case: `states` are the brokers' topic counts as last exchanged, `own` the current broker's now, without the user."""
+
+    time: float
+    user: int
+    current: int | None
+    topics: set[int]
+    states: list[Counter[int]]
+    own: Counter[int]
+    total: int
+
+
+def similarity(
+    candidates: Callable[[int], Iterable[int]], load_weight: Fraction, hysteresis: Fraction = Fraction(0)
+) -> Callable[[Case], int]:
+    """DYNATOPS algorithm 1: the highest Sim - w · L; ties: the current broker, the lower load, the lower id."""
+
+    def select(case: Case) -> int:
+        if case.current is not None and not case.topics:
+            return case.current
+        load, utility = {}, {}
+        for broker in candidates(case.user):
+            state = case.own if broker == case.current else case.states[broker]
+            common = sum(1 for topic in case.topics if state[topic] > 0)
+            load[broker] = Fraction(state.total(), max(case.total, 1))
+            utility[broker] = Fraction(common, max(len(case.topics), 1)) - load_weight * load[broker]
+        best = min(utility, key=lambda b: (-utility[b], b != case.current, load[b], b))
+        if case.current in utility and utility[best] - utility[case.current] <= hysteresis:
+            return case.current
+        return best
+
+    return select
+
+
+# -- the network
+
+
+@dataclass
+class Setting:
+    """A network: `node_of` gives each broker's node id, `delay[a][b]` the seconds of a hop, `factor(what, a, b)` multiplies them.
+
+    What travels is known by a number: publications by their row, the n-th join or leave by -n. `service(what, broker, stage)` gives
+    seconds, `queue` how many publications may wait. `exchange` is a period and the cluster of each broker.
+    """
+
+    ring: Ring
+    topic_hashes: list[int]
+    node_of: list[int]
+    delay: list[list[float]]
+    horizon: float
+    select: Callable[[Case], int]
+    reacts_to: frozenset[str] = frozenset()
+    exchange: tuple[float, list[int]] | None = None
+    join_by_message: bool = False
+    two_requests: bool = False
+    service: Callable[[int, int, int], float] | None = None
+    queue: int | None = None
+    factor: Callable[[int, int, int], float] = lambda what, source, destination: 1.0
+
+
+@dataclass
+class World:
+    """What happens from outside: wants at time 0, changes (time, user, topic, ±1), movements (time, user), publications (time, topic,
+    publisher or None, size), and the brokers at which publications from outside arrive."""
+
+    wants: list[set[int]]
+    changes: list[tuple[float, int, int, int]]
+    movements: list[tuple[float, int]]
+    publications: list[tuple[float, int, int | None, int]]
+    outside: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass
+class Job:
+    """Something that a broker has to handle."""
+
+    what: int
+    stage: int
+    handled: Callable[[], None]
+    arrived: float
+    taken: float | None = None
+    done: float = math.inf
+
+
+class Broker:
+    """One server; control messages wait in front of publications."""
+
+    def __init__(self) -> None:
+        self.front: deque[Job] = deque()
+        self.queue: deque[Job] = deque()
+        self.serving: Job | None = None
+        self.jobs: list[Job] = []
+
+
+@dataclass
+class Hop:
+    """A message of a publication; `subscribes` tells whether the destination was due, `received` is None where it never was."""
+
+    publication: int
+    source: int
+    destination: int
+    kind: str
+    sent: float
+    subscribes: bool
+    received: float | None = None
+
+
+Pair = tuple[int, int]  # publication, broker
+
+
+class Network:
+    """Runs at once; what came out stands in the attributes."""
+
+    def __init__(self, setting: Setting, world: World, moments: Iterable[float] = ()) -> None:
+        self.setting, self.world = setting, world
+        self.now = 0.0
+        self.heap: list[tuple[float, int, int, Callable[[], None]]] = []
+        self.order = count()
+        self.roots = [setting.ring.successor(point) for point in setting.topic_hashes]
+        self.broker_at = {node: broker for broker, node in enumerate(setting.node_of)}
+        self.brokers = [Broker() for _ in setting.node_of]
+        self.last_arrival: dict[tuple[int, int], float] = {}
+
+        self.wants = [set(topics) for topics in world.wants]
+        self.host: list[int | None] = [None] * len(self.wants)
+        self.registered: set[tuple[int, int, int]] = set()  # broker, topic, user
+        self.joined: list[set[int]] = [set() for _ in self.roots]  # nodes whose join has come through
+
+        self.bootstrap_messages = 0
+        self.transitions: list[tuple[float, int, int, int]] = []  # time, topic, broker, ±1
+        self.control: list[float] = []  # when a control message was sent
+        self.requests = 0
+        self.decisions: list[tuple[float, int, int | None, int]] = []  # time, user, from, to
+        self.hosting: list[
+            tuple[float, list[int], list[int]]
+        ] = []  # time, subscriptions and users per broker from then on
+        self.origin: dict[int, list[int]] = {}  # publication → brokers on its way up
+        self.rooted: dict[int, float] = {}
+        self.dropped: set[int] = set()
+        self.hops: list[Hop] = []
+        self.due: dict[Pair, int] = {}  # → users
+        self.depth: dict[Pair, int] = {}
+        self.delivered: dict[Pair, float] = {}
+        self.lost: dict[Pair, str] = {}
+        self.looks: list[list[dict[int, int | None]]] = []
+
+        self.travelling: Counter[int] = Counter()  # publication → messages on links and at brokers
+        self.trees: list[dict[int, int | None]] = []
+        self.tree_changes = 0
+        self.tree_changes_across = 0  # while a publication of the topic travelled
+        self.handovers_across = 0  # while a publication that the user wants travelled
+
+        self.run(moments)
+
+    # -- the clock
+
+    def at(self, time: float, rank: int, action: Callable[[], None]) -> None:
+        heapq.heappush(self.heap, (time, rank, next(self.order), action))
+
+    def run(self, moments: Iterable[float]) -> None:
+        for user, wants in enumerate(self.wants):
+            self.exchange()  # tiny networks: before every join
+            self.attach(user, self.decide(user, wants), set(), wants)
+        self.exchange()
+        self.trees = [self.tree(topic) for topic in range(len(self.roots))]
+        self.note_hosting()
+        for moment in moments:
+            self.at(moment, LOOKS, lambda: self.looks.append([self.tree(t) for t in range(len(self.roots))]))
+        if self.setting.exchange is not None:
+            self.at(self.setting.exchange[0], TICKS, self.tick)
+        for time in {row[0] for row in (*self.world.changes, *self.world.movements)}:
+            self.at(time, CHANGES, self.change)
+        for number, (time, *_) in enumerate(self.world.publications):
+            self.at(time, PUBLICATIONS, partial(self.publish, number))
+        while self.heap and self.heap[0][0] < self.setting.horizon:
+            self.now, _, _, action = heapq.heappop(self.heap)
+            action()
+
+    # -- users
+
+    def state(self, broker: int, without: int | None = None) -> Counter[int]:
+        """How many users of the broker want each topic."""
+        return Counter(topic for b, topic, user in self.registered if b == broker and user != without)
+
+    def exchange(self) -> None:
+        self.exchanged = [self.state(broker) for broker in range(len(self.brokers))]
+
+    def tick(self) -> None:
+        assert self.setting.exchange is not None
+        period, clusters = self.setting.exchange
+        self.exchange()
+        for cluster in clusters:
+            self.control += [self.now] * (clusters.count(cluster) - 1)
+        self.at(self.now + period, TICKS, self.tick)
+
+    def decide(self, user: int, topics: set[int]) -> int:
+        current = self.host[user]
+        own = Counter() if current is None else self.state(current, without=user)
+        return self.setting.select(
+            Case(self.now, user, current, topics, self.exchanged, own, len(self.registered)),
+        )
+
+    def attach(self, user: int, broker: int, before: set[int], after: set[int]) -> None:
+        """The user wants `after` at this broker, and no longer `before` where it was: first added, then removed."""
+        former = self.host[user]
+        self.decisions.append((self.now, user, former, broker))
+        if former is not None and any(self.world.publications[p][1] in before for p in self.travelling):
+            self.handovers_across += 1
+        for topic in sorted(after):
+            self.add(broker, topic, user)
+        self.host[user] = broker
+        if former is not None:
+            for topic in sorted(before):
+                self.remove(former, topic, user)
+
+    def add(self, broker: int, topic: int, user: int) -> None:
+        first = not self.users_of(broker, topic)
+        self.registered.add((broker, topic, user))
+        if first:
+            self.transition(topic, broker, +1)
+
+    def remove(self, broker: int, topic: int, user: int) -> None:
+        self.registered.remove((broker, topic, user))
+        if not self.users_of(broker, topic):
+            self.transition(topic, broker, -1)
+
+    def users_of(self, broker: int, topic: int) -> int:
+        return sum(1 for b, t, _ in self.registered if (b, t) == (broker, topic))
+
+    def change(self) -> None:
+        """All changes of this instant: one update and one selection for each user, in the order in which they appear."""
+        wants: dict[int, set[int]] = {}
+        asked = set()
+        for time, user, topic, action in self.world.changes:
+            if time == self.now:
+                wanted = wants.setdefault(user, set(self.wants[user]))
+                wanted.add(topic) if action > 0 else wanted.remove(topic)
+                if "subscription" in self.setting.reacts_to:
+                    asked.add(user)
+        for time, user in self.world.movements:
+            if time == self.now and "movement" in self.setting.reacts_to:
+                wants.setdefault(user, set(self.wants[user]))
+                asked.add(user)
+        for user, after in wants.items():
+            before, current = self.wants[user], self.host[user]
+            broker = self.decide(user, after) if user in asked else current
+            assert broker is not None
+            assert current is not None
+            if broker == current:
+                for topic in sorted(after - before):
+                    self.add(broker, topic, user)
+                for topic in sorted(before - after):
+                    self.remove(broker, topic, user)
+            else:
+                self.attach(user, broker, before, after)
+            self.wants[user] = after
+        self.note_hosting()
+
+    def note_hosting(self) -> None:
+        brokers = range(len(self.brokers))
+        self.hosting.append(
+            (self.now, [self.state(b).total() for b in brokers], [self.host.count(b) for b in brokers]),
+        )
+
+    # -- trees
+
+    def tree(self, topic: int) -> dict[int, int | None]:
+        members = self.joined[topic]
+        if not self.setting.join_by_message:
+            members = {self.setting.node_of[broker] for broker, t, _ in self.registered if t == topic}
+        return self.setting.ring.tree(self.roots[topic], members)
+
+    def transition(self, topic: int, broker: int, change: int) -> None:
+        node, root, route = self.setting.node_of[broker], self.roots[topic], self.setting.ring.route
+        path = [self.broker_at[n] for n in route(node, root) + route(root, node)[1:]]
+        messages = 2 if self.setting.two_requests else len(path) - 1
+        if not self.trees:  # still joining
+            self.bootstrap_messages += messages
+            self.enact(topic, node, change)
+            return
+        self.transitions.append((self.now, topic, broker, change))
+        if self.setting.join_by_message:
+            self.requests += 1
+            self.control_message(
+                self.requests, path, 0, len(route(node, root)) - 1, partial(self.enact, topic, node, change)
+            )
+        else:
+            self.control += [self.now] * messages
+            self.enact(topic, node, change)
+
+    def enact(self, topic: int, node: int, change: int) -> None:
+        if change > 0:
+            assert node not in self.joined[topic]
+            self.joined[topic].add(node)
+        else:
+            self.joined[topic].remove(node)
+        if self.trees and self.tree(topic) != self.trees[topic]:
+            self.trees[topic] = self.tree(topic)
+            self.tree_changes += 1
+            self.tree_changes_across += any(self.world.publications[p][1] == topic for p in self.travelling)
+
+    def control_message(
+        self, number: int, path: list[int], position: int, root: int, enact: Callable[[], None]
+    ) -> None:
+        """The broker at this position has handled a join or leave: on to the next. The request turns into its answer at `root`."""
+        if self.setting.two_requests:
+            self.control += [self.now] * ((position == 0) + (position == root))
+        if position == len(path) - 1:
+            enact()
+            return
+        if not self.setting.two_requests:
+            self.control.append(self.now)
+        onward = partial(self.control_message, number, path, position + 1, root, enact)
+        self.send(
+            -number,
+            path[position],
+            path[position + 1],
+            partial(self.take, path[position + 1], -number, position + 1, onward),
+        )
+
+    # -- links and brokers
+
+    def send(self, what: int, source: int, destination: int, arrive: Callable[[], None]) -> None:
+        """First in, first out on each link."""
+        time = self.now + self.setting.delay[source][destination] * self.setting.factor(what, source, destination)
+        time = max(time, self.last_arrival.get((source, destination), 0.0))
+        self.last_arrival[source, destination] = time
+        self.at(time, ARRIVALS, arrive)
+
+    def has_room(self, broker: int) -> bool:
+        at, bound = self.brokers[broker], self.setting.queue
+        return self.setting.service is None or at.serving is None or bound is None or len(at.queue) < bound
+
+    def take(self, broker: int, what: int, stage: int, handled: Callable[[], None]) -> None:
+        """The broker takes something in, and calls `handled` when it has been served."""
+        if self.setting.service is None:
+            handled()
+            return
+        at, job = self.brokers[broker], Job(what, stage, handled, self.now)
+        at.jobs.append(job)
+        if at.serving is None:
+            self.serve(broker, job)
+        else:
+            (at.front if what < 0 else at.queue).append(job)
+
+    def serve(self, broker: int, job: Job) -> None:
+        assert self.setting.service is not None
+        self.brokers[broker].serving, job.taken = job, self.now
+        self.at(
+            self.now + self.setting.service(job.what, broker, job.stage), ARRIVALS, partial(self.served, broker, job)
+        )
+
+    def served(self, broker: int, job: Job) -> None:
+        """The next one is taken before the one that is done goes on."""
+        at, job.done = self.brokers[broker], self.now
+        at.serving = None
+        if at.front or at.queue:
+            self.serve(broker, (at.front or at.queue).popleft())
+        job.handled()
+
+    # -- publications
+
+    def publish(self, number: int) -> None:
+        _, topic, publisher, _ = self.world.publications[number]
+        broker = self.outside(number) if publisher is None else self.host[publisher]
+        assert broker is not None
+        route = self.setting.ring.route(self.setting.node_of[broker], self.roots[topic])
+        self.origin[number] = [self.broker_at[node] for node in route]
+        self.travelling[number] += 1
+        self.reach_uplink(number, 0, None)
+
+    def outside(self, number: int) -> int:
+        return self.world.outside[number]
+
+    def reach_uplink(self, number: int, position: int, hop: Hop | None) -> None:
+        broker = self.origin[number][position]
+        if not self.has_room(broker):
+            self.dropped.add(number)
+            self.gone(number)
+            return
+        if hop is not None:
+            hop.received = self.now
+        self.take(broker, number, 0, partial(self.climb, number, position))
+
+    def climb(self, number: int, position: int) -> None:
+        """The broker at this place of the way up has handled the publication."""
+        path = self.origin[number]
+        if position == len(path) - 1:
+            self.leave_root(number)
+            self.gone(number)
+            return
+        here, there = path[position : position + 2]
+        hop = Hop(number, here, there, "uplink", self.now, False)
+        self.hops.append(hop)
+        self.send(number, here, there, partial(self.reach_uplink, number, position + 1, hop))
+
+    def leave_root(self, number: int) -> None:
+        """It becomes due, to all that want it now, along the tree as it is now."""
+        topic = self.world.publications[number][1]
+        self.rooted[number] = self.now
+        parents = self.tree(topic)
+        on_tree = {self.broker_at[node] for node in parents}
+        for broker in range(len(self.brokers)):
+            if users := self.users_of(broker, topic):
+                self.due[number, broker] = users
+                self.depth[number, broker] = (
+                    len(self.setting.ring.route(self.roots[topic], self.setting.node_of[broker])) - 1
+                )
+                if broker not in on_tree:
+                    self.lost[number, broker] = "joining"
+        if parents:
+            root = self.roots[topic]
+            if (number, self.broker_at[root]) in self.due:
+                self.deliver(number, self.broker_at[root])
+            self.forward(number, parents, root)
+
+    def deliver(self, number: int, broker: int) -> None:
+        assert (number, broker) not in self.delivered
+        self.delivered[number, broker] = self.now
+
+    def forward(self, number: int, parents: dict[int, int | None], node: int) -> None:
+        for child in sorted(n for n, above in parents.items() if above == node):
+            here, there = self.broker_at[node], self.broker_at[child]
+            hop = Hop(number, here, there, "tree", self.now, (number, there) in self.due)
+            self.hops.append(hop)
+            self.travelling[number] += 1
+            self.send(number, here, there, partial(self.reach_tree, number, parents, child, hop))
+
+    def reach_tree(self, number: int, parents: dict[int, int | None], node: int, hop: Hop) -> None:
+        broker = hop.destination
+        if not self.has_room(broker):
+            for below in self.below(parents, node):
+                if (number, self.broker_at[below]) in self.due:
+                    self.lost[number, self.broker_at[below]] = "queue_full"
+            self.gone(number)
+            return
+        hop.received = self.now
+        if hop.subscribes:
+            self.deliver(number, broker)
+        self.take(broker, number, 1, partial(self.descend, number, parents, node))
+
+    def descend(self, number: int, parents: dict[int, int | None], node: int) -> None:
+        self.forward(number, parents, node)
+        self.gone(number)
+
+    def below(self, parents: dict[int, int | None], node: int) -> list[int]:
+        return [node] + [n for child, above in parents.items() if above == node for n in self.below(parents, child)]
+
+    def gone(self, number: int) -> None:
+        """One message less on the way."""
+        self.travelling[number] -= 1
+        self.travelling += Counter()  # drop those at 0
+
+    # -- what came out
+
+    @property
+    def handovers(self) -> list[tuple[float, int, int, int]]:
+        return [(time, user, former, to) for time, user, former, to in self.decisions if former is not None]
+
+    @property
+    def in_flight(self) -> set[Pair]:
+        return set(self.due) - set(self.delivered) - set(self.lost)
+
+    def average(self, since: float, until: float, value: Callable[[list[int], list[int]], float]) -> float:
+        """The time average of a value of (subscriptions, users) per broker."""
+        area = 0.0
+        for (start, *hosted), (end, *_) in pairwise([*self.hosting, (self.setting.horizon, [], [])]):
+            area += value(*hosted) * max(min(end, until) - max(start, since), 0.0)
+        return area / (until - since)
+
+
+def metrics(network: Network, since: float, until: float) -> dict[str, float | int | None]:
+    """The scalar metrics of what was published or sent in a span of time, by their definitions; quantiles are exact here."""
+    publications = network.world.publications
+    kept = {n for n in network.origin if since <= publications[n][0] < until}
+
+    def those(pairs: Iterable[Pair]) -> list[Pair]:
+        return [pair for pair in pairs if pair[0] in kept]
+
+    def mean(values: Iterable[float]) -> float | None:
+        listed = list(values)
+        return fmean(listed) if listed else None
+
+    def weighted(values: Iterable[float], weights: list[int]) -> float | None:
+        return sum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights) if weights else None
+
+    due, delivered = those(network.due), those(network.delivered)
+    users = [network.due[pair] for pair in delivered]
+    delays = [network.delivered[pair] - publications[pair[0]][0] for pair in delivered]
+    below_root = [network.delivered[pair] - network.rooted[pair[0]] for pair in delivered]
+    tree = [hop for hop in network.hops if hop.kind == "tree" and hop.publication in kept]
+    uplink = [hop for hop in network.hops if hop.kind == "uplink" and hop.publication in kept]
+    lost = Counter(network.lost[pair] for pair in those(network.lost))
+    handovers = [row for row in network.handovers if since <= row[0] < until]
+    direct = [network.setting.delay[network.origin[number][0]][broker] for number, broker in delivered]
+    jobs = [job for broker in network.brokers for job in broker.jobs if job.taken is not None]
+
+    def stddev(loads: list[int], _: list[int]) -> float:
+        return pstdev(loads) / fmean(loads) if sum(loads) else 0.0
+
+    def jain(loads: list[int], _: list[int]) -> float:
+        return sum(loads) ** 2 / (len(loads) * sum(x * x for x in loads)) if sum(loads) else 1.0
+
+    def quantile(q: int) -> float | None:
+        return sorted(delays)[math.ceil(len(delays) * q / 100) - 1] if delays else None
+
+    return {
+        "broker_subscription_changes": sum(since <= time < until for time, *_ in network.transitions),
+        "subscription_overhead": sum(since <= time < until for time in network.control),
+        "notification_delay": mean(delays),
+        "notification_delay_p50": quantile(50),
+        "notification_delay_p95": quantile(95),
+        "notification_delay_p99": quantile(99),
+        "notification_delay_max": max(delays, default=None),
+        "user_notification_delay": weighted(delays, users),
+        "tree_delay": mean(below_root),
+        "user_tree_delay": weighted(below_root, users),
+        "tree_hops": mean(network.depth[pair] for pair in delivered),
+        "uplink_hops": mean(len(network.origin[n]) - 1 for n in network.rooted if n in kept),
+        "notification_overhead": len(tree),
+        "internal_overhead": sum(hop.subscribes for hop in tree),
+        "external_overhead": sum(not hop.subscribes for hop in tree),
+        "uplink_messages": len(uplink),
+        "messages_per_publication": len(tree) / len(kept) if kept else None,
+        "notification_bytes": sum(publications[hop.publication][3] for hop in tree),
+        "uplink_bytes": sum(publications[hop.publication][3] for hop in uplink),
+        "handovers": len(handovers),
+        "handover_messages": 4 * len(handovers),
+        "bootstrap_messages": network.bootstrap_messages,
+        "load_stddev": network.average(since, until, stddev),
+        "load_jain": network.average(since, until, jain),
+        "publications": len(kept),
+        "publications_dropped": len(network.dropped & kept),
+        "due": len(due),
+        "delivered": len(delivered),
+        "lost": lost.total(),
+        "lost_joining": lost["joining"],
+        "lost_queue_full": lost["queue_full"],
+        "in_flight": len(those(network.in_flight)),
+        "duplicates": 0,
+        "delivery_ratio": sum(users) / sum(network.due[pair] for pair in due) if due else None,
+        "path_stretch": mean(delay / straight for delay, straight in zip(delays, direct, strict=True) if straight > 0),
+        "queue_wait": mean(job.taken - job.arrived for job in jobs if since <= job.arrived < until),
+        "utilisation": (
+            sum(max(min(job.done, until) - max(job.taken, since), 0.0) for job in jobs)
+            / ((until - since) * len(network.brokers))
+            if network.setting.service
+            else None
+        ),
+    }

@@ -1,0 +1,134 @@
+"""Tiny workloads and networks, written down in a line or two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sim import plugins
+from sim.brokers.network import Network, NetworkSetting
+from sim.overlay.trees import RendezvousTrees
+from sim.policies.views import Selection, SelectionView
+from sim.randomness import Streams
+from sim.workloads.workload import (
+    Interests,
+    Movements,
+    Publications,
+    SubscriptionEvents,
+    Topics,
+    Users,
+    Workload,
+)
+
+
+def workload(
+    wants: Sequence[Iterable[int]],
+    publications: Iterable[tuple[float, int, int, int]] = (),
+    events: Iterable[tuple[float, int, int, int]] = (),
+    movements: Iterable[tuple[float, int, float, float]] = (),
+    topics: int = 1,
+    horizon: float = 10.0,
+    places: Sequence[tuple[float, float]] | None = None,
+    cell: float | None = None,
+) -> Workload:
+    """`wants`: topics of each user at time 0; publications (time, topic, publisher or -1, size); events (time, user, topic, ±1);
+    movements (time, user, latitude, longitude); `places`: latitude and longitude of each topic."""
+    where = np.full((topics, 2), np.nan) if places is None else np.array(places, float)
+    nowhere = np.full(len(wants), np.nan)
+    held = [sorted(topics_of) for topics_of in wants]
+
+    def columns(rows: Iterable[tuple[float, ...]], types: str) -> list[np.ndarray]:
+        listed = list(rows)
+        return [np.array([row[i] for row in listed], kind) for i, kind in enumerate(types.split())]
+
+    return Workload(
+        "tiny",
+        horizon,
+        Topics(
+            pa.array([f"t{i}" for i in range(len(where))]),
+            pa.array(["topic"] * len(where)),
+            np.ones(len(where)),
+            where[:, 0],
+            where[:, 1],
+        ),
+        Users(pa.array([f"u{i}" for i in range(len(wants))]), nowhere, nowhere),
+        Interests(
+            np.cumsum([0, *map(len, held)]),
+            np.array([topic for topics_of in held for topic in topics_of], np.int32),
+        ),
+        SubscriptionEvents(*columns(events, "f8 i4 i4 i1")),
+        Publications(*columns(publications, "f8 i4 i4 i4")),
+        Movements(*columns(movements, "f8 i4 f8 f8")),
+        cell=cell,
+    )
+
+
+def graph(edges: Iterable[tuple[int, int]], roots: Sequence[int]) -> RendezvousTrees:
+    """Rendezvous trees over a graph without circles, nodes numbered from 0; `roots` are the topics' rendezvous nodes."""
+    neighbours: dict[int, list[int]] = {}
+    for a, b in edges:
+        neighbours.setdefault(a, []).append(b)
+        neighbours.setdefault(b, []).append(a)
+    n = max(len(neighbours), 1)
+    next_hop, parent = np.empty((n, n), np.int32), np.full((n, n), -1, np.int32)
+    for root in range(n):
+        next_hop[root, root] = root
+        reached = [root]
+        for node in reached:
+            for other in neighbours.get(node, ()):
+                if other not in reached:
+                    reached.append(other)
+                    parent[root, other] = node
+                    next_hop[other, root] = node
+    return RendezvousTrees(np.array(roots, np.int32), next_hop, parent)
+
+
+class Scripted:
+    """Selection by a script: `first` (one broker per user), then whatever `moves` says for (time, user)."""
+
+    class Parameters(plugins.Parameters):
+        pass
+
+    exchange = None
+
+    def __init__(
+        self,
+        first: Sequence[int],
+        moves: Mapping[tuple[float, int], int] | Callable[[float, int, int], int] = {},  # noqa: B006
+        reacts_to: Iterable[str] = ("subscription", "movement"),
+    ) -> None:
+        self.first, self.moves, self.reacts_to = first, moves, frozenset(reacts_to)
+
+    def select(self, view: SelectionView) -> Selection:
+        if view.current < 0:
+            return Selection(self.first[view.user])
+        if callable(self.moves):
+            return Selection(self.moves(view.time, view.user, view.current))
+        return Selection(self.moves.get((view.time, view.user), view.current))
+
+
+def network(
+    world: Workload,
+    overlay: RendezvousTrees,
+    hosts: Sequence[int] | Any,
+    hop: float | Sequence[Sequence[float]] = 1.0,
+    node_of: Sequence[int] | None = None,
+    **setting: Any,
+) -> Network:
+    """A network that has not run: `hosts` is one broker per user, for good, or a policy; brokers stand on the nodes of their number."""
+    n = len(overlay.next_hop)
+    setting = {"jitter": 0.0, "horizon": world.horizon, "trace": True, **setting}
+    return Network(
+        NetworkSetting(
+            overlay=overlay,
+            node_of=np.array(range(n) if node_of is None else node_of, np.int32),
+            hop_delay=np.where(np.eye(n, dtype=bool), 0.0, hop),
+            policy=hosts if hasattr(hosts, "select") else Scripted(hosts),
+            **setting,
+        ),
+        world,
+        Streams(1),
+    )
