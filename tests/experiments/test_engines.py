@@ -1,0 +1,317 @@
+"""Many runs: the same bytes however they are done, nothing half-done taken for a result, one failure that stops no other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sim
+from sim import plugins
+from sim.errors import InputError, ResultsError, ScenarioError
+from sim.experiments import engines
+from sim.experiments.plan import RunSpec, foreign_plugins, plan, version
+from sim.experiments.results import load_results
+from sim.metrics import METRICS
+from sim.randomness import Streams
+from sim.scenario import load_scenario
+from sim.simulation import RunRecord, simulate
+from sim.workloads.synthetic.poisson import PoissonWorkload
+from sim.workloads.workload import Workload, load_workload, write_workload
+
+TINY = """\
+title = "Tiny"
+replications = 2
+warm_up = "1h"
+horizon = "6h"
+[workload]
+kind = "poisson"
+users = 30
+topics = 10
+change_rate = 0.5
+[network]
+brokers = 4
+[[variant]]
+name = "static"
+[[variant]]
+name = "similarity"
+selection = { kind = "similarity", update_period = "1h", cluster_size = 4 }
+[report]
+baseline = "static"
+metrics = ["broker_subscription_changes", "queue_wait"]
+"""
+HOURS = [
+    "--set",
+    "workload.users=3000",
+    "--set",
+    "workload.topics=500",
+    "--set",
+    "horizon=90h",
+    "--set",
+    "replications=4",
+]
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    return path
+
+
+def command(*arguments: object, hash_seed: str = "0", **options: Any) -> subprocess.Popen[str]:
+    """The command line in a process of its own."""
+    code = [sys.executable, "-c", "from sim.cli.app import main; main()", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    return subprocess.Popen(code, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files but those that depend on the clock."""
+    files = {str(file.relative_to(folder)): file for file in folder.rglob("*") if file.is_file()}
+    return {name: file.read_bytes() for name, file in sorted(files.items()) if not name.endswith("timing.json")}
+
+
+def test_the_same_bytes_in_this_process_in_a_pool_and_under_any_hash_seed(tiny: Path, tmp_path: Path) -> None:
+    sim.run(tiny, tmp_path / "here")
+    sim.run(tiny, tmp_path / "again")
+    pool = command("run", tiny, "--out", tmp_path / "pool", "--jobs", 2, hash_seed="17")
+    _, error = pool.communicate()
+    assert pool.returncode == 0, error
+    here = contents(tmp_path / "here")
+    assert len(here) == 2 + 4 * 8
+    assert contents(tmp_path / "again") == here
+    assert contents(tmp_path / "pool") == here
+
+
+def test_results_load_with_pandas_alone(tiny: Path, tmp_path: Path) -> None:
+    results = sim.run(tiny, tmp_path / "r")
+    runs = pd.read_parquet(tmp_path / "r" / "runs.parquet")
+    assert list(runs.columns) == ["run", "variant", "replication", "seed", *METRICS]
+    assert list(zip(runs["variant"], runs["replication"], strict=True)) == [
+        ("static", 0), ("static", 1), ("similarity", 0), ("similarity", 1),
+    ]  # fmt: skip
+    assert runs["due"].dtype == np.int64
+    assert runs["queue_wait"].isna().all()
+    for _, run in runs.iterrows():
+        series = pd.read_parquet(tmp_path / "r" / "runs" / run["run"] / "timeseries.parquet")
+        counted = series[~series["warm_up"]]
+        assert counted["broker_subscription_changes"].sum() == run["broker_subscription_changes"]
+        assert counted["notification_delay_sum"].sum() / counted["delivered"].sum() == pytest.approx(
+            run["notification_delay"]
+        )
+        assert results.table(run["run"], "decisions/selection")["user"].nunique() == 30
+    pd.testing.assert_frame_equal(load_results(tmp_path / "r").runs, runs)
+
+
+def test_the_manifests_say_what_was_run(tiny: Path, tmp_path: Path) -> None:
+    manifest = sim.run(tiny, tmp_path / "r").manifest
+    assert (manifest["title"], manifest["seed"], manifest["replications"]) == ("Tiny", 1, 2)
+    assert list(manifest["variants"]) == ["static", "similarity"]
+    assert manifest["variants"]["similarity"]["selection"]["update_period"] == 3600.0
+    assert manifest["report"] == {"baseline": "static", "metrics": ["broker_subscription_changes", "queue_wait"]}
+    assert (manifest["workload"]["kind"], manifest["workload"]["counts"]["users"]) == ("poisson", 30)
+    assert manifest["version"] == version()
+    assert len(manifest["runs"]) == 4
+    assert manifest["failed"] == []
+
+
+def never(*_: object, **__: object) -> RunRecord:
+    raise AssertionError("this run was done already")
+
+
+def test_finished_runs_are_not_done_again(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = sim.run(tiny, tmp_path / "r")
+    before = contents(tmp_path / "r")
+    (tmp_path / "r" / "report.html").write_text("a report may stand there")
+    monkeypatch.setattr(engines, "simulate", never)
+    told: list[tuple[str, float]] = []
+    again = sim.run(tiny, tmp_path / "r", progress=lambda spec, fraction: told.append((str(spec), fraction)))
+    assert again.failed == []
+    assert again.manifest == first.manifest
+    assert len(told) == 4
+    assert {name: data for name, data in contents(tmp_path / "r").items() if name != "report.html"} == before
+
+
+def test_replications_can_be_added_later(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sim.run(tiny, tmp_path / "r")
+    done: list[int] = []
+
+    def counted(scenario: Any, workload: Workload, replication: int, progress: Any) -> RunRecord:
+        done.append(replication)
+        return simulate(scenario, workload, replication, progress)
+
+    monkeypatch.setattr(engines, "simulate", counted)
+    results = sim.run(tiny, tmp_path / "r", overrides=["replications=3", 'title="More"'])
+    assert done == [2, 2]
+    assert len(results.runs) == 6
+
+
+def test_a_damaged_or_half_written_run_is_done_again(tiny: Path, tmp_path: Path) -> None:
+    results = sim.run(tiny, tmp_path / "r")
+    before = contents(tmp_path / "r")
+    first, second = results.manifest["runs"][:2]
+    runs = tmp_path / "r" / "runs"
+    (runs / first / "manifest.json").unlink()
+    (runs / second / "manifest.json").write_text('{"complete": tr')
+    (runs / ".unfinished-x").mkdir()
+    (runs / ".unfinished-x" / "tree.parquet").write_text("half")
+    sim.run(tiny, tmp_path / "r")
+    assert contents(tmp_path / "r") == before
+
+
+def failing(variant_kind: str, replication: int, error: Exception) -> Callable[..., RunRecord]:
+    def instead(scenario: Any, workload: Workload, number: int, progress: Any) -> RunRecord:
+        if scenario.selection.kind == variant_kind and number == replication:
+            raise error
+        return simulate(scenario, workload, number, progress)
+
+    return instead
+
+
+def test_one_failure_stops_no_other_run(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "simulate", failing("static", 1, ZeroDivisionError("by nothing")))
+    results = sim.run(tiny, tmp_path / "r")
+    (failure,) = results.failed
+    assert (failure["variant"], failure["replication"]) == ("static", 1)
+    assert failure["reason"] == "ZeroDivisionError: by nothing"
+    assert "in instead" in failure["traceback"]
+    assert len(results.runs) == 3
+    monkeypatch.undo()
+    assert sim.run(tiny, tmp_path / "r").failed == []  # the same command again does what is missing
+
+
+def test_what_a_person_got_wrong_is_no_failed_run(tiny: Path, tmp_path: Path) -> None:
+    for jobs in (1, 2):
+        with pytest.raises(ScenarioError, match="needs topics with places"):
+            sim.run(tiny, tmp_path / "r", overrides=["network.brokers=cells"], jobs=jobs)
+        with pytest.raises(ResultsError, match="were not finished"):
+            load_results(tmp_path / "r")
+    with pytest.raises(InputError, match=r"jobs: expected 1 or more \(got 0\)"):
+        sim.run(tiny, tmp_path / "r", jobs=0)
+    with pytest.raises(ScenarioError, match=r"workload\.path: missing; name a workload folder there or by --workload"):
+        sim.run({}, tmp_path / "r")
+    with pytest.raises(ScenarioError, match="loaded already"):
+        sim.run(load_scenario(tiny), tmp_path / "r", overrides=["seed=2"])
+
+
+def test_equal_variants_share_their_runs(tiny: Path, tmp_path: Path) -> None:
+    results = sim.run(
+        {**load_scenario(tiny).base.model_dump(mode="json"), "variant": [{"name": "a"}, {"name": "b"}]}, tmp_path / "r"
+    )
+    assert len(results.manifest["runs"]) == 2
+    a, b = (results.runs[results.runs["variant"] == name].drop(columns="variant") for name in "ab")
+    pd.testing.assert_frame_equal(a.reset_index(drop=True), b.reset_index(drop=True))
+
+
+def test_progress_goes_up_to_one(tiny: Path, tmp_path: Path) -> None:
+    told: dict[str, list[float]] = {}
+
+    def tell(spec: RunSpec, fraction: float) -> None:
+        told.setdefault(str(spec), []).append(fraction)
+
+    sim.run(tiny, tmp_path / "r", progress=tell)
+    assert len(told) == 4
+    for fractions in told.values():
+        assert fractions == sorted(fractions)
+        assert fractions.count(1.0) == 1
+
+
+def test_the_identity_of_a_run(tiny: Path) -> None:
+    def hashes(*overrides: str) -> list[str]:
+        return [spec.hash for spec in plan(load_scenario(tiny, overrides), {})]
+
+    plain = hashes()
+    assert len(set(plain)) == 4
+    assert hashes('title="x"', 'report.metrics=["due"]') == plain
+    assert hashes("replications=3")[:4] == plain
+    for override in ("seed=2", "window=2h", "trace=true", "network.geometry.bits=16", "workload.users=31"):
+        assert not set(hashes(override)) & set(plain)
+    assert sum(new == old for new, old in zip(hashes("variant.similarity.window=2h"), plain, strict=True)) == 2
+
+
+PLUGIN = """\
+from sim.plugins import Parameters
+from sim.policies.selection.fixed import StaticSelection
+class Mine(StaticSelection):
+    '''{text}'''
+    Parameters = Parameters
+"""
+
+
+def test_an_edited_policy_from_elsewhere_is_another_run(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "my_policy.py"
+    source.write_text(PLUGIN.format(text="One."))
+    monkeypatch.syspath_prepend(tmp_path)
+    entry = plugins.EntryPoint("mine", "my_policy:Mine", "brokersim.selection")
+    known = plugins._entries
+    more = {"mine": entry, **known("selection")}
+    monkeypatch.setattr(plugins, "_entries", lambda group: more if group == "selection" else known(group))
+    scenario = load_scenario({"selection": {"kind": "mine"}}).base
+    first = foreign_plugins(scenario)
+    assert list(first) == ["selection:mine"]
+    source.write_text(PLUGIN.format(text="Two."))
+    assert foreign_plugins(scenario) != first
+    assert foreign_plugins(load_scenario({}).base) == {}
+    plugins.load.cache_clear()
+
+
+def test_replications_of_a_prepared_workload_and_its_hash(tiny: Path, tmp_path: Path) -> None:
+    made = PoissonWorkload(PoissonWorkload.Parameters(users=20, topics=8, horizon=20000.0)).generate(Streams(5))
+    write_workload(made, tmp_path / "w")
+    (tmp_path / "elsewhere").mkdir()
+    write_workload(made, tmp_path / "elsewhere" / "v")
+    results = sim.run(tiny, tmp_path / "r", workload=tmp_path / "w")
+    assert results.manifest["workload"]["hash"] == load_workload(tmp_path / "w").hash
+    moved = sim.run(tiny, tmp_path / "s", workload=tmp_path / "elsewhere" / "v")
+    assert moved.manifest["runs"] == results.manifest["runs"]  # where a workload stands does not matter
+
+
+def children(process: int) -> list[int]:
+    listed = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return [int(child) for child in listed]
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_for(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_ended_leaves_no_result_and_no_process(tiny: Path, tmp_path: Path, end: signal.Signals) -> None:
+    out = tmp_path / "r"
+    process = command("run", tiny, "--out", out, "--jobs", 2, *HOURS, start_new_session=True)
+    wait_for(lambda: any((out / "runs").glob("[0-9a-f]*")), "the first finished run")
+    workers = children(process.pid)
+    assert len(workers) >= 2
+    os.kill(process.pid, end)
+    _, error = process.communicate(timeout=60)
+    if end == signal.SIGINT:
+        assert process.returncode == 130
+        assert error.endswith(f"brokersim: interrupted; finished runs are kept in {out}, the same command goes on\n")
+        assert "Traceback" not in error
+        assert not list((out / "runs").glob(".unfinished*"))
+    wait_for(lambda: not any(map(alive, workers)), "the workers' end")
+    with pytest.raises(ResultsError, match="the runs were not finished"):
+        load_results(out)
