@@ -38,17 +38,15 @@ def even_ids(nodes: int, bits: int) -> NDArray[np.int64]:
 
 
 def finger_offsets(ids: NDArray[np.int64], bits: int) -> NDArray[np.int32]:
-    """Fingers of every node, as places clockwise from it: (nodes, bits), ascending in each row, 0 for the node itself.
+    """Fingers of every node, as places clockwise from it: (nodes, bits), ascending in each row, then 0 for the node itself.
 
-    Finger i of u is the first node at or after u + 2^i.
+    Finger i of u is the first node at or after u + 2^i; only the last ones can come round to u.
     """
     n = len(ids)
     offsets = np.empty((n, bits), np.int32)
     places = np.arange(n)
     for i in range(bits):
         offsets[:, i] = (np.searchsorted(ids, (ids + (1 << i)) % (1 << bits)) - places) % n
-    # only the last fingers can come round to the node itself: they lead nowhere and must not precede nearer ones
-    offsets[(np.cumsum(offsets, axis=1) > 0) & (offsets == 0)] = n
     return offsets
 
 

@@ -14,7 +14,7 @@ def chord_tables(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Next hop, last hop and hop count of every route on a ring.
 
-    `fingers` (n, m): for node u, how many places clockwise each finger stands (0: itself), ascending. Returns three (n, n) arrays:
+    `fingers` (n, m): for node u, how many places clockwise each finger stands, ascending, then 0 (itself). Returns three (n, n) arrays:
     `next_hop[u, v]`, `parent[u, v]` (the node before v on the route from u; -1 for v = u) and `hops[u, v]`. The hop rule is
     inclusive: the farthest finger that is not past the target, the target itself allowed.
     """
