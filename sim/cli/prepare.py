@@ -57,18 +57,19 @@ def checkins(
         int | None, typer.Option(min=1, help="Parts that Spark cuts the work into (the files do not depend on it).")
     ] = None,
     driver_memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory of Spark's driver.")] = "1g",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless it fails.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Turn files of check-ins into a location workload: cells as topics, visits, drawn friends, publications."""
     from sim.workloads.traces.layouts import LAYOUTS
     from sim.workloads.traces.pipeline import prepare_checkins
+    from sim.workloads.traces.quarantine import describe
     from sim.workloads.traces.session import spark_session
 
     if format not in LAYOUTS:
         raise InputError(f"--format: {unknown('layout', format, LAYOUTS)}")
     box, span = _box(bounding_box), _window(window)
     with _progress(quiet) as progress:
-        progress(f"Starting Spark ({master})", "")
+        progress(f"starting Spark ({master})", "")
         with spark_session(master, driver_memory) as spark:
             workload = prepare_checkins(
                 spark,
@@ -85,14 +86,13 @@ def checkins(
                 partitions=partitions,
                 progress=progress,
             )
-    if not quiet:
-        rows = workload.rows or {}
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in rows["quarantined"].items())
-        typer.echo(
-            f"{out}: {rows['read']:,} rows read, {rows['kept']:,} kept, {rows['read'] - rows['kept']:,} quarantined"
-            f"{f' ({reasons})' if reasons else ''}; {len(workload.topics):,} cells, {len(workload.users):,} users, "
-            f"{len(workload.movements):,} visits, {len(workload.publications):,} publications"
-        )
+    rows = workload.rows or {}
+    reasons = describe(rows)
+    typer.echo(
+        f"{out}: {rows['read']:,} rows read, {rows['kept']:,} kept, {rows['read'] - rows['kept']:,} quarantined"
+        f"{f' ({reasons})' if reasons else ''}; {len(workload.topics):,} cells, {len(workload.users):,} users, "
+        f"{len(workload.movements):,} visits, {len(workload.publications):,} publications"
+    )
 
 
 def _box(text: str | None) -> Box | None:
@@ -139,6 +139,6 @@ def _progress(quiet: bool) -> Iterator[Callable[[str, str], None]]:
 
         def say(step: str, detail: str) -> None:
             if not detail:
-                typer.echo(f"{step} …", err=True)
+                print(f"brokersim: {step}", file=sys.stderr, flush=True)
 
         yield say

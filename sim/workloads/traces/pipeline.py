@@ -20,7 +20,7 @@ from sim.workloads.location import Cells, Visits, location_workload, merge_check
 from sim.workloads.tables import strings
 from sim.workloads.traces import checkins as stages
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.quarantine import count_rows, load_quarantine
+from sim.workloads.traces.quarantine import count_rows, describe, load_quarantine
 from sim.workloads.traces.session import partitioned, watched
 from sim.workloads.traces.sources import Source, find_sources, link_sources
 from sim.workloads.workload import DAY, Publications, Workload, write_workload
@@ -69,14 +69,15 @@ def prepare_checkins(
     total = sum(source.bytes for source in sources)
     with _workshop(out) as folder:
         link_sources(sources, folder / "inputs")
-        with partitioned(spark, partitions, total) as session, _blaming(sources):
+        with _blaming(sources):
+            session = partitioned(spark, partitions, total)
             _judge(session, folder, layout, box, window, sources, progress)
-        progress("Finding visits", "")
+        progress("finding visits", "")
         checkins = stages.load_checkins(folder / "judged" / "usable=true")
         quarantine = load_quarantine(folder / "judged" / "usable=false", [source.name for source in sources])
         rows = count_rows(quarantine, len(checkins))
         if not len(checkins):
-            raise WorkloadError(f"no row is usable, {json.dumps(rows)}: widen the box or the window")
+            raise WorkloadError(f"{sources[0].path}: none of {rows['read']:,} rows is usable ({describe(rows)})")
         visits, cells, published, first_day, days = _drive(checkins, cell, publications, size)
         workload = location_workload(
             visits,
@@ -98,7 +99,7 @@ def prepare_checkins(
             sources=[{"file": source.name, "sha256": source.sha256, "bytes": source.bytes} for source in sources],
             rows=rows,
         )
-        progress(f"Writing {out}", "")
+        progress(f"writing {out}", "")
         write_workload(workload, folder / "workload", quarantine)
         _replace(folder / "workload", out, folder / "replaced")
     return workload
@@ -115,13 +116,13 @@ def _judge(
 ) -> None:
     """Fill `folder`/judged with typed rows, apart by whether they are usable."""
     size = sum(source.bytes for source in sources) / 2**20
-    step = f"Reading {len(sources)} file{'s' * (len(sources) > 1)} ({size:.1f} MiB)"
+    step = f"reading {len(sources)} file{'s' * (len(sources) > 1)} ({size:.1f} MiB)"
     with watched(spark, partial(progress, step)):
         lines = stages.read_lines(spark, folder / "inputs")
         stages.judge_lines(lines, layout, box, window).write.parquet(str(folder / "parsed"))
         rows = stages.number_lines(spark.read.parquet(str(folder / "parsed")))
         read = stages.check_form(rows, layout, sources)
-    with watched(spark, partial(progress, f"Looking for duplicates in {read:,} rows")):
+    with watched(spark, partial(progress, f"looking for duplicates in {read:,} rows")):
         judged = stages.mark_duplicates(rows).selectExpr("*", "reason IS NULL AS usable")
         judged.write.partitionBy("usable").parquet(str(folder / "judged"))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -29,8 +30,13 @@ def load_quarantine(folder: Path, names: Sequence[str]) -> pa.Table:
     return table.set_column(0, "source", strings(names).take(table["source"].combine_chunks())).cast(schema)
 
 
-def count_rows(quarantine: pa.Table, kept: int) -> dict[str, object]:
+def count_rows(quarantine: pa.Table, kept: int) -> dict[str, Any]:
     """The manifest's `rows`: read = kept + all quarantined; reasons in their order, those that never applied left out."""
     found = Counter(quarantine["reason"].to_pylist())
     quarantined = {reason: found[reason] for reason in REASONS if found[reason]}
     return {"read": kept + len(quarantine), "kept": kept, "quarantined": quarantined}
+
+
+def describe(rows: Mapping[str, Any]) -> str:
+    """The quarantined `rows` of a manifest in words: `duplicate 8`."""
+    return ", ".join(f"{reason} {count:,}" for reason, count in rows["quarantined"].items())

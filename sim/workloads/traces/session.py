@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import logging
 import os
@@ -33,12 +34,12 @@ done
 exec {java} "$@"
 """
 
-# Spark logs errors that a retry mends, and prints what we say better; the file named by the system property gets them.
+# Spark logs what a retry mends and what we say better; only who names a file in BROKERSIM_SPARK_LOG wants to read it.
 _LOG4J = """rootLogger.level = error
 rootLogger.appenderRef.file.ref = file
 appender.file.type = File
 appender.file.name = file
-appender.file.fileName = ${sys:brokersim.spark.log:-/dev/null}
+appender.file.fileName = ${env:BROKERSIM_SPARK_LOG:-/dev/null}
 appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d %p %c: %m%n%ex
 logger.pygw.name = org.apache.spark.api.python.PythonGatewayServer
@@ -57,8 +58,9 @@ def _home() -> Path:
         cache.mkdir(parents=True, exist_ok=True)
         _fill(cache / name, java)
         return cache / name
-    except OSError:  # no home folder, or one that is not writable
+    except (OSError, RuntimeError):  # no home folder, or one that is not writable
         folder = Path(tempfile.mkdtemp(prefix="brokersim-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
         _fill(folder, java)
         return folder
 
@@ -74,36 +76,41 @@ def _fill(folder: Path, java: str) -> None:
         os.replace(partial, path)
 
 
-def _prepare_environment(local: bool) -> None:
-    """Set what the JVM and Spark's workers read from the environment; what the user has set stays."""
+def spark_environment(local: bool) -> dict[str, str]:
+    """What the environment lacks for the JVM and for Spark's workers; nothing that the user has set is among it.
+
+    `local`: all of Spark is on this machine. Raises InputError where JAVA_HOME names a folder without Java.
+    """
     java_home = os.environ.get("JAVA_HOME")
     if java_home and not os.access(Path(java_home) / "bin" / "java", os.X_OK):
         raise InputError(
             f"JAVA_HOME is '{java_home}', which has no bin/java: "
             "name the folder of a Java 17, 21 or 25, or unset JAVA_HOME to use the one that comes with brokersim"
         )
-    home = _home()
-    if not java_home:
-        os.environ["JAVA_HOME"] = str(home)
-    os.environ.setdefault("SPARK_CONF_DIR", str(home))
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run whatever python3 is on the PATH
+    home = str(_home())
+    wanted = {
+        "JAVA_HOME": home,
+        "SPARK_CONF_DIR": home,
+        "PYSPARK_PYTHON": sys.executable,
+    }  # else any python3 on the PATH
     if local:
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    logging.getLogger("SQLQueryContextLogger").disabled = True  # it would print JSON when a query raises
+        wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
+    return {name: value for name, value in wanted.items() if not os.environ.get(name)}
 
 
 @contextmanager
-def spark_session(
-    master: str = "local[*]", driver_memory: str = "1g", log: Path | None = None
-) -> Iterator[SparkSession]:
-    """A session at `master`, stopped at the end unless it was running before; `log` is a file for Spark's own errors.
+def spark_session(master: str = "local[*]", driver_memory: str = "1g") -> Iterator[SparkSession]:
+    """A session at `master`; where one is running in this process already, that one.
 
-    Raises InputError where JAVA_HOME, the master or the memory is wrong.
+    It is stopped at the end unless it was running before. Raises InputError where JAVA_HOME, the master or the memory is wrong.
     """
     if not re.fullmatch(r"[1-9]\d*[kmgt]", driver_memory, re.IGNORECASE):
         raise InputError(f"driver memory '{driver_memory}': expected a size such as 512m or 4g")
+    if not re.match(r"local($|\[)|local-cluster\[|spark://|k8s://|yarn$", master):
+        raise InputError(f"master '{master}': expected local[N], spark://HOST:PORT, k8s://HOST:PORT or yarn")
     local = master.startswith("local") or "//127.0.0.1" in master or "//localhost" in master
-    _prepare_environment(local)
+    os.environ.update(spark_environment(local))
+    logging.getLogger("SQLQueryContextLogger").disabled = True  # it would print JSON when a query raises
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -123,8 +130,6 @@ def spark_session(
     }
     if local:
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    if log is not None:
-        settings["spark.driver.extraJavaOptions"] = f"-Dbrokersim.spark.log={log}"
     builder = SparkSession.builder.master(master).appName("brokersim")
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -143,11 +148,13 @@ def spark_session(
 
 def _cause(error: Exception) -> str:
     """The innermost exception's own sentence, without Java's stack."""
-    lines = [line for line in str(error).splitlines() if line.strip() and not line.lstrip().startswith(("at ", "..."))]
-    causes = [line for line in lines if "Exception" in line or "Error" in line]
-    return re.sub(
-        r"^(Caused by: |: )?([\w.$]+(Exception|Error): )?", "", (causes or lines or ["no reason given"])[-1].strip()
-    )
+    text = str(error)
+    if "JAVA_GATEWAY_EXITED" in text:
+        return f"the Java in {os.environ['JAVA_HOME']} did not run it (Spark needs Java 17, 21 or 25)"
+    if "stopped SparkContext" in text:
+        return "no master answers there"
+    said = re.findall(r"^(?:Caused by: |: )?[\w.$]+(?:Exception|Error): (.+)$", text, re.MULTILINE)
+    return str(said[-1] if said else text.partition("\n")[0])
 
 
 def partitioned(spark: SparkSession, partitions: int | None, size: int) -> SparkSession:
@@ -164,6 +171,7 @@ def partitioned(spark: SparkSession, partitions: int | None, size: int) -> Spark
     }
     if partitions is not None:
         settings |= {
+            "spark.sql.files.minPartitionNum": partitions,
             "spark.sql.files.openCostInBytes": 0,  # else small files are not cut
             "spark.sql.files.maxPartitionBytes": -(-size // partitions),
         }

@@ -1,0 +1,117 @@
+"""`brokersim prepare checkins`: what it says, what it leaves behind, and that it needs nothing but itself."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from sim.cli.prepare import app
+from sim.errors import InputError
+from sim.workloads.workload import load_workload
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COMMAND = [sys.executable, "-c", "from sim.cli.app import main; main()", "prepare", "checkins"]
+ROWS = "".join(
+    f"{n % 6}\t2010-03-0{1 + n % 5}T{n % 24:02}:00:00Z\t{48 + n % 2}.5\t{2 + n % 3}.5\t{n}\n" for n in range(60)
+)
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "checkins.tsv"
+    path.write_text(ROWS + "0\tyesterday\t48.5\t2.5\t1\n" + ROWS[:40].splitlines()[0] + "\n")
+    return path
+
+
+def contents(folder: Path) -> dict[str, str]:
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def prepare(*arguments: str | Path) -> str:
+    result = CliRunner().invoke(app, ["checkins", *map(str, arguments)], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_it_says_what_became_of_the_rows_without_java_and_without_noise(
+    spark: SparkSession, trace: Path, tmp_path: Path
+) -> None:
+    tools, home = tmp_path / "bin", tmp_path / "home"
+    for folder in (tools, home):
+        folder.mkdir()
+    for directory in os.defpath.split(os.pathsep):
+        for tool in Path(directory).iterdir() if Path(directory).is_dir() else ():
+            if tool.name != "java" and not (tools / tool.name).exists():
+                (tools / tool.name).symlink_to(tool)
+    options = [trace, "--format", "gowalla", "--cell", "0.5", "--friends", "2", "--out"]
+    ran = subprocess.run(
+        [*COMMAND, *options, "far", "--master", "local[1]", "--partitions", "3"],
+        env={"PATH": str(tools), "HOME": str(home)},
+        cwd=home,
+        capture_output=True,
+        text=True,
+    )
+    summary = (
+        "62 rows read, 60 kept, 2 quarantined (bad_time 1, duplicate 1); 6 cells, 6 users, 60 visits, 60 publications\n"
+    )
+    assert (ran.returncode, ran.stdout) == (0, f"far: {summary}")
+    assert ran.stderr.splitlines() == [
+        "brokersim: starting Spark (local[1])",
+        f"brokersim: reading 1 file ({trace.stat().st_size / 2**20:.1f} MiB)",
+        "brokersim: looking for duplicates in 62 rows",
+        "brokersim: finding visits",
+        f"brokersim: writing {home / 'far'}",
+    ]
+    assert sorted(path.name for path in home.iterdir()) == [".cache", "far"]
+    near = tmp_path / "near"
+    assert prepare(*options, near, "--quiet") == f"{near}: {summary}"  # in this process, on two cores
+    assert contents(near) == contents(home / "far")
+
+
+def test_a_killed_command_leaves_nothing_that_looks_like_a_workload(trace: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out" / "w"
+    command = [*COMMAND, trace, "--format", "gowalla", "--out", out]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        assert any("looking for duplicates" in line for line in running.stderr)
+        running.send_signal(signal.SIGKILL)
+    assert running.returncode == -signal.SIGKILL
+    assert not out.exists()
+    assert all(entry.name.startswith(".w.") for entry in out.parent.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--format", "gowala"], "--format: unknown layout 'gowala', did you mean 'gowalla'? (allowed: gowalla)"),
+        (["--bounding-box", "us-papers"], "expected S,W,N,E in degrees or a name (us-paper)"),
+        (["--bounding-box", "30,-126,50"], "expected S,W,N,E in degrees or a name (us-paper)"),
+        (["--bounding-box", "50,-126,30,-66"], "-90 <= S < N <= 90"),
+        (["--window", "2010"], "--window '2010': expected FROM,TO as ISO dates or times"),
+        (["--window", "2010-02-30,2010-03-01"], "expected FROM,TO as ISO dates or times"),
+        (["--window", "2010-03-01,2010-03-01"], "FROM must be before TO"),
+        (["--driver-memory", "much"], "driver memory 'much'"),
+    ],
+)
+def test_what_was_typed_wrong_is_told_before_spark_starts(trace: Path, arguments: list[str], message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        prepare(trace, "--out", trace.with_name("w"), "--format", "gowalla", *arguments)
+    assert message in str(raised.value)
+
+
+def test_box_and_window_leave_rows_out(spark: SparkSession, trace: Path, tmp_path: Path) -> None:
+    limits = ["--bounding-box", "48,2,49,5", "--window", "2010-03-01,2010-03-03T12:00+00:00"]
+    said = prepare(trace, "--format", "gowalla", "--out", tmp_path / "w", "--publications", "per-check-in", *limits)
+    assert "quarantined (bad_time 1, outside_box 30, outside_window" in said
+    assert load_workload(tmp_path / "w").generator["window"] == ["2010-03-01T00:00:00Z", "2010-03-03T12:00:00Z"]
