@@ -34,6 +34,7 @@ class Recorder:
         self, horizon: float, warm_up: float, width: float, hop_delay: NDArray[np.float64], keep_trace: bool
     ) -> None:
         starts = np.arange(math.ceil(horizon / width)) * width
+        starts = starts[starts < horizon]  # rounding may have put one at the very end
         starts = np.union1d(starts, [warm_up]) if 0 < warm_up < horizon else starts
         self.edges: list[float] = [*starts.tolist(), horizon]
         self.horizon, self.warm_up = horizon, warm_up
