@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim.compiled import kernel
 
@@ -66,7 +67,7 @@ def normal(key: int, a: int, b: int = 0) -> float:
 
 
 @kernel
-def keyed_uniforms(key: np.uint64, first: np.ndarray, second: int) -> np.ndarray:  # type: ignore[type-arg]
+def keyed_uniforms(key: np.uint64, first: NDArray[np.int64], second: int) -> NDArray[np.float64]:
     """`uniform(key, a, second)` for each a of `first`, compiled; equal bit for bit."""
     out = np.empty(first.size, np.float64)
     for i in range(first.size):
