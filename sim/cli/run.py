@@ -86,7 +86,7 @@ def print_summary(results: Results) -> None:
     from analysis.comparison import baseline_of, label, sentences, summary, variants_of
 
     variants, replications = variants_of(results), results.manifest["replications"]
-    table = Table(title=results.manifest["title"], title_justify="left", title_style="bold")
+    table = Table()
     table.add_column("metric")
     table.add_column("unit")
     for variant in variants:
@@ -95,6 +95,7 @@ def print_summary(results: Results) -> None:
         cells = ("\n".join(filter(None, row.variants[variant])) for variant in variants)
         table.add_row(label(row.metric), row.unit, *cells, end_section=True)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console.print(results.manifest["title"], style="bold")
     console.print(table)
     if replications > 1:
         compared = f"; differences to {baseline_of(results)} in %, paired" if len(variants) > 1 else ""

@@ -1,0 +1,189 @@
+"""`brokersim run`: what it says, what it leaves, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sim.cli import display as displays
+from sim.experiments import engines
+from sim.experiments.engines import Progress
+from sim.experiments.plan import plan
+from sim.experiments.results import load_results
+from sim.metrics import METRICS
+from sim.scenario import load_scenario
+from sim.simulation import simulate
+
+Brokersim = Callable[..., tuple[int, str, str]]
+
+TINY = """\
+title = "Tiny"
+replications = 2
+warm_up = "1h"
+horizon = "6h"
+workload = { kind = "poisson", users = 30, topics = 10, change_rate = 0.5 }
+network = { brokers = 4 }
+[[variant]]
+name = "static"
+[[variant]]
+name = "similarity"
+selection = { kind = "similarity", update_period = "1h", cluster_size = 4 }
+[report]
+metrics = ["handovers", "queue_wait"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def tiny(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY)
+
+
+def test_a_run_prints_a_summary_and_where_the_results_are(brokersim: Brokersim, tmp_path: Path) -> None:
+    status, out, err = brokersim("run", "tiny.toml", "--jobs", "1")
+    assert status == 0
+    assert out.splitlines()[:8] == [
+        "Tiny",
+        "┏━━━━━━━━━━━━┳━━━━━━━┳━━━━━━━━┳━━━━━━━━━━━━┓",
+        "┃ metric     ┃ unit  ┃ static ┃ similarity ┃",
+        "┡━━━━━━━━━━━━╇━━━━━━━╇━━━━━━━━╇━━━━━━━━━━━━┩",
+        out.splitlines()[4],
+        out.splitlines()[5],
+        "├────────────┼───────┼────────┼────────────┤",
+        "│ queue wait │ s     │      – │          – │",
+    ]
+    assert out.splitlines()[4].startswith("│ handovers  │ count │      0 │")
+    assert "Means of 2 replications with 95 % intervals; differences to static in %, paired." in out
+    assert out.endswith("\nResults: results/tiny\n")
+    lines = err.splitlines()
+    assert lines[0].startswith("brokersim: 1 of 4 runs done (static, replication 1 of 2), about ")
+    assert lines[3] == "brokersim: 4 of 4 runs done (similarity, replication 2 of 2)"
+    assert load_results(tmp_path / "results" / "tiny").failed == []
+
+
+def test_quiet_says_nothing_but_the_result(brokersim: Brokersim) -> None:
+    status, out, err = brokersim("run", "tiny.toml", "--quiet", "--jobs", "1", "--out", "r")
+    assert (status, err) == (0, "")
+    assert out.endswith("Results: r\n")
+
+
+def test_json_has_every_metric_of_every_variant(brokersim: Brokersim) -> None:
+    status, out, _ = brokersim("run", "tiny.toml", "--json", "--jobs", "1", "--out", "r", "--set", "replications=3")
+    told = json.loads(out)
+    assert status == 0
+    assert (told["results"], told["title"], told["baseline"], told["replications"]) == ("r", "Tiny", "static", 3)
+    assert told["failed"] == []
+    rows = {(row["metric"], row["variant"]): row for row in told["metrics"]}
+    assert {row["unit"] for (name, _), row in rows.items() if name == "notification_delay"} == {"s"}
+    assert {name for name, _ in rows} <= set(METRICS)
+    moved = rows["handovers", "similarity"]
+    results = load_results("r").runs.query("variant == 'similarity'")
+    assert moved["mean"] == pytest.approx(results["handovers"].mean())
+    assert moved["low"] < moved["mean"] < moved["high"]
+    assert rows["handovers", "static"]["low"] is None  # no variance
+
+
+def test_a_failed_run_is_told_and_ends_with_status_1(brokersim: Brokersim, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(scenario: Any, workload: Any, replication: int, progress: Any) -> Any:
+        if scenario.selection.kind == "similarity" and replication == 1:
+            raise ZeroDivisionError("by nothing")
+        return simulate(scenario, workload, replication, progress)
+
+    monkeypatch.setattr(engines, "simulate", fails)
+    status, out, err = brokersim("run", "tiny.toml", "--quiet", "--jobs", "1", "--json")
+    assert status == 1
+    assert json.loads(out)["failed"] == [
+        {"variant": "similarity", "replication": 1, "reason": "ZeroDivisionError: by nothing"}
+    ]
+    assert err.startswith("Traceback (most recent call last):")
+    assert err.endswith("brokersim: variant similarity, replication 1 failed: ZeroDivisionError: by nothing\n")
+
+
+def test_an_interrupted_run_says_how_to_go_on(brokersim: Brokersim, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engines, "simulate", interrupted)
+    status, out, err = brokersim("run", "tiny.toml", "--quiet", "--jobs", "1")
+    assert (status, out) == (130, "")
+    assert err == "brokersim: interrupted; finished runs are kept in results/tiny, the same command goes on\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.toml"], "none.toml: cannot be read: No such file or directory"),
+        (["."], ".: cannot be read: Is a directory"),
+        (["tiny.toml", "--workload", "w"], "--workload w: workload.path: no such folder (got 'w')"),
+        (
+            ["tiny.toml", "--workload", "empty"],
+            "empty: no workload folder, or an unfinished one (it has no manifest.json)",
+        ),
+        (["tiny.toml", "--out", "full"], "full: holds something else than results; give an empty or new folder"),
+        (["tiny.toml", "--out", "tiny.toml"], "tiny.toml: cannot be made a folder (File exists)"),
+        (["tiny.toml", "--set", "seed=x"], "--set seed=x: seed: expected a valid integer (got 'x')"),
+        (["tiny.toml", "--set", "seed"], "--set seed: expected key=value, such as network.brokers=200"),
+        (
+            ["tiny.toml", "--set", "workload.change_rate=nan"],
+            "--set workload.change_rate=nan: workload.change_rate: expected a finite number (got NaN)",
+        ),
+        (
+            ["tiny.toml", "--set", "workload.change_rate=-1"],
+            "--set workload.change_rate=-1: workload.change_rate: expected a value greater than or equal to 0 (got -1)",
+        ),
+    ],
+)
+def test_what_is_wrong_is_one_message_and_status_2(
+    brokersim: Brokersim, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("do not touch")
+    assert brokersim("run", *arguments) == (2, "", f"brokersim: error: {message}\n")
+    assert (tmp_path / "full" / "thesis.txt").exists()
+
+
+def test_a_folder_of_unfinished_results_is_no_result(brokersim: Brokersim, tmp_path: Path) -> None:
+    brokersim("run", "tiny.toml", "--out", "r", "--set", "network.brokers=cells")
+    status, out, err = brokersim("report", "r")
+    assert (status, out) == (2, "")
+    assert (
+        err == "brokersim: error: r: the runs were not finished; the same `brokersim run` again does what is missing\n"
+    )
+    (tmp_path / "x").mkdir()
+    assert brokersim("report", "x")[2].startswith("brokersim: error: x: not a folder of results")
+
+
+def test_bars_count_the_runs_of_each_variant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    experiment = load_scenario(tmp_path / "tiny.toml")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with displays.display(experiment) as tell:
+        assert tell is not None
+        for spec in plan(experiment, {})[:3]:
+            tell(spec, 0.5)
+            tell(spec, 1.0)
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", capsys.readouterr().err)
+    assert re.findall(r"(static|similarity) .*?(\d of \d runs)", shown)[-2:] == [
+        ("static", "2 of 2 runs"),
+        ("similarity", "1 of 2 runs"),
+    ]
+
+
+def test_the_display_is_used_for_the_runs(brokersim: Brokersim, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+
+    @contextmanager
+    def shown(_experiment: object, quiet: bool) -> Generator[Progress]:
+        assert not quiet
+        yield lambda spec, fraction: told.append(fraction)
+
+    monkeypatch.setattr(displays, "display", shown)
+    assert brokersim("run", "tiny.toml", "--jobs", "1")[0] == 0
+    assert told.count(1.0) == 4
