@@ -1,0 +1,247 @@
+"""From scenario and workload to a run: where brokers stand, what does not fit, what replications draw anew, and the tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import tiny
+
+from sim.errors import ScenarioError
+from sim.metrics import METRICS
+from sim.scenario import Scenario, load_scenario
+from sim.simulation import broker_positions, build, prepare_workload, simulate
+from sim.workloads.workload import Workload
+
+MOBILE: dict[str, Any] = {
+    "workload": {"kind": "mobility", "users": 30, "horizon": "4d", "friends": 3, "cities": 4},
+    "network": {"latency": {"kind": "distance"}},
+}
+
+
+def scenario(**keys: Any) -> Scenario:
+    return load_scenario(keys).base
+
+
+def cells(*publications: int, **more: Any) -> Workload:
+    """One topic per cell along a parallel, published so often; one user that wants all."""
+    times = [0.001 * n for n in range(sum(publications))]
+    topics = [topic for topic, count in enumerate(publications) for _ in range(count)]
+    return tiny.workload(
+        [set(range(len(publications)))],
+        [(time, topic, 0, 1) for time, topic in zip(times, topics, strict=True)],
+        topics=len(publications),
+        places=more.pop("places", [(0.5, column + 0.5) for column in range(len(publications))]),
+        cell=1.0,
+        **more,
+    )
+
+
+# -- where brokers stand
+
+
+def test_cells_makes_each_topic_with_a_place_a_broker() -> None:
+    nan = float("nan")
+    workload = cells(1, 1, 1, places=[(0.5, 0.5), (nan, nan), (0.5, 7.5)])
+    latitude, longitude, cell = broker_positions(scenario(network={"brokers": "cells"}), workload)
+    assert (latitude.tolist(), longitude.tolist(), cell) == ([0.5, 0.5], [0.5, 7.5], 1.0)
+
+
+def test_a_number_of_brokers_takes_the_busiest_cells_and_the_lowest_of_equals() -> None:
+    workload = cells(1, 5, 2, 0, 2)
+    for brokers, columns in ((1, [1.5]), (2, [1.5, 2.5]), (3, [1.5, 2.5, 4.5]), (5, [0.5, 1.5, 2.5, 3.5, 4.5])):
+        _, longitude, cell = broker_positions(scenario(network={"brokers": brokers}), workload)
+        assert longitude.tolist() == columns
+        assert cell is None  # some users are in no broker's cell: the nearest serves them
+
+
+def test_brokers_stand_nowhere_where_topics_have_no_places() -> None:
+    latitude, longitude, cell = broker_positions(scenario(network={"brokers": 3}), tiny.workload([{0}]))
+    assert np.isnan([*latitude, *longitude]).all()
+    assert len(latitude) == len(longitude) == 3
+    assert cell is None
+
+
+def test_distances_make_hop_times_and_hop_cost_says_how_much_of_them() -> None:
+    """Cells 0 and 1 are 111.19 km apart: round trip 1 ms + 111.19 · 0.02 ms."""
+    network = {"latency": {"kind": "distance"}}
+    one_way, rtt = (
+        build(scenario(network={**network, "hop_cost": cost}), cells(1, 1), 0).setting.hop_delay
+        for cost in ("one_way", "rtt")
+    )
+    assert rtt[0, 1] == rtt[1, 0] == pytest.approx(0.001 + 0.00002 * 111.19, rel=1e-3)
+    assert (one_way * 2).tolist() == rtt.tolist()
+    assert np.diag(rtt).tolist() == [0.0, 0.0]
+
+
+# -- what does not fit
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        ({"network": {"brokers": 4}}, r"network\.brokers: 4 brokers.* only 3 cells \(allowed: 1 to 3\)"),
+        ({"warm_up": "10s"}, r"warm_up: expected less than the horizon \(10 s\), found 10 s"),
+        ({"network": {"brokers": 3, "geometry": {"kind": "chord", "bits": 1}}}, r"geometry\.bits.*3 brokers \(got 1\)"),
+    ],
+)
+def test_a_scenario_that_does_not_fit_a_workload_with_places(keys: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ScenarioError, match=complaint):
+        simulate(scenario(**keys), cells(1, 1, 1), 0)
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        ({}, r'network\.brokers: "cells" needs topics with places'),
+        (
+            {"network": {"brokers": 2, "latency": {"kind": "distance"}}},
+            r"network\.latency: .*needs the brokers' positions",
+        ),
+        (
+            {"network": {"brokers": 2}, "selection": {"kind": "location"}},
+            r"selection\.kind: .*needs brokers with positions",
+        ),
+    ],
+)
+def test_a_scenario_that_needs_places_where_there_are_none(keys: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ScenarioError, match=complaint):
+        simulate(scenario(**keys), tiny.workload([{0}]), 0)
+
+
+# -- replications
+
+
+def test_replications_draw_ids_mapping_and_friends_anew_and_the_first_is_the_workload_as_it_is() -> None:
+    what = scenario(**MOBILE)
+    base = prepare_workload(what, 0, None)
+    fixed = scenario(network=MOBILE["network"])
+    assert prepare_workload(fixed, 0, base) is base
+    again, other = (prepare_workload(fixed, replication, base) for replication in (1, 2))
+    for redrawn in (again, other):
+        assert redrawn.movements is base.movements
+        assert redrawn.interests.indices.tolist() != base.interests.indices.tolist()
+    assert again.interests.indices.tolist() != other.interests.indices.tolist()
+    networks = [build(fixed, base, replication) for replication in (0, 1, 1)]
+    ids = [network.setting.overlay.ids.tolist() for network in networks]
+    mappings = [network.node_of.tolist() for network in networks]
+    assert ids[0] != ids[1] == ids[2]
+    assert mappings[0] != mappings[1] == mappings[2]
+
+
+def test_replications_of_a_generated_workload_generate_anew() -> None:
+    what = scenario(**MOBILE)
+    first, second, same = (prepare_workload(what, replication, None) for replication in (0, 1, 1))
+    assert first.publications.time.tolist() != second.publications.time.tolist()
+    assert second.publications.time.tolist() == same.publications.time.tolist()
+
+
+# -- what a run hands out
+
+
+@pytest.fixture(scope="module")
+def mobile() -> tuple[Scenario, Workload, Any]:
+    what = scenario(**MOBILE, selection={"kind": "similarity", "update_period": "6h"}, warm_up="1d", trace=True)
+    workload = prepare_workload(what, 0, None)
+    return what, workload, simulate(what, workload, 0)
+
+
+def test_metrics_are_those_of_the_list_in_its_order(mobile: tuple[Scenario, Workload, Any]) -> None:
+    _, _, record = mobile
+    assert list(record.metrics) == list(METRICS)
+    for name, metric in METRICS.items():
+        value = record.metrics[name]
+        assert value is None or isinstance(value, int) == metric.integer, name
+
+
+def test_all_tables_load_in_pandas(mobile: tuple[Scenario, Workload, Any]) -> None:
+    _, workload, record = mobile
+    frames = {name: pd.DataFrame(columns) for name, columns in record.tables.items()}
+    assert set(frames) == {
+        "timeseries",
+        "brokers",
+        "links",
+        "delays",
+        "tree",
+        "decisions/selection",
+        "decisions/configuration",
+        "trace",
+    }
+    assert all(len(frame) for frame in frames.values())
+    brokers = len(frames["brokers"])
+    assert sorted(frames["decisions/configuration"]["node"]) == list(range(brokers))
+    assert frames["brokers"]["position"].between(0, 1, inclusive="left").all()
+    selected = frames["decisions/selection"]
+    assert (selected["from"] == -1).sum() == len(workload.users)
+
+
+def test_windows_add_up_to_the_metrics_and_to_the_trace(mobile: tuple[Scenario, Workload, Any]) -> None:
+    what, workload, record = mobile
+    series = pd.DataFrame(record.tables["timeseries"])
+    kept = series[~series["warm_up"]]
+    for name in series.columns.intersection(list(METRICS)):
+        if METRICS[name].integer:
+            assert kept[name].sum() == record.metrics[name], name
+    total = kept["notification_delay_sum"].sum() / kept["delivered"].sum()
+    assert total == pytest.approx(record.metrics["notification_delay"])
+    trace = pd.DataFrame(record.tables["trace"])
+    late = trace[workload.publications.time[trace["publication"]] >= what.warm_up]
+    links = pd.DataFrame(record.tables["links"]).set_index(["source", "destination"])["messages"]
+    in_flight = record.metrics["in_flight"]
+    assert abs(links.sum() - len(late)) <= in_flight
+    assert record.metrics["handovers"] == sum(
+        (time >= what.warm_up) & (former >= 0)
+        for time, former in zip(
+            record.tables["decisions/selection"]["time"], record.tables["decisions/selection"]["from"], strict=True
+        )
+    )
+
+
+def test_the_tree_table_is_the_tree_of_the_busiest_topic() -> None:
+    """Topic 1 is published most, but nobody wants it; topics 0 and 2 follow, the lower one is shown."""
+    workload = cells(2, 3, 2)
+    interests = replace(workload.interests, indptr=np.array([0, 2]), indices=np.array([0, 2], np.int32))
+    network = build(scenario(), replace(workload, interests=interests), 0)
+    tree = pd.DataFrame(simulate(scenario(), replace(workload, interests=interests), 0).tables["tree"])
+    assert set(tree["topic"]) == {0}
+    assert set(tree["topic_name"]) == {"t0"}
+    (host,) = tree.loc[tree["subscribes"], "broker"]
+    route = network.setting.overlay.uplink(0, 0)  # any route ends at the root
+    root = int(route[-1])
+    assert tree.loc[tree["parent"] == -1, "node"].tolist() == [root]
+    path = [int(network.node_of[host])]
+    parents = dict(zip(tree["node"], tree["parent"], strict=True))
+    while parents[path[-1]] != -1:
+        path.append(parents[path[-1]])
+    assert sorted(path) == sorted(tree["node"])  # the one route from the root to the one subscriber
+    assert network.broker_of[tree["node"]].tolist() == tree["broker"].tolist()
+
+
+def test_a_workload_in_which_nothing_happens_runs() -> None:
+    record = simulate(scenario(network={"brokers": 2}), tiny.workload([]), 0)
+    assert record.metrics["publications"] == record.metrics["due"] == 0
+    assert record.metrics["delivery_ratio"] is record.metrics["notification_delay"] is None
+    assert (record.metrics["load_stddev"], record.metrics["load_jain"]) == (0.0, 1.0)
+    frames = {name: pd.DataFrame(columns) for name, columns in record.tables.items()}
+    assert [name for name, frame in frames.items() if len(frame)] == [
+        "timeseries",
+        "brokers",
+        "decisions/configuration",
+    ]
+
+
+def test_a_shorter_horizon_than_the_workloads_cuts_the_run() -> None:
+    workload = tiny.workload([{0}], [(t, 0, 0, 1) for t in (1.0, 4.0, 8.0)])
+    record = simulate(scenario(horizon="5s", network={"brokers": 1}), workload, 0)
+    assert record.metrics["publications"] == record.metrics["delivered"] == 2
+    assert record.tables["timeseries"]["end"] == [5.0]
+
+
+def test_progress_rises_to_the_end() -> None:
+    told: list[float] = []
+    simulate(scenario(network={"brokers": 1}), tiny.workload([{0}]), 0, told.append)
+    assert told == sorted(told)
+    assert told[-1] == 1.0
