@@ -74,10 +74,14 @@ def run(
         experiment = load_scenario(source, overrides, workload)
     if jobs < 1:
         raise InputError(f"jobs: expected 1 or more (got {jobs})")
-    specs = plan(experiment, {folder: _base(folder).hash for folder in _folders(experiment)})
-    store = Store(Path(out) if out is not None else default_folder(experiment))
-    with _clock() as timing:
-        outcomes = execute(specs, store, jobs, progress or (lambda _spec, _fraction: None))
+    try:
+        specs = plan(experiment, {folder: _base(folder).hash for folder in _folders(experiment)})
+        store = Store(Path(out) if out is not None else default_folder(experiment))
+        with _clock() as timing:
+            outcomes = execute(specs, store, jobs, progress or (lambda _spec, _fraction: None))
+    finally:
+        _base.cache_clear()  # another workload may be written to the same folder
+        _workload.cache_clear()
     done = {key: outcome for key, outcome in outcomes.items() if not isinstance(outcome, Failure)}
     failed = [outcome.record() for outcome in outcomes.values() if isinstance(outcome, Failure)]
     return store.finish(experiment, specs, done, failed, timing)

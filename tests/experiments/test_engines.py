@@ -276,6 +276,9 @@ def test_replications_of_a_prepared_workload_and_its_hash(tiny: Path, tmp_path: 
     assert results.manifest["workload"]["hash"] == load_workload(tmp_path / "w").hash
     moved = sim.run(tiny, tmp_path / "s", workload=tmp_path / "elsewhere" / "v")
     assert moved.manifest["runs"] == results.manifest["runs"]  # where a workload stands does not matter
+    other = PoissonWorkload(PoissonWorkload.Parameters(users=21, topics=8, horizon=20000.0)).generate(Streams(5))
+    write_workload(other, tmp_path / "w")
+    assert sim.run(tiny, tmp_path / "t", workload=tmp_path / "w").manifest["workload"]["counts"]["users"] == 21
 
 
 def children(process: int) -> list[int]:
