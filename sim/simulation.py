@@ -13,7 +13,7 @@ from sim import plugins
 from sim.brokers.network import Network, NetworkSetting
 from sim.brokers.recorder import Columns
 from sim.brokers.subscriptions import frozen
-from sim.errors import ScenarioError
+from sim.errors import ScenarioError, WorkloadError
 from sim.metrics import METRICS
 from sim.overlay.geometry import Dissemination, GeometrySetting
 from sim.overlay.latency import LatencyModel
@@ -73,7 +73,12 @@ def broker_positions(
 
 
 def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
-    """The network of one run, before anybody has joined. Raises ScenarioError where scenario and workload do not fit."""
+    """The network of one run, before anybody has joined.
+
+    Raises ScenarioError where scenario and workload do not fit, WorkloadError where there is nothing to publish on.
+    """
+    if not len(workload.topics):
+        raise WorkloadError("topics.parquet: no topics, there is nothing to simulate")
     streams = Streams(scenario.seed, replication)
     horizon = scenario.horizon if scenario.horizon is not None else workload.horizon
     if scenario.warm_up >= horizon:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import tiny
 
-from sim.errors import ScenarioError
+from sim.errors import ScenarioError, WorkloadError
 from sim.metrics import METRICS
 from sim.scenario import Scenario, load_scenario
 from sim.simulation import broker_positions, build, prepare_workload, simulate
@@ -218,6 +218,11 @@ def test_the_tree_table_is_the_tree_of_the_busiest_topic() -> None:
         path.append(parents[path[-1]])
     assert sorted(path) == sorted(tree["node"])  # the one route from the root to the one subscriber
     assert network.broker_of[tree["node"]].tolist() == tree["broker"].tolist()
+
+
+def test_a_workload_without_topics_is_refused() -> None:
+    with pytest.raises(WorkloadError, match="no topics"):
+        simulate(scenario(network={"brokers": 2}), tiny.workload([], topics=0), 0)
 
 
 def test_a_workload_in_which_nothing_happens_runs() -> None:
