@@ -39,13 +39,12 @@ PAUSE = 0.2  # s, between two looks at the pool
 class Failure:
     """A run that raised: all others are done all the same."""
 
-    spec: RunSpec
     reason: str
     traceback: str
 
-    def record(self) -> dict[str, Any]:
-        """What the results keep of it."""
-        where = {"variant": self.spec.variant, "replication": self.spec.replication, "run": self.spec.hash}
+    def record(self, spec: RunSpec) -> dict[str, Any]:
+        """What the results keep of it; `spec` is one of those that came to this run."""
+        where = {"variant": spec.variant, "replication": spec.replication, "run": spec.hash}
         return {**where, "reason": self.reason, "traceback": self.traceback}
 
 
@@ -83,7 +82,7 @@ def run(
         _base.cache_clear()  # another workload may be written to the same folder
         _workload.cache_clear()
     done = {key: outcome for key, outcome in outcomes.items() if not isinstance(outcome, Failure)}
-    failed = [outcome.record() for outcome in outcomes.values() if isinstance(outcome, Failure)]
+    failed = [failure.record(spec) for spec in specs if isinstance(failure := outcomes[spec.hash], Failure)]
     return store.finish(experiment, specs, done, failed, timing)
 
 
@@ -134,7 +133,7 @@ def perform(spec: RunSpec, store: Store, progress: Callable[[float], None]) -> O
         raise
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
-        return Failure(spec, reason, traceback.format_exc())
+        return Failure(reason, traceback.format_exc())
 
 
 def summary(workload: Workload, hash: str) -> dict[str, Any]:
@@ -186,7 +185,7 @@ def _in_pool(
                     outcomes[spec.hash] = future.result()
                 except BrokenProcessPool:
                     reason = "a process of the pool was killed (too little memory for this many jobs?)"
-                    outcomes[spec.hash] = Failure(spec, reason, "")
+                    outcomes[spec.hash] = Failure(reason, "")
                 tell(spec.hash, 1.0)
     except BaseException:
         for process in set(multiprocessing.active_children()) - others:

@@ -213,6 +213,13 @@ def test_equal_variants_share_their_runs(tiny: Path, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(a.reset_index(drop=True), b.reset_index(drop=True))
 
 
+def test_equal_variants_fail_together(tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "simulate", failing("static", 0, ValueError("no")))
+    source = {**load_scenario(tiny).base.model_dump(mode="json"), "variant": [{"name": "a"}, {"name": "b"}]}
+    results = sim.run(source, tmp_path / "r")
+    assert [(failure["variant"], failure["replication"]) for failure in results.failed] == [("a", 0), ("b", 0)]
+
+
 def test_progress_goes_up_to_one(tiny: Path, tmp_path: Path) -> None:
     told: dict[str, list[float]] = {}
 
