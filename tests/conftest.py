@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+from reader import Reader
 
 # A busy machine and the first call of a compiled kernel take longer than any sensible deadline.
 settings.register_profile("brokersim", deadline=None)
@@ -33,3 +34,9 @@ def spark() -> Iterator[SparkSession]:
 
     with spark_session("local[2]") as session:
         yield session
+
+
+@pytest.fixture(scope="session")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
+    """A reader of the pages in whose folder `brokersim demo` has been run: takes most of a minute, once."""
+    return Reader(tmp_path_factory.mktemp("reader"))

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -16,15 +13,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pydantic import BaseModel
+from reader import DEMO, ROOT, Reader
 
 from sim import plugins
 from sim.metrics import METRICS
 from sim.scenario import Report, Scenario
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LANGUAGES = {"console", "sh", "python", "toml", "json", "text"}
-DEMO = "./brokersim demo"
 
 
 @dataclass(frozen=True)
@@ -52,57 +48,6 @@ def blocks(page: Path) -> Iterator[Block]:
     for first, last in zip(fences[::2], fences[1::2], strict=True):
         language, *marks = lines[first].strip().removeprefix("```").split() or [""]
         yield Block(page.name, first + 1, language, tuple(marks), "\n".join(lines[first + 1 : last]) + "\n")
-
-
-class Reader:
-    """Somebody who types what the pages say in the project's folder, where `demo` has been run already."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / ".venv").symlink_to(sys.prefix)
-        (folder / "scenarios").symlink_to(ROOT / "scenarios")
-        (folder / "benchmarks").symlink_to(ROOT / "benchmarks")
-        shutil.copytree(ROOT / "docs" / "example-plugin", folder / "docs" / "example-plugin")
-        script = folder / "brokersim"  # the start script without its set-up; `test` would run this very test again
-        script.write_text('#!/bin/sh\n[ "${1-}" = test ] || exec .venv/bin/brokersim "$@"\n')
-        script.chmod(0o755)
-        plugins = folder / "plugins"
-        self.environment = os.environ | {
-            "PATH": f"{sys.prefix}/bin:{os.environ['PATH']}",
-            "PYTHONPATH": str(plugins),
-            "PIP_TARGET": str(plugins),  # `pip install` must not touch the environment that runs the tests
-            "PIP_NO_DEPS": "1",
-            "PIP_NO_BUILD_ISOLATION": "0",  # "0" is how pip spells --no-build-isolation here
-            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-            "NO_COLOR": "1",
-            "COLUMNS": "120",
-        }
-        self.demo = self.type(DEMO, "demo")
-
-    def type(self, command: str, place: str) -> str:
-        """What the command prints, on both streams."""
-        if command == DEMO and hasattr(self, "demo"):
-            return self.demo
-        return self.run(["bash", "-euo", "pipefail", "-c", command], command, place)
-
-    def run(self, arguments: list[str], shown: str, place: str) -> str:
-        done = subprocess.run(
-            arguments,
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=600,
-        )
-        assert done.returncode == 0, f"{place}: {shown!r} ended with status {done.returncode}:\n{done.stdout}"
-        return done.stdout
-
-
-@pytest.fixture(scope="session")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
-    return Reader(tmp_path_factory.mktemp("reader"))
 
 
 def commands(block: Block) -> Iterator[tuple[str, list[str]]]:

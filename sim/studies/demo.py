@@ -83,7 +83,7 @@ def _write_checkins(people: MobilityWorkload, path: Path) -> str:
     from sim.workloads.synthetic.checkins import write_checkins
 
     streams = Streams(SEED)
-    rows = write_checkins(path, people.checkins(streams), DIRT, streams.generator("dirt"))
+    rows = write_checkins(path, people.checkins(streams), DIRT, streams.generator("workload.dirt"))
     return f"{sum(rows.values()):,} rows, {sum(rows.values()) - rows['good']:,} of them of no use"
 
 
