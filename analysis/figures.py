@@ -37,7 +37,7 @@ _CONFIG = {
     "background": "#ffffff",
     "font": "system-ui, 'Segoe UI', 'DejaVu Sans', Arial, sans-serif",
     "axis": {"labelColor": _INK, "titleColor": _INK, "titleFontWeight": "normal", "gridColor": "#e4e4e4"},
-    "axisX": {"labelOverlap": "greedy", "tickCount": 6},
+    "axisX": {"labelOverlap": "greedy", "labelSeparation": 8, "tickCount": 6},
     "legend": {"labelColor": _INK, "title": None, "orient": "top", "columns": 2, "labelLimit": 150, "symbolLimit": 40},
     "view": {"stroke": None},
 }
@@ -172,10 +172,12 @@ def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
             {
                 "variant": rows["variant"],
                 "time": _rounded((rows["start"] + rows["end"]) / 2 / span),
-                **{column: _rounded(rows[column] / factor) for column in ("mean", "low", "high")},
+                # No metric is below 0; an interval that is wider than its mean may be.
+                **{column: _rounded(rows[column].clip(lower=0) / factor) for column in ("mean", "low", "high")},
             }
         )
-        x = alt.X("time:Q", title=_axis("time", time_unit), scale=alt.Scale(domain=[0, rows["end"].max() / span]))
+        whole = alt.Scale(domain=[0, rows["end"].max() / span], nice=False)
+        x = alt.X("time:Q", title=_axis("time", time_unit), scale=whole)
         y = alt.Y("mean:Q", title=_axis(label(name), unit), scale=alt.Scale(zero=True))
         base = alt.Chart(shown).encode(x=x, color=_colour(names))
         layers = [
@@ -232,7 +234,7 @@ def delays(results: Results) -> list[Figure]:
         )
     )
     undelayed = table[table["delay"] == 0].set_index("variant")["share"]
-    zeros = ", ".join(f"{variant} {number(100 * share, 1)} %" for variant, share in undelayed.items())
+    zeros = ", ".join(f"{variant} {100 * share:.2g} %" for variant, share in undelayed.items())
     caption = "Share of the delivered (publication, broker) pairs that arrive within a delay; bins are 1 % wide."
     if zeros:
         caption += f" At the left edge stand those that need no hop at all: {zeros}."
@@ -249,23 +251,35 @@ def load(results: Results) -> list[Figure]:
     table = load_by_rank(results, points=min(300, ROWS // len(names) - 50))
     if table.empty or not table["subscriptions"].max() > 0:
         return []
-    shown = table.assign(subscriptions=_rounded(table["subscriptions"]))
+    # Where a few brokers carry most, only a logarithmic axis tells the others apart.
+    skewed = table["subscriptions"].max() > 20 * table["subscriptions"].median()
+    heaviest = table["subscriptions"].max()
+    shown = table[table["subscriptions"] > 1e-5 * heaviest] if skewed else table
+    powers = [10.0**k for k in range(-9, 10) if shown["subscriptions"].min() <= 10.0**k <= heaviest]
+    axis = alt.Axis(format=",~g", values=powers) if skewed else alt.Axis(format=",~g")
     chart = (
-        alt.Chart(shown)
+        alt.Chart(shown.assign(subscriptions=_rounded(shown["subscriptions"])))
         .mark_line(strokeWidth=1.8, point={"size": 14} if table["rank"].max() <= 60 else False)
         .encode(
             x=alt.X(
                 "rank:Q", title="broker, heaviest first", axis=alt.Axis(tickMinStep=1), scale=alt.Scale(nice=False)
             ),
-            y=alt.Y("subscriptions:Q", title="user subscriptions (count)"),
+            y=alt.Y(
+                "subscriptions:Q",
+                title="user subscriptions (count)",
+                scale=alt.Scale(type="log" if skewed else "linear"),
+                axis=axis,
+            ),
             color=_colour(names),
             strokeDash=_dash(names),
             tooltip=["variant:N", "rank:Q", alt.Tooltip("subscriptions:Q", format=",.4~g")],
         )
     )
-    heaviest = [f"{v}: {number(t['subscriptions'].max())}" for v, t in table.groupby("variant", sort=False)]
-    description = f"User subscriptions per broker by variant, sorted; the heaviest broker has {'; '.join(heaviest)}."
+    heads = [f"{v}: {number(t['subscriptions'].max())}" for v, t in table.groupby("variant", sort=False)]
+    description = f"User subscriptions per broker by variant, sorted; the heaviest broker has {'; '.join(heads)}."
     caption = "User subscriptions that a broker hosts, averaged over time and, rank by rank, over the replications."
+    if skewed:
+        caption += " The axis is logarithmic; brokers that host nobody are beyond its end."
     return [Figure("load", "load", "load per broker", caption, description, {**_spec(chart), "height": 260})]
 
 
@@ -279,9 +293,10 @@ def _ring(results: Results, variant: str) -> list[Figure]:
     if found is None:
         return []
     whole, brokers = found
-    tree = whole.head(1500).copy()
+    tree = whole.head(1000).copy()
     tree["x"], tree["y"] = _on_ring(tree["position"])
-    places = brokers["position"].sample(min(len(brokers), 1500), random_state=0)
+    size = float(np.clip(6000 / len(tree), 14, 45))
+    places = brokers["position"].sample(min(len(brokers), 1000), random_state=0)
     ticks = pd.DataFrame(dict(zip("xy", _on_ring(places), strict=True)))
     circle = pd.DataFrame(dict(zip("xy", _on_ring(pd.Series(np.linspace(0, 1, 181))), strict=True))).assign(
         step=range(181)
@@ -292,12 +307,13 @@ def _ring(results: Results, variant: str) -> list[Figure]:
     x, y = alt.X("x:Q", axis=None, scale=side), alt.Y("y:Q", axis=None, scale=side)
     roles = ["root", "subscriber", "relay"]
     legend = alt.Legend(columns=3)
-    nodes = alt.Chart(tree[["x", "y", "role", "node", "broker", "depth"]]).encode(
+    # The root comes last, on top of its neighbours.
+    nodes = alt.Chart(tree.iloc[::-1][["x", "y", "role", "node", "broker", "depth"]]).encode(
         x=x,
         y=y,
         shape=alt.Shape("role:N", scale=alt.Scale(domain=roles, range=["diamond", "circle", "circle"]), legend=legend),
         fill=alt.Fill("role:N", scale=alt.Scale(domain=roles, range=[_INK, colour, "#ffffff"]), legend=legend),
-        size=alt.Size("role:N", sort=roles, scale=alt.Scale(domain=roles, range=[170, 45, 45]), legend=legend),
+        size=alt.Size("role:N", sort=roles, scale=alt.Scale(domain=roles, range=[170, size, size]), legend=legend),
         tooltip=["role:N", "broker:Q", "node:Q", alt.Tooltip("depth:Q", title="hops below the root")],
     )
     chart = alt.layer(
@@ -343,14 +359,15 @@ def _on_ring(position: pd.Series) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _curves(tree: pd.DataFrame) -> pd.DataFrame:
-    """Each edge from parent to child as points of a curve that bends towards the ring's middle."""
+    """Each edge from parent to child as points of a curve that bends towards the ring's middle, the more the longer it is."""
     places = tree.set_index("node")[["x", "y"]]
     children = tree[tree["parent"] >= 0]
     start = places.loc[children["parent"]].to_numpy()[:, None, :]
     end = children[["x", "y"]].to_numpy()[:, None, :]
-    steps = int(np.clip(ROWS // max(1, len(children)), 2, 16))
+    steps = int(np.clip(ROWS // 2 // max(1, len(children)), 2, 16))
     t = np.linspace(0, 1, steps)[None, :, None]
-    points = ((1 - t) ** 2 * start + 2 * t * (1 - t) * 0.25 * (start + end) + t**2 * end).round(4)
+    inwards = np.clip(1 - 0.75 * np.linalg.norm(end - start, axis=2, keepdims=True), 0.2, 0.9)
+    points = ((1 - t) ** 2 * start + t * (1 - t) * inwards * (start + end) + t**2 * end).round(4)
     edge, step = np.divmod(np.arange(points.shape[0] * steps), steps)
     return pd.DataFrame({"edge": edge, "step": step, "x": points[..., 0].ravel(), "y": points[..., 1].ravel()})
 

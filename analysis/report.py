@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,11 @@ from markupsafe import Markup
 
 from analysis.comparison import (
     Comparison,
-    Outcome,
     baseline_of,
     compare,
     headline_of,
     label,
     metrics_of,
-    percent,
     sentences,
     texts,
     variants_of,
@@ -28,6 +27,7 @@ from analysis.comparison import (
 from analysis.figures import VEGA_LITE, Figure, colour_of, figures, write_atomically
 from analysis.formatting import number, quantity
 from sim.errors import ResultsError
+from sim.experiments.statistics import Interval
 from sim.metrics import METRICS
 from sim.units import format_duration
 
@@ -35,10 +35,13 @@ if TYPE_CHECKING:
     from sim.experiments.results import Results
 
 _SECTIONS = {
-    "intervals": ("Means and intervals", "Points are means, bars 95 % intervals, faint marks the single replications."),
+    "intervals": (
+        "Means and intervals",
+        "Points are means, bars 95\u00a0% intervals, faint marks the single replications.",
+    ),
     "time": (
         "Over time",
-        "Lines are means over the replications by window, bands their 95 % intervals; counts are per hour. "
+        "Lines are means over the replications by window, bands their 95\u00a0% intervals; counts are per hour. "
         "What is shaded in grey is the warm-up, which the means above leave out.",
     ),
     "delay": ("Delay", "How long notifications take from the publisher's broker to the brokers that they are due to."),
@@ -87,11 +90,11 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None) -> s
             }
             for name in names
         ],
-        headline=[_row(row, replications) for row in compare(results, headline)],
-        further=[_row(row, replications) for row in compare(results, further)],
+        headline=[_row(row, baseline_of(results), replications) for row in compare(results, headline)],
+        further=[_row(row, baseline_of(results), replications) for row in compare(results, further)],
         sections=list(_sections(charts)),
         charts=[{"name": chart.name, "json": _script(chart.sized())} for chart in charts],
-        bundle=Markup(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", VEGA_LITE)),
+        bundle=_bundle(),
         experiment=list(_experiment(results)),
         workload=list(_workload(workload)),
         rows=list(_rows(workload.get("rows") or {})),
@@ -103,6 +106,12 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None) -> s
         undefined=[label(name) for name in METRICS if name not in {*headline, *metrics_of(results)}],
         definitions=[METRICS[name] for name in METRICS if name in {*headline, *metrics_of(results)}],
     )
+
+
+@cache
+def _bundle() -> Markup:
+    """The charts' JavaScript, which takes a second to put together."""
+    return Markup(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", VEGA_LITE))
 
 
 def _notes(results: Results) -> Iterator[str]:
@@ -123,37 +132,42 @@ def _explanation(baseline: str, variants: int, replications: int) -> str:
     if replications == 1:
         means = "Each number is the value of a single replication."
     else:
-        means = f"Each number is the mean over {replications} replications, with its 95 % interval (Student's t)."
+        means = f"Each number is the mean over {replications} replications, with its 95\u00a0% interval (Student's t)."
     if variants == 1:
         return means
-    differences = f"Below it stands the difference to {baseline} in %, taken replication by replication on the same random numbers"
+    differences = f"Below it stands the difference to {baseline} in\u00a0%, taken replication by replication on the same random numbers"
     if replications == 1:
         return f"{means} {differences}."
     return f"{means} {differences}; it is marked as better or worse where its interval excludes 0."
 
 
-def _row(row: Comparison, replications: int) -> dict[str, Any]:
-    cells = [_cell(row, variant, outcome, replications) for variant, outcome in row.outcomes.items()]
+def _row(row: Comparison, baseline: str, replications: int) -> dict[str, Any]:
+    cells = [_cell(row, variant, baseline, replications) for variant in row.outcomes]
     return {"name": row.metric.name, "label": label(row.metric.name), "unit": row.scale[1], "cells": cells}
 
 
-def _cell(row: Comparison, variant: str, outcome: Outcome, replications: int) -> dict[str, str]:
-    value, difference = outcome.value, outcome.difference
-    mean, interval, _ = texts(row, variant)
-    if value.n == 0:
-        interval = "undefined"
-    elif replications > 1 and not value.varies:
-        interval = "no variance" if value.n > 1 else "no interval"
-    if 0 < value.n < replications:
-        interval += f" ({value.n} of {replications} replications)"
-    marks = {"better": "✓ better", "worse": "✗ worse", "higher": "higher", "lower": "lower", "": ""}
+def _cell(row: Comparison, variant: str, baseline: str, replications: int) -> dict[str, str]:
+    outcome = row.outcomes[variant]
+    mean, interval, difference = texts(row, variant)
+    if outcome.difference is not None:
+        difference += _without_interval(outcome.difference, replications, " ")
+    elif variant != baseline and outcome.value.mean > 0 and row.outcomes[baseline].value.mean == 0:
+        difference = "the baseline is 0"
     return {
         "mean": mean,
-        "interval": interval,
-        "difference": percent(difference) if difference else "",
+        "interval": interval + _without_interval(outcome.value, replications),
+        "difference": difference,
         "verdict": outcome.verdict or "unclear",
-        "mark": marks[outcome.verdict],
+        "mark": {"better": "✓ better", "worse": "✗ worse"}.get(outcome.verdict, outcome.verdict),
     }
+
+
+def _without_interval(value: Interval, replications: int, space: str = "") -> str:
+    """Why a number has no interval, or one from fewer replications than there are."""
+    if value.n == 0:
+        return f"{space}undefined"
+    said = f"{space}no variance" if value.n > 1 and not value.varies else ""
+    return f"{said} ({value.n} of {replications} replications)" if value.n < replications else said
 
 
 def _sections(charts: Sequence[Figure]) -> Iterator[dict[str, Any]]:
@@ -188,7 +202,8 @@ def _workload(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if workload.get("seed") is not None:
         yield "seed", str(workload["seed"])
     for name, value in (workload.get("generator") or {}).items():
-        yield ("generator" if name == "name" else f"generator: {name}"), _plain(value)
+        if value is not None:
+            yield ("generator" if name == "name" else f"generator: {name.replace('_', ' ')}"), _plain(value)
     yield "hash", workload.get("hash") or "none (generated anew for each replication)"
 
 
@@ -217,9 +232,6 @@ def _scenario(manifest: Mapping[str, Any]) -> str:
     """The resolved scenario as TOML: the base, and what each variant changes in it."""
     base, variants = manifest["scenario"], manifest["variants"]
     lines = list(_assignments({**base, "report": manifest["report"]}))
-    for key in ("baseline", "metrics"):
-        if manifest["report"][key]:
-            lines.append(f"report.{key} = {_toml(manifest['report'][key])}")
     if list(variants) != ["base"]:
         for name, variant in variants.items():
             lines += ["", "[[variant]]", f"name = {_toml(name)}", *_assignments(_changes(base, variant))]

@@ -1,0 +1,120 @@
+"""Comparisons of variants against pandas and scipy, and what they say in words."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from fake_results import write_results
+from scipy import stats
+
+from analysis.comparison import compare, compare_table, sentences, summary
+from analysis.formatting import describe, number, quantity
+from sim.experiments.results import load_results
+from sim.experiments.statistics import Interval, mean_interval
+
+
+def test_the_table_agrees_with_pandas_and_scipy(tmp_path: Path) -> None:
+    found = compare_table(load_results(write_results(tmp_path))).set_index(["metric", "variant"])
+    runs = pd.read_parquet(tmp_path / "runs.parquet")
+    for metric in ("broker_subscription_changes", "notification_delay", "load_stddev"):
+        wide = runs.pivot(index="replication", columns="variant", values=metric)
+        for variant in wide:
+            row = found.loc[(metric, variant)]
+            x = wide[variant]
+            low, high = stats.t.interval(0.95, len(x) - 1, x.mean(), stats.sem(x))
+            assert row[["mean", "low", "high"]].tolist() == pytest.approx([x.mean(), low, high])
+            if variant == "static":
+                assert math.isnan(row["difference"])
+                continue
+            d = 100 * (x / wide["static"] - 1)
+            low, high = stats.t.interval(0.95, len(d) - 1, d.mean(), stats.sem(d))
+            expected = [d.mean(), low, high]
+            assert row[["difference", "difference_low", "difference_high"]].tolist() == pytest.approx(expected)
+
+
+def test_verdicts_know_which_way_is_better(tmp_path: Path) -> None:
+    found = {row.metric.name: row.outcomes for row in compare(load_results(write_results(tmp_path)))}
+    assert found["broker_subscription_changes"]["similarity"].verdict == "better"
+    assert found["broker_subscription_changes"]["location"].verdict == "worse"
+    assert found["load_jain"]["similarity"].verdict == "better"  # higher is better
+    assert found["handovers"]["similarity"].verdict == "lower"  # neither way is better
+    assert found["notification_overhead"]["similarity"].verdict == ""  # the same in every replication
+
+
+def test_sentences_give_differences_with_intervals(tmp_path: Path) -> None:
+    location, similarity = sentences(load_results(write_results(tmp_path)))
+    assert location.startswith("location: broker subscription changes +")
+    assert similarity.startswith("similarity: broker subscription changes −43")
+    assert similarity.endswith("against static; the same notification overhead.")
+
+
+def test_an_uncertain_difference_is_said_to_be_uncertain(tmp_path: Path) -> None:
+    write_results(tmp_path, variants=("a", "b"), replications=3)
+    runs = pd.read_parquet(tmp_path / "runs.parquet")
+    runs["subscription_overhead"] = [100, 200, 300, 110, 190, 300]
+    runs.to_parquet(tmp_path / "runs.parquet")
+    assert "no certain difference in subscription overhead" in sentences(load_results(tmp_path))[0]
+
+
+def test_one_variant_is_described_by_its_means(tmp_path: Path) -> None:
+    (sentence,) = sentences(load_results(write_results(tmp_path, variants=("static",))))
+    assert sentence.startswith("static: broker subscription changes 4,000 [3,400, 4,600]")
+    assert " messages [" in sentence
+    assert " ms [" in sentence
+
+
+def test_one_replication_has_differences_and_no_intervals(tmp_path: Path) -> None:
+    results = load_results(write_results(tmp_path, replications=1))
+    table = compare_table(results)
+    assert table[["low", "high", "difference_low", "difference_high"]].isna().all(axis=None)
+    assert set(table["verdict"]) == {""}
+    assert summary(results)[0].variants["similarity"].difference.startswith("−43")
+    assert "[" not in "".join(sentences(results))
+
+
+def test_a_baseline_of_zero_and_an_undefined_metric_have_no_difference(tmp_path: Path) -> None:
+    report = {"metrics": ["lost", "queue_wait"]}
+    results = load_results(write_results(tmp_path, variants=("a", "b"), report=report))
+    lost, wait = summary(results)
+    assert lost.variants["b"] == ("0", "", "")
+    assert wait.variants["b"] == ("–", "", "")
+    assert sentences(results) == ["b: nothing that can be compared with a."]
+
+
+def test_pairs_with_a_failed_run_are_left_out(tmp_path: Path) -> None:
+    write_results(tmp_path, variants=("a", "b"), replications=4)
+    runs = pd.read_parquet(tmp_path / "runs.parquet")
+    runs[~((runs["variant"] == "a") & (runs["replication"] == 2))].to_parquet(tmp_path / "runs.parquet")
+    outcome = compare(load_results(tmp_path), ["broker_subscription_changes"])[0].outcomes
+    assert (outcome["a"].value.n, outcome["b"].value.n, outcome["b"].difference.n) == (3, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("values", "factor", "expected"),
+    [
+        ([57.2, 55.0, 58.1], 1.0, ("57", "[53, 61]")),
+        ([12345.0, 12301.0, 12388.0], 1.0, ("12,340", "[12,240, 12,450]")),
+        ([0.0361, 0.0363, 0.0362], 1e-3, ("36.2", "[36.0, 36.4]")),
+        ([5.0, 5.0], 1.0, ("5", "")),
+        ([np.nan], 1.0, ("–", "")),
+    ],
+)
+def test_digits_follow_the_width_of_the_interval(values: list[float], factor: float, expected: tuple[str, str]) -> None:
+    assert describe(mean_interval(values), factor) == expected
+
+
+def test_a_bound_beyond_zero_is_not_rounded_to_zero() -> None:
+    assert describe(Interval(3.0, 0.04, 5.96, 5, varies=True), signed=True) == ("+3.00", "[+0.04, +5.96]")
+
+
+def test_numbers_and_quantities_read_well() -> None:
+    assert [number(x) for x in (1234567, -0.5, 0.0, 12.3456, math.nan)] == ["1,234,567", "−0.5000", "0", "12.35", "–"]
+    assert quantity(0.0362, "s") == "36.20 ms"
+    assert quantity(86400 * 3, "s") == "3 d"
+    assert quantity(1234567, "bytes") == "1.235 MB"
+    assert quantity(1204, "messages") == "1,204 messages"
+    assert quantity(0.93, "–") == "0.9300"

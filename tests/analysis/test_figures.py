@@ -1,0 +1,135 @@
+"""What charts show, recomputed from the tables; and that they stay small and can be drawn without a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from fake_results import write_results
+from scipy import stats
+
+from analysis.figures import figures, save_figures
+from analysis.tables import busiest_tree, delay_distribution, load_by_rank, over_time, runs_of
+from sim.experiments.results import Results, load_results
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return load_results(write_results(tmp_path_factory.mktemp("results")))
+
+
+def data_rows(spec: dict[str, Any]) -> int:
+    return sum(len(rows) for rows in spec["datasets"].values())
+
+
+def series_of(results: Results, variant: str) -> pd.DataFrame:
+    return pd.concat(results.table(run, "timeseries").assign(run=run) for run in runs_of(results, variant))
+
+
+def test_a_window_shows_mean_and_interval_over_the_replications(results: Results) -> None:
+    table = over_time(results, ["subscription_overhead", "notification_delay"])
+    values = series_of(results, "similarity").query("window == 7")
+    shown = table.query("variant == 'similarity' and start == 7 * 3600").set_index("metric")
+    expected = {
+        "subscription_overhead": values["subscription_overhead"],  # windows are an hour wide
+        "notification_delay": values["notification_delay_sum"] / values["delivered"],
+    }
+    for metric, x in expected.items():
+        low, high = stats.t.interval(0.95, len(x) - 1, x.mean(), stats.sem(x))
+        assert shown.loc[metric, ["mean", "low", "high"]].tolist() == pytest.approx([x.mean(), low, high])
+
+
+def test_merged_windows_keep_sums_and_never_cross_the_warm_up(results: Results) -> None:
+    whole, merged = (over_time(results, ["handovers"], points).query("variant == 'static'") for points in (300, 5))
+    assert len(merged) == 6  # blocks of five windows, the first of which is cut at the end of the warm-up
+    hours = (merged["end"] - merged["start"]) / 3600
+    assert (merged["mean"] * hours).sum() == pytest.approx(whole["mean"].sum())
+    assert merged.query("warm_up")["end"].max() == merged.query("not warm_up")["start"].min() == 4 * 3600
+
+
+def test_the_delay_distribution_counts_what_came_after_the_warm_up(results: Results) -> None:
+    found = delay_distribution(results).query("variant == 'location'").set_index("delay")["share"]
+    counts = pd.concat(results.table(run, "delays") for run in runs_of(results, "location")).query("window >= 4")
+    for delay in (0.0, *found.index[1::3]):
+        below = counts[counts["upper"] <= max(delay, 1e-6) * (1 + 1e-12)]["brokers"].sum()
+        assert found[delay] == pytest.approx(below / counts["brokers"].sum())
+    assert found.is_monotonic_increasing
+    assert found.iloc[-1] == 1
+
+
+def test_loads_are_averaged_by_rank(results: Results) -> None:
+    found = load_by_rank(results).query("variant == 'static'")["subscriptions"].to_numpy()
+    loads = [np.sort(results.table(run, "brokers")["subscriptions"])[::-1] for run in runs_of(results, "static")]
+    assert found == pytest.approx(np.mean(loads, axis=0))
+
+
+def test_the_tree_begins_at_its_root_and_tells_relays_from_subscribers(results: Results) -> None:
+    found = busiest_tree(results, "static")
+    assert found is not None
+    tree, brokers = found
+    assert tree["role"].tolist()[0] == "root"
+    assert set(tree.loc[tree["role"] == "relay", "subscribes"]) == {False}
+    depth = tree.set_index("node")["depth"]
+    children = tree[tree["parent"] >= 0]
+    assert (children["depth"].to_numpy() == depth[children["parent"]].to_numpy() + 1).all()
+    assert len(brokers) == 12
+
+
+def test_a_variant_has_one_colour_in_every_chart(results: Results) -> None:
+    scales = {str(found) for figure in figures(results) for found in _scales(figure.spec)}
+    assert scales == {"(['static', 'location', 'similarity'], ['#0072B2', '#D55E00', '#009E73'])"}
+
+
+def _scales(node: Any) -> list[tuple[list[str], list[str]]]:
+    if isinstance(node, list):
+        return [scale for item in node for scale in _scales(item)]
+    if not isinstance(node, dict):
+        return []
+    own = []
+    if isinstance(color := node.get("color"), dict) and color.get("field") == "variant":
+        own = [(color["scale"]["domain"], color["scale"]["range"])]
+    return own + [scale for item in node.values() for scale in _scales(item)]
+
+
+def test_pictures_need_no_browser(results: Results, tmp_path: Path) -> None:
+    charts = figures(results)
+    paths = save_figures([charts[0], charts[-1]], tmp_path / "figures")
+    assert [path.name for path in paths] == [f"{c.name}.{s}" for c in (charts[0], charts[-1]) for s in ("svg", "png")]
+    for path in paths:
+        content = path.read_bytes()
+        assert content.startswith(b"\x89PNG" if path.suffix == ".png" else b"<svg")
+        assert len(content) > 3000
+    assert sorted(tmp_path.joinpath("figures").iterdir()) == sorted(paths)  # no temporary file stays
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"variants": ("base",)},
+        {"replications": 1},
+        {"warm_up": 0},
+        {"brokers": 1200},
+        {"windows": 6},
+        {"overrides": {"notification_delay": None}},
+        {"variants": tuple(f"variant {i}" for i in range(16))},
+    ],
+    ids=str,
+)
+def test_every_chart_stays_below_the_limit_of_rows(case: dict[str, Any], tmp_path: Path) -> None:
+    charts = figures(load_results(write_results(tmp_path, **{"replications": 2, **case})))
+    assert {chart.section for chart in charts} == {"intervals", "time", "delay", "load", "ring"}
+    assert max(data_rows(chart.spec) for chart in charts) <= 5000
+
+
+def test_fourteen_thousand_windows_are_merged(tmp_path: Path) -> None:
+    results = load_results(write_results(tmp_path, variants=("a", "b"), replications=2, windows=14_000))
+    (chart,) = [chart for chart in figures(results) if chart.name == "time-notification_delay"]
+    assert 300 < data_rows(chart.spec) <= 1000
+
+
+def test_a_network_without_a_ring_has_no_picture_of_it(tmp_path: Path) -> None:
+    charts = figures(load_results(write_results(tmp_path, ring=False)))
+    assert {chart.section for chart in charts} == {"intervals", "time", "delay", "load"}

@@ -1,0 +1,206 @@
+"""A results folder made up for the tests of the analysis: small, deterministic, with the edge cases on request."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+DAY = 86400.0
+FACTORS = {"static": 1.0, "location": 1.35, "similarity": 0.57}
+HEADLINE = ["broker_subscription_changes", "subscription_overhead", "notification_delay", "notification_overhead"]
+SCALARS = {
+    "notification_delay": ("notification_delay_sum", "delivered"),
+    "tree_delay": ("tree_delay_sum", "delivered"),
+    "tree_hops": ("tree_hops_sum", "delivered"),
+}
+COUNTS = (
+    "broker_subscription_changes",
+    "subscription_overhead",
+    "handovers",
+    "handover_messages",
+    "notification_overhead",
+    "publications",
+    "due",
+    "delivered",
+)
+
+
+def write_results(
+    folder: Path,
+    variants: Sequence[str] = ("static", "location", "similarity"),
+    replications: int = 5,
+    brokers: int = 12,
+    windows: int = 24,
+    warm_up: int = 4,
+    ring: bool = True,
+    title: str = "Three ways to choose a broker",
+    topic: str = "40,-74",
+    overrides: Mapping[str, Any] | None = None,
+    report: Mapping[str, Any] | None = None,
+    failed: Sequence[Mapping[str, Any]] = (),
+) -> Path:
+    """Write the folder; `warm_up` counts windows, `overrides` sets metrics to one value in every run (None: undefined)."""
+    rows = []
+    for v, variant in enumerate(variants):
+        for replication in range(replications):
+            run = hashlib.sha256(f"{variant}/{replication}".encode()).hexdigest()[:16]
+            shared = np.random.default_rng([1, replication])  # what variants have in common: the workload
+            own = np.random.default_rng([2, v, replication])
+            tables = _tables(shared, own, FACTORS.get(variant, 0.8 + 0.1 * v), brokers, windows, warm_up, ring, topic)
+            metrics = {**_metrics(tables), **(overrides or {})}
+            path = folder / "runs" / run
+            for name, table in tables.items():
+                file = path / f"{name}.parquet"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                table.to_parquet(file, index=False)
+            head = {"run": run, "variant": variant, "replication": replication, "seed": 7}
+            manifest = {**head, "hash": run, "scenario": {}, "version": "0.1.0", "metrics": metrics, "complete": True}
+            (path / "manifest.json").write_text(json.dumps(manifest))
+            rows.append({**head, **metrics})
+    pd.DataFrame(rows).to_parquet(folder / "runs.parquet", index=False)
+    scenario = {
+        "title": title,
+        "seed": 7,
+        "replications": replications,
+        "window": 3600.0,
+        "warm_up": warm_up * 3600.0,
+        "workload": {"kind": "prepared", "path": "w", "resample_users": False},
+        "network": {"brokers": brokers, "geometry": {"kind": "chord", "bits": 32}},
+    }
+    manifest = {
+        "format": "brokersim-results",
+        "format_version": 1,
+        "version": "0.1.0",
+        "title": title,
+        "scenario": scenario,
+        "variants": {variant: {**scenario, "selection": {"kind": variant}} for variant in variants},
+        "report": {"baseline": variants[0], "metrics": HEADLINE, **(report or {})},
+        "seed": 7,
+        "replications": replications,
+        "workload": {
+            "kind": "location",
+            "hash": "ab" * 32,
+            "origin": "2010-05-01T00:00:00Z",
+            "horizon": windows * 3600.0,
+            "counts": {"users": 1200, "topics": 284, "subscription_events": 3456, "publications": 86660},
+            "sources": [{"file": "checkins.tsv.gz", "sha256": "cd" * 32, "bytes": 1234567}],
+            "rows": {"read": 86670, "kept": 86660, "quarantined": {"null_island": 7, "bad_time": 3}},
+            "generator": {"name": "gowalla", "friends": 4},
+            "seed": 1,
+            "cell": 1.0,
+        },
+        "runs": [row["run"] for row in rows],
+        "failed": list(failed),
+        "complete": True,
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def _tables(
+    shared: np.random.Generator,
+    own: np.random.Generator,
+    factor: float,
+    brokers: int,
+    windows: int,
+    warm_up: int,
+    ring: bool,
+    topic: str,
+) -> dict[str, pd.DataFrame]:
+    window = np.arange(windows)
+    busy = shared.lognormal(0, 0.2)
+    publications = shared.poisson(30 * busy, windows)
+    due = publications * 4
+    changes = shared.poisson(200 * busy, windows) * factor * own.normal(1, 0.02, windows)
+    delay = 0.04 * busy / factor * own.normal(1, 0.05, windows)
+    series = pd.DataFrame(
+        {
+            "window": window,
+            "start": window * 3600.0,
+            "end": (window + 1) * 3600.0,
+            "warm_up": window < warm_up,
+            "publications": publications,
+            "due": due,
+            "delivered": due,
+            "lost": 0,
+            "in_flight": 0,
+            "due_users": due * 3,
+            "delivered_users": due * 3,
+            "broker_subscription_changes": changes.astype(np.int64),
+            "subscription_overhead": (changes * 2.5).astype(np.int64),
+            "handovers": shared.poisson(3 * factor, windows),
+            "handover_messages": shared.poisson(12 * factor, windows),
+            "notification_overhead": due * 2,
+            "notification_delay_sum": delay * due,
+            "tree_delay_sum": delay * due / 2,
+            "tree_hops_sum": 2.5 * due,
+            "notification_delay": np.where(due > 0, delay, np.nan),
+            "load_stddev": 0.5 * factor * own.normal(1, 0.05, windows),
+            "load_jain": 0.7 / factor * own.normal(1, 0.01, windows),
+        }
+    )
+    edges = np.r_[0, 1e-6, 0.01 * 1.3 ** np.arange(12)]
+    shares = np.r_[0.05, 0, np.diff(1 / (1 + (edges[2:] / delay.mean()) ** -4.0))]
+    counts = (np.outer(due, shares / shares.sum())).round().astype(np.int64)
+    delays = pd.DataFrame(
+        {
+            "window": np.repeat(window, shares.size),
+            "lower": np.tile(edges[:-1], windows),
+            "upper": np.tile(edges[1:], windows),
+            "brokers": counts.ravel(),
+            "users": counts.ravel() * 3,
+        }
+    )
+    position = np.sort(shared.random(brokers)) if ring else np.full(brokers, np.nan)
+    broker = np.arange(brokers)
+    subscriptions = np.sort(shared.pareto(1.5, brokers) * 100 / factor)
+    members = np.arange(0, brokers, 2)
+    tree = pd.DataFrame(
+        {
+            "topic": 17,
+            "topic_name": topic,
+            "node": members,
+            "position": position[members],
+            "broker": members,
+            "parent": np.where(members == 0, -1, members // 4 * 2),
+            "subscribes": members % 3 != 0,
+        }
+    )
+    return {
+        "timeseries": series,
+        "delays": delays,
+        "brokers": pd.DataFrame(
+            {
+                "broker": broker,
+                "node": broker,
+                "position": position,
+                "subscriptions": subscriptions,
+                "users": subscriptions,
+            }
+        ),
+        "links": pd.DataFrame({"source": broker[:-1], "destination": broker[1:], "messages": 5, "bytes": 500}),
+        "tree": tree,
+        "decisions/selection": pd.DataFrame({"time": [0.0], "user": [0], "from": [-1], "broker": [0]}),
+        "decisions/configuration": pd.DataFrame({"time": [0.0], "broker": [0], "node": [0]}),
+    }
+
+
+def _metrics(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
+    counted = tables["timeseries"][~tables["timeseries"]["warm_up"]]
+    metrics: dict[str, Any] = {name: int(counted[name].sum()) for name in COUNTS}
+    for name, (above, below) in SCALARS.items():
+        metrics[name] = float(counted[above].sum() / counted[below].sum())
+    return {
+        **metrics,
+        "load_stddev": float(counted["load_stddev"].mean()),
+        "load_jain": float(counted["load_jain"].mean()),
+        "queue_wait": None,
+        "bootstrap_messages": 500,
+        "lost": 0,
+    }
