@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -313,7 +314,7 @@ def _ring(results: Results, variant: str) -> list[Figure]:
         y=y,
         shape=alt.Shape("role:N", scale=alt.Scale(domain=roles, range=["diamond", "circle", "circle"]), legend=legend),
         fill=alt.Fill("role:N", scale=alt.Scale(domain=roles, range=[_INK, colour, "#ffffff"]), legend=legend),
-        size=alt.Size("role:N", sort=roles, scale=alt.Scale(domain=roles, range=[170, size, size]), legend=legend),
+        size=alt.when(alt.datum.role == "root").then(alt.value(170)).otherwise(alt.value(size)),
         tooltip=["role:N", "broker:Q", "node:Q", alt.Tooltip("depth:Q", title="hops below the root")],
     )
     chart = alt.layer(
@@ -336,7 +337,7 @@ def _ring(results: Results, variant: str) -> list[Figure]:
     del spec["autosize"]  # a ring is round at any width
     return [
         Figure(
-            f"ring-{names.index(variant)}",
+            f"ring-{names.index(variant)}-{re.sub('[^A-Za-z0-9]+', '-', variant)}".rstrip("-"),
             "ring",
             variant,
             caption,

@@ -23,6 +23,8 @@ RATIOS = {
     "tree_delay": ("tree_delay_sum", "delivered"),
     "user_tree_delay": ("user_tree_delay_sum", "delivered_users"),
     "tree_hops": ("tree_hops_sum", "delivered"),
+    "uplink_hops": ("uplink_hops_sum", "publications_rooted"),
+    "path_stretch": ("path_stretch_sum", "path_stretch_count"),
     "messages_per_publication": ("notification_overhead", "publications"),
     "delivery_ratio": ("delivered_users", "due_users"),
 }
