@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Turn raw traces into workloads.")
 
+SHORT = 64 << 20  # bytes of input that are read in a few seconds
+
 
 class Publishing(StrEnum):
     """What a publication is made of."""
@@ -37,7 +39,7 @@ def checkins(
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT…", help="Files, plain or gzip, or patterns.")],
     out: Annotated[Path, typer.Option(metavar="WORKLOAD", help="The folder to write; a workload there is replaced.")],
     format: Annotated[str, typer.Option(help="How the files are laid out: gowalla (the SNAP layout).")],
-    cell: Annotated[float, typer.Option(help="Side of a grid cell, in degrees.")] = 1.0,
+    cell: Annotated[float, typer.Option(min=1e-4, help="Side of a grid cell, in degrees.")] = 1.0,
     bounding_box: Annotated[
         str | None,
         typer.Option(
@@ -48,10 +50,10 @@ def checkins(
         str | None,
         typer.Option(metavar="FROM,TO", help="Use times from FROM to before TO only: ISO dates or times, UTC."),
     ] = None,
-    friends: Annotated[int, typer.Option(help="Friends drawn for each user.")] = 4,
+    friends: Annotated[int, typer.Option(min=0, help="Friends drawn for each user.")] = 4,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 1,
     publications: Annotated[Publishing, typer.Option(help="What a user publishes.")] = Publishing.VISIT,
-    size: Annotated[int, typer.Option(help="Size of a publication, in bytes.")] = 100,
+    size: Annotated[int, typer.Option(min=0, help="Size of a publication, in bytes.")] = 100,
     master: Annotated[str, typer.Option(help="Spark master: local[N], spark://HOST:PORT, …")] = "local[*]",
     partitions: Annotated[
         int | None, typer.Option(min=1, help="Parts that Spark cuts the work into (the files do not depend on it).")
@@ -61,19 +63,23 @@ def checkins(
 ) -> None:
     """Turn files of check-ins into a location workload: cells as topics, visits, drawn friends, publications."""
     from sim.workloads.traces.layouts import LAYOUTS
-    from sim.workloads.traces.pipeline import prepare_checkins
+    from sim.workloads.traces.pipeline import check_room, prepare_checkins
     from sim.workloads.traces.quarantine import describe
     from sim.workloads.traces.session import spark_session
+    from sim.workloads.traces.sources import find_sources
 
     if format not in LAYOUTS:
         raise InputError(f"--format: {unknown('layout', format, LAYOUTS)}")
     box, span = _box(bounding_box), _window(window)
+    check_room(out)
+    sources = find_sources(inputs)  # what is typed wrong is told before Spark takes its seconds to start
+    short = sum(source.bytes for source in sources) < SHORT
     with _progress(quiet) as progress:
         progress(f"starting Spark ({master})", "")
-        with spark_session(master, driver_memory) as spark:
+        with spark_session(master, driver_memory, short) as spark:
             workload = prepare_checkins(
                 spark,
-                inputs,
+                [source.path for source in sources],
                 out,
                 LAYOUTS[format],
                 cell=cell,

@@ -21,15 +21,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COMMAND = [sys.executable, "-c", "from sim.cli.app import main; main()", "prepare", "checkins"]
+# Six users; each checks in ten times, and after every second time goes to the next of three cells.
 ROWS = "".join(
-    f"{n % 6}\t2010-03-0{1 + n % 5}T{n % 24:02}:00:00Z\t{48 + n % 2}.5\t{2 + n % 3}.5\t{n}\n" for n in range(60)
+    f"{n % 6}\t2010-03-0{1 + n // 12}T{n % 24:02}:00:00Z\t{48 + n % 2}.5\t{2 + n // 12 % 3}.5\t{n}\n" for n in range(60)
 )
 
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
     path = tmp_path / "checkins.tsv"
-    path.write_text(ROWS + "0\tyesterday\t48.5\t2.5\t1\n" + ROWS[:40].splitlines()[0] + "\n")
+    path.write_text(ROWS + "0\tyesterday\t48.5\t2.5\t1\n" + ROWS.splitlines(keepends=True)[0])
     return path
 
 
@@ -63,7 +64,7 @@ def test_it_says_what_became_of_the_rows_without_java_and_without_noise(
         text=True,
     )
     summary = (
-        "62 rows read, 60 kept, 2 quarantined (bad_time 1, duplicate 1); 6 cells, 6 users, 60 visits, 60 publications\n"
+        "62 rows read, 60 kept, 2 quarantined (bad_time 1, duplicate 1); 6 cells, 6 users, 30 visits, 30 publications\n"
     )
     assert (ran.returncode, ran.stdout) == (0, f"far: {summary}")
     assert ran.stderr.splitlines() == [
@@ -102,9 +103,15 @@ def test_a_killed_command_leaves_nothing_that_looks_like_a_workload(trace: Path,
         (["--window", "2010-02-30,2010-03-01"], "expected FROM,TO as ISO dates or times"),
         (["--window", "2010-03-01,2010-03-01"], "FROM must be before TO"),
         (["--driver-memory", "much"], "driver memory 'much'"),
+        (["--master", "spark"], "master 'spark': expected local[N]"),
+        (["no-such-file.tsv"], "no-such-file.tsv: no such file"),
+        (["--out", "/dev/null"], "/dev/null: is a file"),
     ],
 )
-def test_what_was_typed_wrong_is_told_before_spark_starts(trace: Path, arguments: list[str], message: str) -> None:
+def test_what_was_typed_wrong_is_told_before_spark_starts(
+    monkeypatch: pytest.MonkeyPatch, trace: Path, arguments: list[str], message: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(InputError) as raised:
         prepare(trace, "--out", trace.with_name("w"), "--format", "gowalla", *arguments)
     assert message in str(raised.value)

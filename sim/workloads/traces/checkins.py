@@ -52,7 +52,7 @@ BOXES = {"us-paper": Box(30, -126, 50, -66)}  # 20 × 60 cells of one degree (DY
 
 @dataclass(frozen=True)
 class Checkins:
-    """Usable check-ins, one entry each, in the order of (source, line).
+    """Usable check-ins, one entry each, ordered by (user, time, latitude, longitude), in which no two are equal.
 
     `user` is a position in `names`; `micros` is the time in µs since 1970, UTC; positions are degrees.
     """
@@ -196,21 +196,22 @@ def check_form(rows: DataFrame, layout: Layout, sources: Sequence[Source]) -> in
 
 
 def load_checkins(folder: Path) -> Checkins:
-    """The typed Parquet of usable rows (none where there is no such folder), in the order of (source, line).
+    """The typed Parquet of usable rows (none where there is no such folder); the order of its rows means nothing.
 
     Users are numbered by their names: whole numbers by value, then the others by code points.
     """
     if not folder.is_dir():
         return Checkins([], np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0), np.empty(0))
-    columns = ["source", "line", "user", "micros", "latitude", "longitude"]
-    table = ds.dataset(folder, format="parquet").to_table(columns=columns)
-    order = np.lexsort((table["line"].to_numpy(), table["source"].to_numpy()))
+    columns = ["micros", "latitude", "longitude"]
+    table = ds.dataset(folder, format="parquet").to_table(columns=["user", *columns])
     coded = table["user"].dictionary_encode().unify_dictionaries().combine_chunks()
     found = coded.dictionary.to_pylist()
     names = sorted(found, key=user_key)
     rank = {name: position for position, name in enumerate(names)}
     user = np.array([rank[name] for name in found], np.int32)[coded.indices.to_numpy()]
-    return Checkins(names, user[order], *(table[name].to_numpy()[order] for name in columns[3:]))
+    micros, latitude, longitude = (table[name].to_numpy() for name in columns)
+    order = np.lexsort((longitude, latitude, micros, user))
+    return Checkins(names, user[order], micros[order], latitude[order], longitude[order])
 
 
 def user_key(name: str) -> tuple[bool, int, str]:

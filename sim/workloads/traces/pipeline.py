@@ -64,7 +64,7 @@ def prepare_checkins(
         if not least <= value < np.inf:
             raise WorkloadError(f"{name} is {value}, allowed: {least:g} and above")
     out = out.resolve()
-    _check_room(out)
+    check_room(out)
     sources = find_sources(inputs)
     total = sum(source.bytes for source in sources)
     with _workshop(out) as folder:
@@ -145,7 +145,7 @@ def _iso(micros: int) -> str:
     return f"{np.datetime64(micros, 'us').astype('datetime64[s]')}Z"
 
 
-def _check_room(out: Path) -> None:
+def check_room(out: Path) -> None:
     """Raise WorkloadError unless `out` is free, an empty folder, or a workload and nothing else."""
     if not out.exists():
         return
