@@ -1,69 +1,23 @@
-"""Charts of a results folder, as Vega-Lite: responsive in the report's page, and as PNG and SVG without a browser."""
+"""The charts of a results folder."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import altair as alt
 import numpy as np
 import pandas as pd
-import vl_convert
 
+from analysis.charts import INK, ROWS, Figure, axis_title, by_colour, by_dash, colour_of, rounded, spec_of
 from analysis.comparison import Texts, by_replication, compare, headline_of, label, texts, variants_of
 from analysis.formatting import number, scale, with_unit
 from analysis.tables import busiest_tree, delay_distribution, load_by_rank, over_time
-from sim.errors import ResultsError
 from sim.metrics import METRICS
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results
-
-Section = Literal["intervals", "time", "delay", "load", "ring"]
-
-VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-ROWS = 4500
-"""Rows that a chart may hold; Altair refuses more than 5,000."""
-
-# Okabe and Ito's colours, told apart with any colour vision, without the yellow that fades on white; dashes tell a
-# second round of seven apart from the first.
-_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
-_DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3]]
-_INK = "#222222"
-_CONFIG = {
-    "background": "#ffffff",
-    "font": "system-ui, 'Segoe UI', 'DejaVu Sans', Arial, sans-serif",
-    "axis": {"labelColor": _INK, "titleColor": _INK, "titleFontWeight": "normal", "gridColor": "#e4e4e4"},
-    "axisX": {"labelOverlap": "greedy", "labelSeparation": 8, "tickCount": 6},
-    "legend": {"labelColor": _INK, "title": None, "orient": "top", "columns": 2, "labelLimit": 150, "symbolLimit": 40},
-    "view": {"stroke": None},
-}
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One chart: `name` is its file name's stem, `spec` its Vega-Lite specification without a width.
-
-    `width` is None where the chart takes the width that there is, else pixels. `caption` may be "". `description` says
-    in words what a reader who can't see the chart should know.
-    """
-
-    name: str
-    section: Section
-    title: str
-    caption: str
-    description: str
-    spec: dict[str, Any]
-    width: int | None = None
-
-    def sized(self, width: int | None = None) -> dict[str, Any]:
-        """The specification for a page ("container" wide), or for a picture `width` pixels wide."""
-        fixed = self.width or width
-        return {**self.spec, "description": self.description, "width": fixed or "container", "config": _CONFIG}
 
 
 def figures(results: Results) -> list[Figure]:
@@ -75,36 +29,6 @@ def figures(results: Results) -> list[Figure]:
         *load(results),
         *rings(results),
     ]
-
-
-def save_figures(charts: Sequence[Figure], folder: Path, width: int = 720) -> list[Path]:
-    """Write each chart as NAME.svg and NAME.png (twice the pixels) into the folder; gives the paths."""
-    paths = []
-    for chart in charts:
-        spec = chart.sized(width)
-        svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
-        for suffix, content in ((".svg", svg.encode()), (".png", vl_convert.svg_to_png(svg, scale=2))):
-            path = folder / f"{chart.name}{suffix}"
-            write_atomically(path, content)
-            paths.append(path)
-    return paths
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file, and the folder it stands in, so that it is there in full or not at all.
-
-    Raises ResultsError where it cannot be written.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            temporary.write_bytes(content)
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise ResultsError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def intervals(results: Results, metrics: Sequence[str]) -> list[Figure]:
@@ -129,12 +53,12 @@ def intervals(results: Results, metrics: Sequence[str]) -> list[Figure]:
         single = by_replication(results, name).melt(value_name="value").dropna()
         single = single.assign(value=single["value"] / factor).head(ROWS - len(rows))
         y = alt.Y("variant:N", sort=names, title=None)
-        x = alt.X("mean:Q", title=_axis(label(name), unit), scale=alt.Scale(zero=False, nice=True))
+        x = alt.X("mean:Q", title=axis_title(label(name), unit), scale=alt.Scale(zero=False, nice=True))
         tooltip = [alt.Tooltip("variant:N"), alt.Tooltip("text:N", title=label(name))]
-        base = alt.Chart(rows).encode(y=y, color=_colour(names, legend=False))
+        base = alt.Chart(rows).encode(y=y, color=by_colour(names, legend=False))
         bars = base.transform_filter("isValid(datum.low)")
         chart = alt.layer(
-            alt.Chart(single).mark_tick(opacity=0.35, size=12).encode(x="value:Q", y=y, color=_colour(names, False)),
+            alt.Chart(single).mark_tick(opacity=0.35, size=12).encode(x="value:Q", y=y, color=by_colour(names, False)),
             bars.mark_rule(strokeWidth=2.5).encode(x="low:Q", x2="high:Q"),
             bars.mark_tick(thickness=2, size=9).encode(x="low:Q"),
             bars.mark_tick(thickness=2, size=9).encode(x="high:Q"),
@@ -148,7 +72,7 @@ def intervals(results: Results, metrics: Sequence[str]) -> list[Figure]:
                 label(name),
                 f"{metric.description[0].upper()}{metric.description[1:]}.",
                 f"{label(name)}, mean and 95 % interval by variant. {said}.",
-                {**_spec(chart), "height": 34 * len(means) + 10},
+                {**spec_of(chart), "height": 34 * len(means) + 10},
             )
         )
     return found
@@ -172,24 +96,24 @@ def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
         shown = pd.DataFrame(
             {
                 "variant": rows["variant"],
-                "time": _rounded((rows["start"] + rows["end"]) / 2 / span),
+                "time": rounded((rows["start"] + rows["end"]) / 2 / span),
                 # No metric is below 0; an interval that is wider than its mean may be.
-                **{column: _rounded(rows[column].clip(lower=0) / factor) for column in ("mean", "low", "high")},
+                **{column: rounded(rows[column].clip(lower=0) / factor) for column in ("mean", "low", "high")},
             }
         )
         whole = alt.Scale(domain=[0, rows["end"].max() / span], nice=False)
-        x = alt.X("time:Q", title=_axis("time", time_unit), scale=whole)
-        y = alt.Y("mean:Q", title=_axis(label(name), unit), scale=alt.Scale(zero=True))
-        base = alt.Chart(shown).encode(x=x, color=_colour(names))
+        x = alt.X("time:Q", title=axis_title("time", time_unit), scale=whole)
+        y = alt.Y("mean:Q", title=axis_title(label(name), unit), scale=alt.Scale(zero=True))
+        base = alt.Chart(shown).encode(x=x, color=by_colour(names))
         layers = [
             base.mark_area(opacity=0.18).encode(y="low:Q", y2="high:Q"),
             base.mark_line(strokeWidth=1.6, point={"size": 12} if rows["start"].nunique() <= 60 else False).encode(
                 y=y,
-                strokeDash=_dash(names),
+                strokeDash=by_dash(names),
                 tooltip=[
                     alt.Tooltip("variant:N"),
-                    alt.Tooltip("time:Q", title=_axis("time", time_unit), format=".4~g"),
-                    alt.Tooltip("mean:Q", title=_axis(label(name), unit), format=",.4~g"),
+                    alt.Tooltip("time:Q", title=axis_title("time", time_unit), format=".4~g"),
+                    alt.Tooltip("mean:Q", title=axis_title(label(name), unit), format=",.4~g"),
                 ],
             ),
         ]
@@ -204,7 +128,7 @@ def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
                 "",
                 f"{label(name)} over time by variant, from 0 to {number(rows['end'].max() / span)} {time_unit}, "
                 f"at most {with_unit(number(shown['mean'].max()), unit)}.",
-                {**_spec(alt.layer(*layers)), "height": 220},
+                {**spec_of(alt.layer(*layers)), "height": 220},
             )
         )
     return found
@@ -220,18 +144,18 @@ def delays(results: Results) -> list[Figure]:
     factor, unit = scale("s", float(above.median()))
     # A logarithmic axis has no 0: what has no delay stands at its left edge.
     floor = above.min() * 0.9
-    shown = table.assign(delay=_rounded(table["delay"].clip(lower=floor) / factor), share=_rounded(table["share"]))
+    shown = table.assign(delay=rounded(table["delay"].clip(lower=floor) / factor), share=rounded(table["share"]))
     chart = (
         alt.Chart(shown)
         .mark_line(interpolate="step-after", strokeWidth=1.8)
         .encode(
-            x=alt.X("delay:Q", title=_axis("notification delay", unit), scale=alt.Scale(type="log", nice=False)),
+            x=alt.X("delay:Q", title=axis_title("notification delay", unit), scale=alt.Scale(type="log", nice=False)),
             y=alt.Y(
                 "share:Q", title="share of notifications", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])
             ),
-            color=_colour(names),
-            strokeDash=_dash(names),
-            tooltip=["variant:N", alt.Tooltip("delay:Q", title=_axis("delay", unit), format=".3~g"), "share:Q"],
+            color=by_colour(names),
+            strokeDash=by_dash(names),
+            tooltip=["variant:N", alt.Tooltip("delay:Q", title=axis_title("delay", unit), format=".3~g"), "share:Q"],
         )
     )
     undelayed = table[table["delay"] == 0].set_index("variant")["share"]
@@ -243,7 +167,7 @@ def delays(results: Results) -> list[Figure]:
         f"{v}: {number(t.loc[t['share'] >= 0.5, 'delay'].min() / factor)} {unit}" for v, t in table.groupby("variant")
     ]
     description = f"Cumulative distribution of the notification delay by variant; medians: {'; '.join(medians)}."
-    return [Figure("delay", "delay", "notification delay", caption, description, {**_spec(chart), "height": 280})]
+    return [Figure("delay", "delay", "notification delay", caption, description, {**spec_of(chart), "height": 280})]
 
 
 def load(results: Results) -> list[Figure]:
@@ -259,7 +183,7 @@ def load(results: Results) -> list[Figure]:
     powers = [10.0**k for k in range(-9, 10) if shown["subscriptions"].min() <= 10.0**k <= heaviest]
     axis = alt.Axis(format=",~g", values=powers) if skewed else alt.Axis(format=",~g")
     chart = (
-        alt.Chart(shown.assign(subscriptions=_rounded(shown["subscriptions"])))
+        alt.Chart(shown.assign(subscriptions=rounded(shown["subscriptions"])))
         .mark_line(strokeWidth=1.8, point={"size": 14} if table["rank"].max() <= 60 else False)
         .encode(
             x=alt.X(
@@ -271,8 +195,8 @@ def load(results: Results) -> list[Figure]:
                 scale=alt.Scale(type="log" if skewed else "linear"),
                 axis=axis,
             ),
-            color=_colour(names),
-            strokeDash=_dash(names),
+            color=by_colour(names),
+            strokeDash=by_dash(names),
             tooltip=["variant:N", "rank:Q", alt.Tooltip("subscriptions:Q", format=",.4~g")],
         )
     )
@@ -281,7 +205,7 @@ def load(results: Results) -> list[Figure]:
     caption = "User subscriptions that a broker hosts, averaged over time and, rank by rank, over the replications."
     if skewed:
         caption += " The axis is logarithmic; brokers that host nobody are beyond its end."
-    return [Figure("load", "load", "load per broker", caption, description, {**_spec(chart), "height": 260})]
+    return [Figure("load", "load", "load per broker", caption, description, {**spec_of(chart), "height": 260})]
 
 
 def rings(results: Results) -> list[Figure]:
@@ -313,7 +237,7 @@ def _ring(results: Results, variant: str) -> list[Figure]:
         x=x,
         y=y,
         shape=alt.Shape("role:N", scale=alt.Scale(domain=roles, range=["diamond", "circle", "circle"]), legend=legend),
-        fill=alt.Fill("role:N", scale=alt.Scale(domain=roles, range=[_INK, colour, "#ffffff"]), legend=legend),
+        fill=alt.Fill("role:N", scale=alt.Scale(domain=roles, range=[INK, colour, "#ffffff"]), legend=legend),
         size=alt.when(alt.datum.role == "root").then(alt.value(170)).otherwise(alt.value(size)),
         tooltip=["role:N", "broker:Q", "node:Q", alt.Tooltip("depth:Q", title="hops below the root")],
     )
@@ -323,7 +247,7 @@ def _ring(results: Results, variant: str) -> list[Figure]:
         alt.Chart(_curves(tree))
         .mark_line(color=colour, opacity=0.45, strokeWidth=1)
         .encode(x=x, y=y, detail="edge:N", order="step:Q"),
-        nodes.mark_point(stroke=_INK, strokeWidth=0.8, opacity=1),
+        nodes.mark_point(stroke=INK, strokeWidth=0.8, opacity=1),
     )
     subscribers, relays = int(whole["subscribes"].sum()), int((whole["role"] == "relay").sum())
     topic = str(whole["topic_name"].iloc[0])
@@ -333,7 +257,7 @@ def _ring(results: Results, variant: str) -> list[Figure]:
     )
     if len(tree) < len(whole):
         caption += f" Drawn are the {number(len(tree))} nodes nearest to the root."
-    spec = _spec(chart)
+    spec = spec_of(chart)
     del spec["autosize"]  # a ring is round at any width
     return [
         Figure(
@@ -346,11 +270,6 @@ def _ring(results: Results, variant: str) -> list[Figure]:
             width=340,
         )
     ]
-
-
-def colour_of(variant: str, names: Sequence[str]) -> str:
-    """The colour that a variant has in every chart and table."""
-    return _COLOURS[names.index(variant) % len(_COLOURS)]
 
 
 def _on_ring(position: pd.Series) -> tuple[np.ndarray, np.ndarray]:
@@ -373,36 +292,5 @@ def _curves(tree: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"edge": edge, "step": step, "x": points[..., 0].ravel(), "y": points[..., 1].ravel()})
 
 
-def _colour(names: Sequence[str], legend: bool = True) -> alt.Color:
-    colours = [colour_of(name, names) for name in names]
-    shown = _legend() if legend and len(names) > 1 else None
-    return alt.Color("variant:N", scale=alt.Scale(domain=list(names), range=colours), legend=shown)
-
-
-def _legend() -> alt.Legend:
-    return alt.Legend(symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2.5, symbolSize=150)
-
-
-def _dash(names: Sequence[str]) -> alt.StrokeDash:
-    dashes = [_DASHES[i // len(_COLOURS) % len(_DASHES)] for i in range(len(names))]
-    shown = _legend() if len(names) > 1 else None
-    return alt.StrokeDash("variant:N", scale=alt.Scale(domain=list(names), range=dashes), legend=shown)
-
-
-def _spec(chart: alt.TopLevelMixin) -> dict[str, Any]:
-    spec: dict[str, Any] = chart.to_dict()
-    spec.pop("config", None)
-    return {**spec, "autosize": {"type": "fit-x", "contains": "padding"}}
-
-
 def _text(texts: Texts, unit: str) -> str:
     return f"{with_unit(texts.mean, unit)} {texts.interval}".rstrip()
-
-
-def _axis(text: str, unit: str) -> str:
-    return text if unit in {"–", ""} else f"{text} ({unit})"
-
-
-def _rounded(values: pd.Series) -> pd.Series:
-    """Six significant digits, which is more than a chart can show and half of what a float takes as text."""
-    return values.map(lambda value: float(f"{value:.6g}"))

@@ -13,6 +13,7 @@ import jinja2
 import vl_convert
 from markupsafe import Markup
 
+from analysis.charts import VEGA_LITE, Figure, colour_of, write_atomically
 from analysis.comparison import (
     Comparison,
     baseline_of,
@@ -24,7 +25,7 @@ from analysis.comparison import (
     texts,
     variants_of,
 )
-from analysis.figures import VEGA_LITE, Figure, colour_of, figures, write_atomically
+from analysis.figures import figures
 from analysis.formatting import number, quantity
 from sim.errors import ResultsError
 from sim.experiments.statistics import Interval

@@ -31,8 +31,8 @@ def report(
     page = out or results / "report.html"
     say(f"Reading {len(loaded.manifest['runs'])} runs of '{loaded.manifest['title']}'")
 
+    from analysis.charts import save_figures
     from analysis.figures import figures as draw
-    from analysis.figures import save_figures
     from analysis.report import write_report
 
     charts = draw(loaded)

@@ -11,7 +11,8 @@ import pytest
 from fake_results import write_results
 from scipy import stats
 
-from analysis.figures import figures, save_figures
+from analysis.charts import save_figures
+from analysis.figures import figures
 from analysis.tables import busiest_tree, delay_distribution, load_by_rank, over_time, runs_of
 from sim.experiments.results import Results, load_results
 

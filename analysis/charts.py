@@ -1,0 +1,127 @@
+"""What all charts share: the figure as a Vega-Lite specification, its colours and axes, and its pictures on disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import altair as alt
+import pandas as pd
+import vl_convert
+
+from sim.errors import ResultsError
+
+Section = Literal["intervals", "time", "delay", "load", "ring"]
+
+VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+ROWS = 4500
+"""Rows that a chart may hold; Altair refuses more than 5,000."""
+
+# Okabe and Ito's colours, told apart with any colour vision, without the yellow that fades on white; dashes tell a
+# second round of seven apart from the first.
+_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+_DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3]]
+INK = "#222222"
+_CONFIG = {
+    "background": "#ffffff",
+    "font": "system-ui, 'Segoe UI', 'DejaVu Sans', Arial, sans-serif",
+    "axis": {"labelColor": INK, "titleColor": INK, "titleFontWeight": "normal", "gridColor": "#e4e4e4"},
+    "axisX": {"labelOverlap": "greedy", "labelSeparation": 8, "tickCount": 6},
+    "legend": {"labelColor": INK, "title": None, "orient": "top", "columns": 2, "labelLimit": 150, "symbolLimit": 40},
+    "view": {"stroke": None},
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One chart: `name` is its file name's stem, `spec` its Vega-Lite specification without a width.
+
+    `width` is None where the chart takes the width that there is, else pixels. `caption` may be "". `description` says
+    in words what a reader who can't see the chart should know.
+    """
+
+    name: str
+    section: Section
+    title: str
+    caption: str
+    description: str
+    spec: dict[str, Any]
+    width: int | None = None
+
+    def sized(self, width: int | None = None) -> dict[str, Any]:
+        """The specification for a page ("container" wide), or for a picture `width` pixels wide."""
+        fixed = self.width or width
+        return {**self.spec, "description": self.description, "width": fixed or "container", "config": _CONFIG}
+
+
+def save_figures(charts: Sequence[Figure], folder: Path, width: int = 720) -> list[Path]:
+    """Write each chart as NAME.svg and NAME.png (twice the pixels) into the folder; gives the paths."""
+    paths = []
+    for chart in charts:
+        spec = chart.sized(width)
+        svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
+        for suffix, content in ((".svg", svg.encode()), (".png", vl_convert.svg_to_png(svg, scale=2))):
+            path = folder / f"{chart.name}{suffix}"
+            write_atomically(path, content)
+            paths.append(path)
+    return paths
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file, and the folder it stands in, so that it is there in full or not at all.
+
+    Raises ResultsError where it cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            temporary.write_bytes(content)
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def colour_of(variant: str, names: Sequence[str]) -> str:
+    """The colour that a variant has in every chart and table."""
+    return _COLOURS[names.index(variant) % len(_COLOURS)]
+
+
+def by_colour(names: Sequence[str], legend: bool = True) -> alt.Color:
+    """Variants by their colours."""
+    colours = [colour_of(name, names) for name in names]
+    shown = _legend() if legend and len(names) > 1 else None
+    return alt.Color("variant:N", scale=alt.Scale(domain=list(names), range=colours), legend=shown)
+
+
+def _legend() -> alt.Legend:
+    return alt.Legend(symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2.5, symbolSize=150)
+
+
+def by_dash(names: Sequence[str]) -> alt.StrokeDash:
+    """Variants by the dashes of their lines, so that more of them than there are colours can be told apart."""
+    dashes = [_DASHES[i // len(_COLOURS) % len(_DASHES)] for i in range(len(names))]
+    shown = _legend() if len(names) > 1 else None
+    return alt.StrokeDash("variant:N", scale=alt.Scale(domain=list(names), range=dashes), legend=shown)
+
+
+def spec_of(chart: alt.TopLevelMixin) -> dict[str, Any]:
+    """The specification of a chart that fits itself to the width it is given."""
+    spec: dict[str, Any] = chart.to_dict()
+    spec.pop("config", None)
+    return {**spec, "autosize": {"type": "fit-x", "contains": "padding"}}
+
+
+def axis_title(text: str, unit: str) -> str:
+    """What an axis shows, with its unit where it has one."""
+    return text if unit in {"–", ""} else f"{text} ({unit})"
+
+
+def rounded(values: pd.Series) -> pd.Series:
+    """The values with six significant digits, which is more than a chart can show and half of what a float takes as text."""
+    return values.map(lambda value: float(f"{value:.6g}"))
