@@ -59,7 +59,7 @@ METRICS: dict[str, Metric] = {
         _count("uplink_bytes", "bytes", "bytes of the messages on the way to the root"),
         _count("handovers", "count", "times that a user's broker changed", "neutral"),
         _count("handover_messages", "messages", "request, reply, leave and join of each handover"),
-        _count("bootstrap_messages", "messages", "control messages of the initial joining"),
+        _count("bootstrap_messages", "messages", "control messages of the initial joining: tree joins, state exchange"),
         Metric("load_stddev", "–", "standard deviation of the brokers' shares of subscriptions relative to their mean"),
         Metric("load_jain", "–", "Jain's fairness index of the brokers' shares of subscriptions", "higher"),
         _count("publications", "count", "publications published", "neutral"),

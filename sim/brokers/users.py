@@ -63,10 +63,10 @@ class Users:
         every = max(1, min(500, len(self.host) // 100))
         for user in range(len(self.host)):
             if user % every == 0:
-                self._exchange()
+                self._recorder.bootstrap_messages += self._exchange()
             topics = self.wants(user)
             self._attach(user, self._select(user, topics, topics), topics)
-        self._exchange()
+        self._recorder.bootstrap_messages += self._exchange()
 
     def start(self) -> None:
         """Feed the changes of interest and place, and the exchange of states, from now on."""

@@ -220,9 +220,9 @@ class Network:
 
     def run(self, moments: Iterable[float]) -> None:
         for user, wants in enumerate(self.wants):
-            self.exchange()  # tiny networks: before every join
+            self.bootstrap_messages += self.exchange()  # tiny networks: before every join
             self.attach(user, self.decide(user, wants), set(), wants)
-        self.exchange()
+        self.bootstrap_messages += self.exchange()
         self.trees = [self.tree(topic) for topic in range(len(self.roots))]
         self.note_hosting()
         for moment in moments:
@@ -243,16 +243,16 @@ class Network:
         """How many users of the broker want each topic."""
         return Counter(topic for b, topic, user in self.registered if b == broker and user != without)
 
-    def exchange(self) -> None:
+    def exchange(self) -> int:
+        """Every broker tells the others of its cluster: how many messages that takes."""
         self.exchanged = [self.state(broker) for broker in range(len(self.brokers))]
+        clusters = self.setting.exchange[1] if self.setting.exchange is not None else []
+        return sum(clusters.count(cluster) - 1 for cluster in clusters)
 
     def tick(self) -> None:
         assert self.setting.exchange is not None
-        period, clusters = self.setting.exchange
-        self.exchange()
-        for cluster in clusters:
-            self.control += [self.now] * (clusters.count(cluster) - 1)
-        self.at(self.now + period, TICKS, self.tick)
+        self.control += [self.now] * self.exchange()
+        self.at(self.now + self.setting.exchange[0], TICKS, self.tick)
 
     def decide(self, user: int, topics: set[int]) -> int:
         current = self.host[user]
