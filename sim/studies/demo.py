@@ -98,7 +98,7 @@ def _prepare(people: MobilityWorkload, folder: Path, say: Say) -> Workload:
             say(f"     {step}")
 
     start = round(datetime.fromisoformat(people.parameters.origin).timestamp() * 1e6)
-    tell("Starting Spark", "")
+    tell("starting Spark", "")
     with spark_session() as spark:
         return prepare_checkins(
             spark,
