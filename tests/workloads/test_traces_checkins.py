@@ -261,7 +261,7 @@ def test_a_box_may_cross_the_date_line(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize(
-    "option", [{"cell": 0.0}, {"cell": float("nan")}, {"cell": 1e-9}, {"friends": -1}, {"size": -1}]
+    "option", [{"cell": 0.0}, {"cell": float("nan")}, {"cell": 1e-9}, {"friends": -1}, {"size": 2**31}]
 )
 def test_options_out_of_range_are_refused_before_anything_is_read(
     spark: SparkSession, tmp_path: Path, option: dict[str, Any]

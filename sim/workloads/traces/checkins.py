@@ -47,7 +47,7 @@ class Box:
             )
 
 
-BOXES = {"us-paper": Box(30, -126, 50, -66)}  # 20 × 60 cells of one degree (DYNATOPS, section IV.A.1)
+BOXES = {"us-paper": Box(30.0, -126.0, 50.0, -66.0)}  # 20 × 60 cells of one degree (DYNATOPS, section IV.A.1)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,9 @@ from sim.workloads.workload import DAY, Publications, Workload, write_workload
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SMALLEST_CELL = 1e-4  # degrees, about 11 m: finer than any position that people share
+# Degrees: a ten-thousandth is about 11 m, finer than any position that people share.
+SMALLEST_CELL, LARGEST_CELL = 1e-4, 180.0
+_LARGEST = 2**31 - 1
 _DAY = int(DAY) * 1_000_000
 
 # Called with what is being done and, again and again, with how far it is ("" at its start).
@@ -60,9 +62,14 @@ def prepare_checkins(
     where an input is missing, empty or damaged, more than half of the rows are not in this layout, no row is usable, or `out`
     holds something else.
     """
-    for name, value, least in (("cell", cell, SMALLEST_CELL), ("friends", friends, 0), ("size", size, 0)):
-        if not least <= value < np.inf:
-            raise WorkloadError(f"{name} is {value}, allowed: {least:g} and above")
+    limits = {
+        "cell": (cell, SMALLEST_CELL, LARGEST_CELL),
+        "friends": (friends, 0, _LARGEST),
+        "size": (size, 0, _LARGEST),
+    }
+    for name, (value, least, most) in limits.items():
+        if not least <= value <= most:
+            raise WorkloadError(f"{name} is {value}, allowed: {least} to {most}")
     out = out.resolve()
     check_room(out)
     sources = find_sources(inputs)

@@ -9,12 +9,14 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from sim.errors import InputError
@@ -111,7 +113,7 @@ def spark_session(master: str = "local[*]", driver_memory: str = "1g", short: bo
         raise InputError(f"master '{master}': expected local[N], spark://HOST:PORT, k8s://HOST:PORT or yarn")
     local = master.startswith("local") or "//127.0.0.1" in master or "//localhost" in master
     os.environ.update(spark_environment(local))
-    logging.getLogger("SQLQueryContextLogger").disabled = True  # it would print JSON when a query raises
+    _silence()
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -136,17 +138,56 @@ def spark_session(master: str = "local[*]", driver_memory: str = "1g", short: bo
     builder = SparkSession.builder.master(master).appName("brokersim")
     for key, value in settings.items():
         builder = builder.config(key, value)
+    session = None
     try:
-        try:
+        with _held_interrupts():
             session = builder.getOrCreate()
-        except (PySparkException, Py4JError) as error:
+        yield session
+    except (PySparkException, Py4JError) as error:
+        if session is None:
             raise InputError(f"Spark did not start with master '{master}': {_cause(error)}") from error
-        try:
-            yield session
-        finally:
-            session.stop()
+        raise
     finally:
+        with suppress(Py4JError, OSError):  # a JVM that is gone has stopped
+            if session is not None:
+                session.stop()
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _silence() -> None:
+    """Keep PySpark's Python side from printing what is raised anyway: JSON of a failed query, stacks when interrupted."""
+    logging.getLogger("SQLQueryContextLogger").disabled = True
+    logging.getLogger("py4j").propagate = False
+    logging.getLogger().addFilter(_not_while_sending)
+
+
+def _not_while_sending(record: logging.LogRecord) -> bool:
+    return not record.getMessage().endswith("while sending command.")
+
+
+@contextmanager
+def _held_interrupts() -> Iterator[None]:
+    """Hold back a first Ctrl-C until the body is done: a JVM that is left while it starts may never end.
+
+    It also undoes that Spark takes over Ctrl-C: its handler calls Java in the middle of another call to Java, and fails.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        if held:
+            raise KeyboardInterrupt
+        held.append(number)
+
+    before = signal.signal(signal.SIGINT, hold)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if held:
+        raise KeyboardInterrupt
 
 
 def _cause(error: Exception) -> str:
@@ -185,22 +226,36 @@ def partitioned(spark: SparkSession, partitions: int | None, size: int) -> Spark
 
 @contextmanager
 def watched(spark: SparkSession, report: Callable[[str], None], every: float = 0.5) -> Iterator[None]:
-    """While the body runs Spark jobs, report how many tasks of the running stages are done; "" at the start."""
-    tracker = spark.sparkContext.statusTracker()
+    """While the body runs Spark jobs, report how many tasks of the running stages are done; "" at the start.
+
+    Where the body is left by an exception, an interrupt for one, its jobs are cancelled.
+    """
+    from py4j.protocol import Py4JError
+
+    context = spark.sparkContext
+    tracker, tag = context.statusTracker(), f"brokersim-{id(spark)}"
     ended = threading.Event()
 
     def watch() -> None:
-        while not ended.wait(every):
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            total = sum(stage.numTasks for stage in stages if stage)
-            if total:
-                report(f"{sum(stage.numCompletedTasks for stage in stages if stage)} of {total} tasks")
+        with suppress(Py4JError, OSError):  # a JVM that is gone is told of by the body
+            while not ended.wait(every):
+                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+                total = sum(stage.numTasks for stage in stages if stage)
+                if total:
+                    report(f"{sum(stage.numCompletedTasks for stage in stages if stage)} of {total} tasks")
 
     report("")
     watcher = threading.Thread(target=watch, name="spark-progress", daemon=True)
     watcher.start()
+    context.addJobTag(tag)  # of this thread's jobs
     try:
         yield
+    except BaseException:
+        with suppress(Py4JError, OSError):
+            context.cancelJobsWithTag(tag)
+        raise
     finally:
         ended.set()
         watcher.join()
+        with suppress(Py4JError, OSError):
+            context.removeJobTag(tag)
