@@ -99,7 +99,7 @@ def _prepare(people: MobilityWorkload, folder: Path, say: Say) -> Workload:
 
     start = round(datetime.fromisoformat(people.parameters.origin).timestamp() * 1e6)
     tell("starting Spark", "")
-    with spark_session() as spark:
+    with spark_session(short=True) as spark:
         return prepare_checkins(
             spark,
             [folder / CHECKINS],
