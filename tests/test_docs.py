@@ -20,6 +20,7 @@ from sim.metrics import METRICS
 from sim.scenario import Report, Scenario
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LONG = "```console long"
 LANGUAGES = {"console", "sh", "python", "toml", "json", "text"}
 
 
@@ -105,7 +106,7 @@ def test_page_does_what_it_shows(page: Path, reader: Reader) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if LONG in page.read_text()], ids=lambda page: page.name)
 def test_long_commands_of_the_page(page: Path, reader: Reader) -> None:
     for block in blocks(page):
         if "long" in block.marks:

@@ -1,0 +1,35 @@
+"""The main job on real input: what similarity-based selection saves on a world-wide trace of check-ins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import sim
+from sim.workloads.traces.layouts import GOWALLA
+from sim.workloads.traces.pipeline import prepare_checkins
+from sim.workloads.traces.session import spark_session
+
+SCENARIO = Path(__file__).resolve().parents[2] / "scenarios" / "gowalla-world.toml"
+
+
+@pytest.mark.long
+def test_similarity_saves_subscription_changes_on_gowalla(shared_data: Path, tmp_path: Path) -> None:
+    with spark_session("local[2]") as spark:
+        trace = shared_data / "gowalla-world" / "checkins.tsv.gz"
+        workload = prepare_checkins(spark, [trace], tmp_path / "w", GOWALLA)
+    assert workload.rows is not None
+    assert (workload.rows["read"], len(workload.topics), len(workload.users)) == (86_670, 284, 11_864)
+
+    results = sim.run(SCENARIO, tmp_path / "r", workload=tmp_path / "w", jobs=2)
+    runs = results.runs
+    assert not results.failed
+    assert (runs["due"] == runs["delivered"] + runs["lost"] + runs["in_flight"]).all()
+    changes = runs.pivot(index="replication", columns="variant", values="broker_subscription_changes")
+    saved = 100 * (changes["similarity"] / changes["location"] - 1)
+    low, high = stats.t.interval(0.95, len(saved) - 1, saved.mean(), saved.std(ddof=1) / np.sqrt(len(saved)))
+    print(f"broker subscription changes, similarity against location: {saved.mean():.1f} % [{low:.1f}, {high:.1f}]")
+    assert high < 0
