@@ -317,6 +317,8 @@ class _Reader:
             self.raw = copy.deepcopy(dict(source))
         else:
             self.raw, lines = toml.read(Path(source))
+            if not self.raw:
+                raise ScenarioError(f"{source}: the file is empty: expected keys and tables such as [workload]")
             self.places = {keys: (line, f"{source}:{line}") for keys, line in lines.items()}
         self.names: list[str] = []
         self.variants: list[Raw] = []
@@ -338,6 +340,8 @@ class _Reader:
                 raise ScenarioError(
                     f"--set {text}: expected variant.NAME.key=value{hint(keys[1] if len(keys) > 1 else '', self.names)}"
                 )
+            if keys[2] in SHARED | {"name"}:
+                raise ScenarioError(f"--set {text}: '{keys[2]}' cannot be said of a single variant")
             keys = ("variant", self.names.index(str(keys[1])), *keys[2:])
         self.override(keys, toml.value(value.strip()), f"--set {text}")
 

@@ -58,8 +58,8 @@ def mistakes(source: Any, *overrides: str) -> list[str]:
     return str(error.value).splitlines()
 
 
-def test_an_empty_file_is_a_scenario_of_defaults(tmp_path: Path) -> None:
-    experiment = load_scenario(written(tmp_path, "", "plain.toml"))
+def test_everything_but_one_key_may_go_without_saying(tmp_path: Path) -> None:
+    experiment = load_scenario(written(tmp_path, "seed = 1", "plain.toml"))
     base = experiment.base
     assert experiment.variants == {"base": base}
     assert experiment.report.baseline == "base"
@@ -218,6 +218,8 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
         ("network.brokers", "expected key=value, such as network.brokers=200"),
         ("a..b=1", "expected key=value, such as network.brokers=200"),
         ("variant.evn.seed=1", "expected variant.NAME.key=value, did you mean 'even'? (allowed: static, small, even)"),
+        ("variant.even.seed=2", "'seed' cannot be said of a single variant"),
+        ("variant.even.name=odd", "'name' cannot be said of a single variant"),
         ("network=3", "network: expected an object (got 3)"),
         ("warm_up=-1s", "warm_up: expected a value greater than or equal to 0 (got '-1s')"),
         (
@@ -228,6 +230,12 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
 )
 def test_overrides_that_cannot_be(tmp_path: Path, override: str, message: str) -> None:
     assert mistakes(written(tmp_path, COMPARISON), override) == [f"--set {override}: {message}"]
+
+
+@pytest.mark.parametrize("text", ["", "\n# to be written\n"])
+def test_a_file_that_says_nothing_is_told(tmp_path: Path, text: str) -> None:
+    path = written(tmp_path, text)
+    assert mistakes(path) == [f"{path}: the file is empty: expected keys and tables such as [workload]"]
 
 
 def test_a_dict_is_a_scenario_too() -> None:
