@@ -49,7 +49,7 @@ class Prepared(Parameters):
     path: Path | None = None
     """The workload's folder, relative to the scenario file; or give it by `--workload`."""
     resample_users: bool = False
-    """Draw the users with replacement in each further replication."""
+    """Draw the users with replacement, anew in each replication."""
 
     @field_serializer("path")
     def _name(self, path: Path | None) -> str | None:
@@ -70,7 +70,7 @@ class WorkloadTable(Table):
 
     @property
     def resample_users(self) -> bool:
-        """Whether further replications of a prepared workload draw the users anew."""
+        """Whether each replication of a prepared workload draws its users from those that it has."""
         return isinstance(self.parameters, Prepared) and self.parameters.resample_users
 
 

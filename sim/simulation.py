@@ -35,7 +35,7 @@ class RunRecord:
 def prepare_workload(scenario: Scenario, replication: int, base: Workload | None) -> Workload:
     """The workload of one replication: generated anew, or the prepared `base`.
 
-    Replication 0 takes a prepared workload as it is; further ones draw its friends (and, if asked for, its users) anew.
+    Of a prepared workload each replication after the first draws the friends anew, and every one the users, if asked for.
     """
     streams = Streams(scenario.seed, replication)
     table = scenario.workload
@@ -43,7 +43,7 @@ def prepare_workload(scenario: Scenario, replication: int, base: Workload | None
         generator = plugins.load("workload", table.kind)(table.parameters)
         workload: Workload = generator.generate(streams)
         return workload
-    return base if replication == 0 else redrawn(base, streams, table.resample_users)
+    return redrawn(base, streams, table.resample_users) if replication or table.resample_users else base
 
 
 def broker_positions(

@@ -132,6 +132,16 @@ def test_replications_draw_ids_mapping_and_friends_anew_and_the_first_is_the_wor
     assert mappings[0] != mappings[1] == mappings[2]
 
 
+def test_every_replication_draws_users_where_that_is_asked_for(tmp_path: Path) -> None:
+    base = prepare_workload(scenario(**MOBILE), 0, None)
+    what = scenario(workload={"kind": "prepared", "path": str(tmp_path), "resample_users": True})
+    drawn = [prepare_workload(what, replication, base).users.latitude.tolist() for replication in (0, 1, 1)]
+    assert base.users.latitude.tolist() != drawn[0] != drawn[1] == drawn[2]
+    for latitude in drawn[:2]:
+        assert len(latitude) == len(base.users)
+        assert set(latitude) < set(base.users.latitude.tolist())
+
+
 def test_replications_of_a_generated_workload_generate_anew() -> None:
     what = scenario(**MOBILE)
     first, second, same = (prepare_workload(what, replication, None) for replication in (0, 1, 1))
