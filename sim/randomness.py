@@ -11,9 +11,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-
-from sim.compiled import kernel
 
 _MASK = (1 << 64) - 1
 
@@ -64,18 +61,3 @@ def normal(key: int, a: int, b: int = 0) -> float:
     """A standard normal draw that belongs to (key, a, b) (Box–Muller on two keyed uniforms)."""
     radius = math.sqrt(-2.0 * math.log(uniform(key, a, b)))
     return radius * math.cos(2.0 * math.pi * uniform(key ^ 0x5851F42D4C957F2D, a, b))
-
-
-@kernel
-def keyed_uniforms(key: np.uint64, first: NDArray[np.int64], second: int) -> NDArray[np.float64]:
-    """`uniform(key, a, second)` for each a of `first`, compiled; equal bit for bit."""
-    out = np.empty(first.size, np.float64)
-    for i in range(first.size):
-        state = np.uint64(key)
-        for part in (np.uint64(first[i]), np.uint64(second)):
-            state = state + part * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
-            state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            state = state ^ (state >> np.uint64(31))
-        out[i] = (np.float64(state >> np.uint64(12)) + 0.5) * 2.0**-52
-    return out

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.randomness import Streams, exponential, keyed_uniforms, mix, normal, uniform
+from sim.randomness import Streams, exponential, mix, normal, uniform
 
 N = 20_000
 KEY = Streams(1).key("test")
@@ -82,12 +82,6 @@ def test_draws_do_not_depend_on_the_order_in_which_they_are_asked_for() -> None:
 def test_both_parts_of_an_identity_count() -> None:
     assert len({mix(KEY, a, b) for a in range(100) for b in range(100)}) == 10_000
     assert mix(KEY, 1, 2) != mix(KEY, 2, 1)
-
-
-@given(st.integers(0, 2**63 - 1), st.lists(st.integers(0, 2**31 - 1), max_size=5), st.integers(0, 2**31 - 1))
-def test_the_compiled_draws_are_the_same_bit_for_bit(key: int, first: list[int], second: int) -> None:
-    compiled = keyed_uniforms(np.uint64(key), np.array(first, np.int64), second)
-    assert compiled.tolist() == [uniform(key, a, second) for a in first]
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 2**40), st.integers(0, 2**40))

@@ -32,11 +32,6 @@ class Interval:
         """Whether there is an interval."""
         return self.low is not None
 
-    @property
-    def half_width(self) -> float | None:
-        """Half the interval's width, None where there is no interval."""
-        return None if self.high is None else self.high - self.mean
-
     def excludes(self, value: float) -> bool:
         """Whether there is an interval and `value` lies outside it."""
         return self.low is not None and self.high is not None and not self.low <= value <= self.high

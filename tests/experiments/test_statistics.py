@@ -12,7 +12,8 @@ from scipy import stats
 
 from sim.experiments.statistics import mean_interval, paired_difference_percent
 
-numbers = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30)
+# no differences so small that their squares are 0: scipy warns of those
+numbers = st.lists(st.floats(-1e6, 1e6).map(lambda x: round(x, 6)), min_size=2, max_size=30)
 
 
 @given(numbers, st.sampled_from([0.8, 0.95, 0.99]))
@@ -37,7 +38,7 @@ def test_no_interval_without_variance_or_with_one_replication(values: list[float
     found = mean_interval(values)
     assert (found.mean, found.n, found.varies) == (values[0], len(values), False)
     assert not found.bounded
-    assert found.half_width is None
+    assert (found.low, found.high) == (None, None)
     assert not found.excludes(-1)
 
 
@@ -65,4 +66,4 @@ def test_pairing_removes_the_noise_that_variants_share() -> None:
     noise = np.random.default_rng(2).lognormal(0, 1, 10)
     difference = mean_interval(paired_difference_percent(80 * noise, 100 * noise))
     assert difference.mean == pytest.approx(-20)
-    assert difference.half_width is None or difference.half_width < 1e-9
+    assert difference.high is None or difference.high - difference.mean < 1e-9
