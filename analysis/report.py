@@ -27,6 +27,7 @@ from analysis.comparison import (
 )
 from analysis.figures import figures
 from analysis.formatting import number, quantity
+from sim import plugins
 from sim.errors import ResultsError
 from sim.experiments.statistics import Interval
 from sim.metrics import METRICS
@@ -53,6 +54,7 @@ _SECTIONS = {
         "its subscribers at the end of the first replication.",
     ),
 }
+_TRACE_UNITS = {"bounding_box": "°", "size": "bytes"}
 _NO_RING = "These brokers have no place on a ring, or no topic has a tree at the end; there is nothing to draw."
 
 
@@ -186,7 +188,7 @@ def _experiment(results: Results) -> Iterator[tuple[str, str]]:
     yield "replications", number(manifest["replications"])
     yield "seed", str(manifest["seed"])
     yield "runs", number(len(results.runs))
-    for key in ("warm_up", "window"):
+    for key in ("horizon", "warm_up", "window"):
         if isinstance(manifest["scenario"].get(key), (int, float)):
             yield key.replace("_", "-"), format_duration(manifest["scenario"][key])
     yield "version", f"brokersim {manifest['version']}"
@@ -202,9 +204,13 @@ def _workload(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "cell", f"{workload['cell']:g}°"
     if workload.get("seed") is not None:
         yield "seed", str(workload["seed"])
-    for name, value in (workload.get("generator") or {}).items():
+    generator = dict(workload.get("generator") or {})
+    maker = str(generator.pop("name", "unknown"))
+    yield "generator", maker
+    units = _TRACE_UNITS | plugins.units("workload", maker)
+    for name, value in generator.items():
         if value is not None:
-            yield ("generator" if name == "name" else f"generator: {name.replace('_', ' ')}"), _plain(value)
+            yield f"generator: {label(name)}", _parameter(value, units.get(name))
     yield "hash", workload.get("hash") or "none (generated anew for each replication)"
 
 
@@ -270,8 +276,11 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _parameter(value: Any, unit: str | None) -> str:
+    if unit == "s":
+        return format_duration(value)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"{text} {unit}" if unit else text
 
 
 def _script(value: Any) -> Markup:

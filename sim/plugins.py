@@ -46,3 +46,11 @@ def load(group: str, name: str) -> Any:
             f"plug-in brokersim.{group}:{name} ({entries[name].value}) has no nested class Parameters(sim.plugins.Parameters)"
         )
     return found
+
+
+def units(group: str, name: str) -> dict[str, str]:
+    """The units of a plug-in's parameters, for those that have one; nothing of a plug-in that is not installed."""
+    if name not in names(group):
+        return {}
+    fields = load(group, name).Parameters.model_json_schema()["properties"]
+    return {key: field["x-unit"] for key, field in fields.items() if "x-unit" in field}

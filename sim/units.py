@@ -6,7 +6,7 @@ import math
 import re
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema
 
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -41,6 +41,11 @@ def format_duration(seconds: float) -> str:
         return f"{seconds:g} s"
     unit = max((u for u in SECONDS if u != "w" and SECONDS[u] <= abs(seconds)), key=SECONDS.__getitem__, default="us")
     return f"{seconds / SECONDS[unit]:.3g} {unit}"
+
+
+def unit(name: str) -> dict[str, JsonValue]:
+    """Of a parameter that is a plain number: `Field(20.0, json_schema_extra=unit("km"))` tells its unit wherever it is shown."""
+    return {"x-unit": name}
 
 
 _PATTERN = rf"^{_NUMBER}\s*({'|'.join(SECONDS)})?$"

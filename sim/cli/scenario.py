@@ -79,18 +79,19 @@ def _default(field: dict[str, Any]) -> str:
     from sim.units import format_duration, parse_duration
 
     value = field["default"]
-    if "x-unit" in field and parse_duration(text := format_duration(value)) == value:
+    if field.get("x-unit") == "s" and parse_duration(text := format_duration(value)) == value:
         value = text
     return json.dumps(value, ensure_ascii=False)
 
 
 def _type(field: dict[str, Any]) -> str:
-    if "x-unit" in field:
-        return f"duration in {field['x-unit']}"
+    if field.get("x-unit") == "s":
+        return "duration in s"
     if "enum" in field:
         return " | ".join(json.dumps(value) for value in field["enum"])
     if "anyOf" in field:
         return " or ".join(_type(option) for option in field["anyOf"])
     limits = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
     bounds = [f"{text} {field[key]}" for key, text in limits.items() if key in field]
-    return ", ".join([field.get("type", "any value"), *bounds])
+    unit = f" in {field['x-unit']}" if "x-unit" in field else ""
+    return ", ".join([field.get("type", "any value") + unit, *bounds])

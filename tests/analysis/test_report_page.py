@@ -19,6 +19,7 @@ from analysis.report import render_report, write_report
 from sim.errors import ResultsError
 from sim.experiments.results import load_results
 from sim.experiments.statistics import Interval
+from sim.workloads.synthetic.mobility import MobilityWorkload
 
 
 class Reader(HTMLParser):
@@ -113,6 +114,7 @@ def test_the_page_says_what_was_run(tmp_path: Path) -> None:
         "origin 2010-05-01T00:00:00Z",
         "horizon 1 d",
         "users 1,200",
+        "generator checkins generator: bounding box [30, -126, 50, -66] ° generator: size 100 bytes generator: friends 4",
         "quarantined: null_island 7",
         "quarantined: bad_time 3",
         "checkins.tsv.gz 1.235 MB cdcd",
@@ -123,6 +125,15 @@ def test_the_page_says_what_was_run(tmp_path: Path) -> None:
         assert said in text
     assert '<html lang="en">' in page
     assert "<title>Three ways to choose a broker</title>" in page
+
+
+def test_parameters_of_a_generator_have_their_units(tmp_path: Path) -> None:
+    results = load_results(write_results(tmp_path))
+    made = MobilityWorkload.Parameters(users=40).model_dump(mode="json")
+    results.manifest["workload"]["generator"] = {"name": "mobility", **made}
+    text = " ".join(re.sub(r"<[^>]+>", " ", render_report(results, [])).split())
+    for said in ("users 40", "horizon 92 d", "gap 10 h", "gap sigma 1.3", "city radius 20.0 km", "size 100 bytes"):
+        assert f"generator: {said}" in text
 
 
 def test_the_page_asks_nothing_of_a_network(tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ def test_policies_lists_every_parameter_of_every_plugin(brokersim: Brokersim) ->
     assert '    rtt = "1 s" (duration in s)\n        Round-trip time between two brokers.\n' in out
     assert '    ids = "hashed" ("hashed" | "even")\n' in out
     assert "    bits = 32 (integer, at least 1, at most 62)\n" in out
+    assert "    city_radius = 20.0 (number in km, at least 0)\n" in out
 
 
 def test_help(brokersim: Brokersim) -> None:

@@ -16,7 +16,7 @@ from pydantic import Field, field_validator
 
 from sim import plugins
 from sim.randomness import Streams
-from sim.units import SECONDS, PositiveDuration
+from sim.units import SECONDS, PositiveDuration, unit
 from sim.workloads.location import Visits, location_workload, merge_checkins, number_cells, publish_each
 from sim.workloads.synthetic.checkins import Checkins
 from sim.workloads.synthetic.mobility_kernels import KM_PER_DEGREE, fold, walk
@@ -33,24 +33,24 @@ class MobilityWorkload:
     class Parameters(plugins.Parameters):
         """People, land, movement and what they publish."""
 
-        users: int = Field(1000, gt=0)
+        users: int = Field(1000, gt=0, lt=2**31)
         """Users."""
         horizon: PositiveDuration = 92 * SECONDS["d"]
         """Length."""
         origin: str = "2010-08-01T00:00:00Z"
         """Time 0, UTC."""
-        cell: float = Field(1.0, gt=0, le=180)
-        """Side of a grid cell in degrees."""
+        cell: float = Field(1.0, gt=0, le=180, json_schema_extra=unit("°"))
+        """Side of a grid cell."""
         friends: int = Field(4, ge=0)
         """Other users that each user follows."""
-        box: tuple[float, float, float, float] = (30.0, -126.0, 50.0, -66.0)
-        """The land: south, west, north, east in degrees."""
+        box: tuple[float, float, float, float] = Field((30.0, -126.0, 50.0, -66.0), json_schema_extra=unit("°"))
+        """The land: south, west, north, east."""
         cities: int = Field(50, gt=0)
         """Cities, spread evenly over the land."""
         city_exponent: float = Field(1.0, ge=0)
         """City i of 1..cities has a share of the homes in proportion to i^-city_exponent (Zipf)."""
-        city_radius: float = Field(20.0, ge=0)
-        """Standard deviation of homes around their city, north and east, in km."""
+        city_radius: float = Field(20.0, ge=0, json_schema_extra=unit("km"))
+        """Standard deviation of homes around their city, north and east."""
         gap: PositiveDuration = 10 * SECONDS["h"]
         """Median time between two check-ins of a typical user."""
         gap_sigma: float = Field(1.3, ge=0, le=5)
@@ -65,12 +65,12 @@ class MobilityWorkload:
         """How fast the wish for new places fades; a user who does not explore repeats an earlier check-in at random."""
         jump_exponent: float = Field(0.55, gt=0)
         """A new place is farther than r km with probability about r^-jump_exponent (from 1 km to jump_limit)."""
-        jump_limit: float = Field(4000.0, gt=_NEAREST_KM)
-        """Longest jump in km."""
+        jump_limit: float = Field(4000.0, gt=_NEAREST_KM, json_schema_extra=unit("km"))
+        """Longest jump."""
         publications: Literal["per-visit", "per-check-in"] = "per-visit"
         """What a publication is made of."""
-        size: int = Field(100, ge=0, lt=2**31)
-        """Size of a publication in bytes."""
+        size: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))
+        """Size of a publication."""
 
         @field_validator("origin")
         @classmethod

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from sim import plugins
 from sim.randomness import Streams
-from sim.units import SECONDS, PositiveDuration
+from sim.units import SECONDS, PositiveDuration, unit
 from sim.workloads.sampling import draw_distinct
 from sim.workloads.synthetic.poisson_kernels import replacements
 from sim.workloads.tables import strings
@@ -21,20 +21,20 @@ class PoissonWorkload:
     class Parameters(plugins.Parameters):
         """Sizes and rates; a rate of 0 means never."""
 
-        users: int = Field(1000, gt=0)
+        users: int = Field(1000, gt=0, lt=2**31)
         """Users."""
-        topics: int = Field(100, gt=0)
+        topics: int = Field(100, gt=0, lt=2**31)
         """Topics."""
         topics_per_user: int = Field(5, ge=0)
         """Topics that each user wants at any time, all different."""
-        change_rate: float = Field(0.1, ge=0)
-        """Replacements of one topic by another, per user and hour."""
-        publication_rate: float = Field(1.0, ge=0)
-        """Publications per topic and hour, each by a user drawn at random."""
+        change_rate: float = Field(0.1, ge=0, json_schema_extra=unit("1/h"))
+        """Replacements of one topic by another, per user."""
+        publication_rate: float = Field(1.0, ge=0, json_schema_extra=unit("1/h"))
+        """Publications per topic, each by a user drawn at random."""
         horizon: PositiveDuration = 100 * SECONDS["h"]
         """Length."""
-        size: int = Field(100, ge=0, lt=2**31)
-        """Size of a publication in bytes."""
+        size: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))
+        """Size of a publication."""
 
         @model_validator(mode="after")
         def _topics_suffice(self) -> PoissonWorkload.Parameters:
