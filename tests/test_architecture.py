@@ -125,6 +125,13 @@ def test_analysis_never_looks_into_the_brokers() -> None:
             assert not [target for target, _ in imports(path) if target.startswith(("sim.brokers", "sim.simulation"))]
 
 
+def test_oracles_import_nothing_of_ours() -> None:
+    oracles = sorted((ROOT / "tests" / "oracles").glob("*.py"))
+    assert len(oracles) >= 6
+    for path in oracles:
+        assert not [target for target, _ in imports(path) if ours(target)], path.name
+
+
 def test_every_module_says_what_it_is() -> None:
     for module, path in MODULES.items():
         if path.stat().st_size:

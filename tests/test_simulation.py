@@ -150,6 +150,14 @@ def test_replications_of_a_generated_workload_generate_anew() -> None:
     assert second.publications.time.tolist() == same.publications.time.tolist()
 
 
+def test_a_broker_of_random_users_wants_nearly_all_topics() -> None:
+    """DYNATOPS, section IV.A.2: 500 users with 5 of 1000 topics each leave a broker without 1000 · (1 - 5/1000)^500 of them."""
+    workload = {"kind": "poisson", "users": 50_000, "topics": 1000, "topics_per_user": 5, "horizon": "1h"}
+    what = scenario(workload={**workload, "change_rate": 0, "publication_rate": 0}, network={"brokers": 100})
+    topics = simulate(what, prepare_workload(what, 0, None), 0).tables["brokers"]["topics"]
+    assert np.mean(topics) == pytest.approx(1000 * (1 - (1 - 5 / 1000) ** 500), abs=3)
+
+
 # -- what a run hands out
 
 
