@@ -87,6 +87,7 @@ class Users:
         exchange = self._policy.exchange
         if exchange is None:
             return 0
+        self._exchanged = self._subscriptions.unknown()  # lets the last ones go before the next are copied
         self._exchanged = self._subscriptions.states()
         sizes = np.bincount(exchange.cluster)
         return int((sizes * (sizes - 1)).sum())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def read_columns(path: Path, types: Mapping[str, pa.DataType]) -> dict[str, Any]
     is null that is neither a float nor allowed to be.
     """
     try:
-        with pq.ParquetFile(path) as file:
+        with _sparing(), pq.ParquetFile(path) as file:
             found = {field.name: field.type for field in file.schema_arrow}
             for name, kind in types.items():
                 if name not in found:
@@ -72,6 +73,17 @@ def read_columns(path: Path, types: Mapping[str, pa.DataType]) -> dict[str, Any]
         raise WorkloadError(f"{path}: missing file") from None
     except (pa.ArrowException, OSError) as error:
         raise WorkloadError(f"{path}: not a readable parquet file ({str(error).splitlines()[0]})") from None
+
+
+@contextmanager
+def _sparing() -> Iterator[None]:
+    """Have arrow take memory from the system meanwhile: its own pools keep tens of megabytes that reading has used once."""
+    pool = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(pool)
 
 
 def _values(path: Path, name: str, column: pa.ChunkedArray, kind: pa.DataType) -> Any:
