@@ -83,7 +83,7 @@ class Network:
         self.plane = MessagePlane(
             self.clock,
             setting.overlay,
-            self.subscriptions.wanted,
+            self.subscriptions,
             self.node_of,
             self.broker_of,
             links,

@@ -1,4 +1,4 @@
-"""Compiled bookkeeping of one publication: every count is a whole number and every sum is exact, so that order does not matter."""
+"""Compiled bookkeeping of publications: every count is a whole number and every sum is exact, so that order does not matter."""
 
 from __future__ import annotations
 
@@ -33,24 +33,6 @@ BINS = 1 << 12  # room for delays up to 4e11 s
 
 
 @kernel
-def due_at_root(
-    nodes: NDArray[np.int32], broker_of: NDArray[np.int32], wanted: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], int, int]:
-    """Brokers of a tree's nodes, their users that want the topic, and how many brokers and users that makes."""
-    size = nodes.size
-    brokers = np.empty(size, np.int32)
-    users = np.empty(size, np.int32)
-    due, due_users = 0, 0
-    for i in range(size):
-        brokers[i] = broker_of[nodes[i]]
-        users[i] = wanted[brokers[i]]
-        if users[i] > 0:
-            due += 1
-            due_users += users[i]
-    return brokers, users, due, due_users
-
-
-@kernel
 def add_exactly(sums: NDArray[np.int64], value: float) -> None:
     """Add a float to an exact sum held as two integers, in units of 2^-20 and 2^-72 (the latter below 2^52)."""
     scaled = value * 1048576.0
@@ -70,82 +52,89 @@ def delay_bin(delay: float) -> int:
 
 
 @kernel
-def record_flight(
-    uplink: NDArray[np.int32],
-    uplinks_sent: int,
+def record_flights(
+    uplinks: NDArray[np.int32],
+    uplink_from: NDArray[np.int64],
+    uplinks_sent: NDArray[np.int64],
     brokers: NDArray[np.int32],
     parents: NDArray[np.int32],
     depth: NDArray[np.int32],
     due_users: NDArray[np.int32],
     arrival: NDArray[np.float64],
     sent: NDArray[np.uint8],
-    published: float,
-    rooted: float,
-    size: int,
-    measured: bool,
+    tree_from: NDArray[np.int64],
+    published: NDArray[np.float64],
+    rooted: NDArray[np.float64],
+    size: NDArray[np.int64],
+    window: NDArray[np.int64],
+    measured: NDArray[np.bool_],
     hop_delay: NDArray[np.float64],
     counters: NDArray[np.int64],
     sums: NDArray[np.int64],
     maxima: NDArray[np.float64],
     links: NDArray[np.int64],
     per_broker: NDArray[np.int64],
-    window: int,
     keys: NDArray[np.int64],
     weights: NDArray[np.int64],
     used: int,
 ) -> int:
-    """Enter one publication into the books; returns how much of `keys` is used now.
+    """Enter n publications into the books; returns how much of `keys` is used now.
 
-    `uplink`: brokers on the way up, of which the first `uplinks_sent` hops were taken; the tree's arrays as in TopicTree and Flight
-    (empty where the root was not reached, then `rooted` is NaN, or where nobody wants the topic). `counters` and `sums` are those of
-    its window. `keys` and `weights` collect the delay histogram, one entry per delivery: window · BINS + bin, users. Links and
-    brokers are counted when `measured`.
+    Publication f went up over the brokers `uplinks[uplink_from[f]:uplink_from[f + 1]]`, of which it took the first
+    `uplinks_sent[f]` hops, and down the tree whose arrays (as in TopicTree and Flight) are the parts `tree_from[f]:tree_from[f + 1]`
+    of the next six; none where nobody wants the topic or the root was not reached (then `rooted` is NaN). `counters` and
+    `sums` have a row per window; links and brokers are counted in windows that are `measured`. `keys` and `weights` collect the
+    delay histogram, one entry per delivery: window · BINS + bin, users.
     """
-    for i in range(uplinks_sent):
-        counters[UPLINKS] += 1
-        counters[UPLINK_BYTES] += size
-        if measured:
-            links[uplink[i], uplink[i + 1], 0] += 1
-            links[uplink[i], uplink[i + 1], 1] += size
-            per_broker[uplink[i], SENT] += 1
-            if uplink[i + 1] != uplink[uplink.size - 1]:
-                per_broker[uplink[i + 1], RELAYED] += 1
-            per_broker[uplink[i + 1], RECEIVED] += 1
-    if not np.isnan(rooted):
-        counters[UPLINK_HOPS] += uplink.size - 1
-    for i in range(brokers.size):
-        here = brokers[i]
-        if sent[i]:
-            counters[INTERNAL if due_users[i] > 0 else EXTERNAL] += 1
-            counters[NOTIFICATION_BYTES] += size
-            if measured:
-                above = brokers[parents[i]]
-                links[above, here, 0] += 1
-                links[above, here, 1] += size
-                per_broker[above, SENT] += 1
-                per_broker[here, RECEIVED] += 1
-                if due_users[i] == 0:
-                    per_broker[here, RELAYED] += 1
-        if due_users[i] == 0 or np.isnan(arrival[i]):
-            continue
-        users = due_users[i]
-        delay = arrival[i] - published
-        tree_delay = arrival[i] - rooted
-        counters[DELIVERED] += 1
-        counters[DELIVERED_USERS] += users
-        counters[TREE_HOPS] += depth[i]
-        add_exactly(sums[NOTIFICATION_DELAY], delay)
-        add_exactly(sums[TREE_DELAY], tree_delay)
-        add_exactly(sums[USER_NOTIFICATION_DELAY], delay * users)
-        add_exactly(sums[USER_TREE_DELAY], tree_delay * users)
-        direct = hop_delay[uplink[0], here]
-        if direct > 0.0:
-            counters[STRETCHED] += 1
-            add_exactly(sums[STRETCH], delay / direct)
-        if measured:
-            per_broker[here, BROKER_DELIVERED] += 1
-            maxima[0] = max(maxima[0], delay)
-        keys[used] = window * BINS + delay_bin(delay)
-        weights[used] = users
-        used += 1
+    for f in range(published.size):
+        w = window[f]
+        count, total, counted = counters[w], sums[w], measured[w]
+        publisher, root = uplinks[uplink_from[f]], uplinks[uplink_from[f + 1] - 1]
+        for i in range(uplink_from[f], uplink_from[f] + uplinks_sent[f]):
+            here, there = uplinks[i], uplinks[i + 1]
+            count[UPLINKS] += 1
+            count[UPLINK_BYTES] += size[f]
+            if counted:
+                links[here, there, 0] += 1
+                links[here, there, 1] += size[f]
+                per_broker[here, SENT] += 1
+                per_broker[there, RECEIVED] += 1
+                if there != root:
+                    per_broker[there, RELAYED] += 1
+        if not np.isnan(rooted[f]):
+            count[UPLINK_HOPS] += uplink_from[f + 1] - uplink_from[f] - 1
+        for i in range(tree_from[f], tree_from[f + 1]):
+            here, users = brokers[i], due_users[i]
+            if sent[i]:
+                count[INTERNAL if users > 0 else EXTERNAL] += 1
+                count[NOTIFICATION_BYTES] += size[f]
+                if counted:
+                    above = brokers[tree_from[f] + parents[i]]
+                    links[above, here, 0] += 1
+                    links[above, here, 1] += size[f]
+                    per_broker[above, SENT] += 1
+                    per_broker[here, RECEIVED] += 1
+                    if users == 0:
+                        per_broker[here, RELAYED] += 1
+            if users == 0 or np.isnan(arrival[i]):
+                continue
+            delay = arrival[i] - published[f]
+            tree_delay = arrival[i] - rooted[f]
+            count[DELIVERED] += 1
+            count[DELIVERED_USERS] += users
+            count[TREE_HOPS] += depth[i]
+            add_exactly(total[NOTIFICATION_DELAY], delay)
+            add_exactly(total[TREE_DELAY], tree_delay)
+            add_exactly(total[USER_NOTIFICATION_DELAY], delay * users)
+            add_exactly(total[USER_TREE_DELAY], tree_delay * users)
+            direct = hop_delay[publisher, here]
+            if direct > 0.0:
+                count[STRETCHED] += 1
+                add_exactly(total[STRETCH], delay / direct)
+            if counted:
+                per_broker[here, BROKER_DELIVERED] += 1
+                maxima[0] = max(maxima[0], delay)
+            keys[used] = w * BINS + delay_bin(delay)
+            weights[used] = users
+            used += 1
     return used

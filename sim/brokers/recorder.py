@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,9 @@ from sim.brokers.messages import Flight
 from sim.errors import ConservationError
 
 CAUSES = ("joining", "queue_full")
-_BUFFER = 1 << 16
-_NO_INTS = np.empty(0, np.int32)
-_NO_BYTES = np.empty(0, np.uint8)
-_NO_TIMES = np.empty(0)
+_BATCH = 512  # publications that are entered at once
+_BUFFER = 1 << 16  # deliveries that are held before they are merged into the histogram
+_NONE: NDArray[np.int32] = np.empty(0, np.int32)
 
 Columns = dict[str, Any]  # column name → array or list
 
@@ -47,6 +47,9 @@ class Recorder:
         self._maxima = np.zeros(1)
         self.links = np.zeros((brokers, brokers, 2), np.int64)
         self.per_broker = np.zeros((brokers, 4), np.int64)
+        self._flights: list[Flight] = []
+        self._uplinks_sent: list[int] = []
+        self._positions = 0
         self._keys = np.empty(_BUFFER, np.int64)
         self._weights = np.empty(_BUFFER, np.int64)
         self._used = 0
@@ -82,37 +85,50 @@ class Recorder:
 
     def finish(self, flight: Flight, uplinks_sent: int | None = None) -> None:
         """Enter a publication that no message carries any more (or that the end of the run overtook)."""
-        if self._used + len(flight.arrival) > len(self._keys):
-            self._flush(len(flight.arrival))
-        tree = flight.tree
-        window = flight.window
-        self._used = rk.record_flight(
-            flight.uplink_array,
-            len(flight.uplink) - 1 if uplinks_sent is None else uplinks_sent,
-            flight.broker_array,
-            _NO_INTS if tree is None else tree.parents,
-            _NO_INTS if tree is None else tree.depth,
-            flight.due_users,
-            np.array(flight.arrival) if flight.arrival else _NO_TIMES,
-            np.frombuffer(flight.sent, np.uint8) if flight.sent else _NO_BYTES,
-            flight.published,
-            flight.rooted,
-            flight.size,
-            self.measured[window],
+        self._flights.append(flight)
+        self._uplinks_sent.append(len(flight.uplink) - 1 if uplinks_sent is None else uplinks_sent)
+        self._positions += len(flight.arrival)
+        if len(self._flights) >= _BATCH or self._positions >= _BUFFER:
+            self._enter()
+
+    def _enter(self) -> None:
+        """Enter the finished publications, many at a time: handing arrays to compiled code costs more than the counting."""
+        flights = self._flights
+        if not flights:
+            return
+        if self._used + self._positions > len(self._keys):
+            self._merge(self._positions)
+        trees = [flight.tree for flight in flights if flight.tree is not None]
+        self._used = rk.record_flights(
+            np.concatenate([flight.uplink_array for flight in flights]),
+            _starts([len(flight.uplink) for flight in flights]),
+            np.array(self._uplinks_sent),
+            np.concatenate([flight.broker_array for flight in flights]),
+            np.concatenate([_NONE, *(tree.parents for tree in trees)]),
+            np.concatenate([_NONE, *(tree.depth for tree in trees)]),
+            np.concatenate([flight.due_users for flight in flights]),
+            np.fromiter(chain.from_iterable(flight.arrival for flight in flights), float, self._positions),
+            np.frombuffer(b"".join(flight.sent for flight in flights), np.uint8),
+            _starts([len(flight.arrival) for flight in flights]),
+            np.array([flight.published for flight in flights]),
+            np.array([flight.rooted for flight in flights]),
+            np.array([flight.size for flight in flights]),
+            np.array([flight.window for flight in flights]),
+            np.array(self.measured),
             self._hop_delay,
-            self._counters[window],
-            self._sums[window],
+            self._counters,
+            self._sums,
             self._maxima,
             self.links,
             self.per_broker,
-            window,
             self._keys,
             self._weights,
             self._used,
         )
+        self._flights, self._uplinks_sent, self._positions = [], [], 0
 
-    def _flush(self, room: int = 0) -> None:
-        """Merge the buffer into the sparse histogram, and make sure that the buffer has room for a whole publication."""
+    def _merge(self, room: int = 0) -> None:
+        """Merge the buffer into the sparse histogram, and make sure that it has room for so many deliveries."""
         held = self._histogram
         keys = np.concatenate([held[0], self._keys[: self._used]])
         brokers = np.concatenate([held[1], np.ones(self._used, np.int64)])
@@ -152,7 +168,8 @@ class Recorder:
     def close(self) -> None:
         """Check that nothing was lost count of. Raises ConservationError where due is not delivered + lost + in flight."""
         self._integrate_load(self.horizon)
-        self._flush()
+        self._enter()
+        self._merge()
         for window, due in enumerate(self.due):
             published = self.rooted[window] + self.dropped[window] + self.climbing[window]
             if self.published[window] != published:
@@ -303,3 +320,8 @@ class Recorder:
             return dict.fromkeys((50, 95, 99))
         bins = {q: int(np.searchsorted(ranks, math.ceil(ranks[-1] * q / 100))) for q in (50, 95, 99)}
         return {q: rk.FIRST_BIN * (1 + rk.BIN_WIDTH) ** (b - 0.5) if b else 0.0 for q, b in bins.items()}
+
+
+def _starts(lengths: list[int]) -> NDArray[np.int64]:
+    """Where each of several parts of these lengths begins in their concatenation, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(lengths)])

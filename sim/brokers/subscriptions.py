@@ -19,6 +19,8 @@ class Subscriptions:
 
     def __init__(self, topics: int, brokers: int, transition: Callable[[int, int, int], None]) -> None:
         self.wanted = np.zeros((topics, brokers), np.int32)
+        self.brokers_wanting = [0] * topics  # per topic: how many brokers, and users, want it
+        self.users_wanting = [0] * topics
         self.topics = [0] * brokers
         self.load = [0] * brokers
         self.users = [0] * brokers
@@ -34,7 +36,9 @@ class Subscriptions:
         self.squares += 2 * self.load[broker] + 1
         self.load[broker] += 1
         self.total += 1
+        self.users_wanting[topic] += 1
         if before == 0:
+            self.brokers_wanting[topic] += 1
             self.topics[broker] += 1
             self._transition(topic, broker, +1)
 
@@ -46,7 +50,9 @@ class Subscriptions:
         self.squares -= 2 * self.load[broker] - 1
         self.load[broker] -= 1
         self.total -= 1
+        self.users_wanting[topic] -= 1
         if before == 1:
+            self.brokers_wanting[topic] -= 1
             self.topics[broker] -= 1
             self._transition(topic, broker, -1)
 

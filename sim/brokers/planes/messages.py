@@ -11,8 +11,8 @@ from sim.brokers.broker import Server
 from sim.brokers.clock import ARRIVALS, Clock
 from sim.brokers.links import Links
 from sim.brokers.messages import Flight, Message
-from sim.brokers.record_kernels import due_at_root
 from sim.brokers.recorder import Recorder
+from sim.brokers.subscriptions import Subscriptions
 from sim.overlay.geometry import Dissemination
 
 NAN = float("nan")
@@ -21,15 +21,15 @@ NAN = float("nan")
 class MessagePlane:
     """Carries publications up to the root and down the tree, hop by hop.
 
-    `wanted` (topics, brokers) and `broker_of` (nodes) are the live state of the network. `servers` is empty where brokers take no
-    time; else `service(publication, broker, on_tree)` gives seconds.
+    `subscriptions`, `node_of` (brokers) and `broker_of` (nodes) are the live state of the network. `servers` is empty where brokers
+    take no time; else `service(publication, broker, on_tree)` gives seconds.
     """
 
     def __init__(
         self,
         clock: Clock,
         overlay: Dissemination,
-        wanted: NDArray[np.int32],
+        subscriptions: Subscriptions,
         node_of: NDArray[np.int32],
         broker_of: NDArray[np.int32],
         links: Links,
@@ -39,7 +39,7 @@ class MessagePlane:
         joins_instantly: bool,
     ) -> None:
         self._clock, self._overlay, self._recorder = clock, overlay, recorder
-        self._wanted, self._node_of, self._broker_of = wanted, node_of, broker_of
+        self._subscriptions, self._node_of, self._broker_of = subscriptions, node_of, broker_of
         self._links, self._servers, self._service = links, servers, service
         self._joins_instantly = joins_instantly
         self._trace = recorder.trace
@@ -108,17 +108,17 @@ class MessagePlane:
         recorder, window = self._recorder, flight.window
         flight.rooted = self._clock.now
         tree = self._overlay.tree(flight.topic, int(self._node_of[flight.publisher]))
-        wanted = self._wanted[flight.topic]
         flight.tree = tree
-        flight.broker_array, flight.due_users, due, due_users = due_at_root(tree.nodes, self._broker_of, wanted)
+        flight.broker_array = self._broker_of[tree.nodes]
+        flight.due_users = self._subscriptions.wanted[flight.topic][flight.broker_array]
+        due = self._subscriptions.brokers_wanting[flight.topic]
+        due_users = self._subscriptions.users_wanting[flight.topic]
         recorder.rooted[window] += 1
-        if not self._joins_instantly:
-            all_due, all_users = int(np.count_nonzero(wanted)), int(wanted.sum())
-            recorder.lost["joining"][window] += all_due - due
-            recorder.lost_users[window] += all_users - due_users
-            due, due_users = all_due, all_users
         recorder.due[window] += due
         recorder.due_users[window] += due_users
+        if not self._joins_instantly:
+            recorder.lost["joining"][window] += due - int(np.count_nonzero(flight.due_users))
+            recorder.lost_users[window] += due_users - int(flight.due_users.sum())
         size = len(tree)
         if size == 0:
             self._finish(flight)
