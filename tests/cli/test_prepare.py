@@ -53,7 +53,7 @@ def test_it_says_what_became_of_the_rows_without_java_and_without_noise(
         folder.mkdir()
     for directory in os.defpath.split(os.pathsep):
         for tool in Path(directory).iterdir() if Path(directory).is_dir() else ():
-            if tool.name != "java" and not (tools / tool.name).exists():
+            if tool.name != "java" and not os.path.lexists(tools / tool.name):  # some lead nowhere
                 (tools / tool.name).symlink_to(tool)
     options = [trace, "--format", "gowalla", "--cell", "0.5", "--friends", "2", "--out"]
     ran = subprocess.run(
