@@ -56,6 +56,8 @@ METRICS: dict[str, Metric] = {
         _count("uplink_messages", "messages", "messages on the way from publisher's broker to root"),
         Metric("messages_per_publication", "messages", "messages between brokers below the root per publication"),
         _count("notification_bytes", "bytes", "bytes of the messages below the root"),
+        _count("internal_bytes", "bytes", "bytes of those received by brokers that subscribe"),
+        _count("external_bytes", "bytes", "bytes of those received by unrelated relays"),
         _count("uplink_bytes", "bytes", "bytes of the messages on the way to the root"),
         _count("handovers", "count", "times that a user's broker changed", "neutral"),
         _count("handover_messages", "messages", "request, reply, leave and join of each handover"),

@@ -15,12 +15,13 @@ from sim.compiled import kernel
     UPLINK_HOPS,
     INTERNAL,
     EXTERNAL,
-    NOTIFICATION_BYTES,
+    INTERNAL_BYTES,
+    EXTERNAL_BYTES,
     UPLINKS,
     UPLINK_BYTES,
     STRETCHED,
-) = range(10)
-COUNTERS = 10
+) = range(11)
+COUNTERS = 11
 # rows of the exact sums per window
 NOTIFICATION_DELAY, TREE_DELAY, USER_NOTIFICATION_DELAY, USER_TREE_DELAY, STRETCH = range(5)
 SUMS = 5
@@ -107,7 +108,7 @@ def record_flights(
             here, users = brokers[i], due_users[i]
             if sent[i]:
                 count[INTERNAL if users > 0 else EXTERNAL] += 1
-                count[NOTIFICATION_BYTES] += size[f]
+                count[INTERNAL_BYTES if users > 0 else EXTERNAL_BYTES] += size[f]
                 if counted:
                     above = brokers[tree_from[f] + parents[i]]
                     links[above, here, 0] += 1

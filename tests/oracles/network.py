@@ -584,6 +584,8 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "uplink_messages": len(uplink),
         "messages_per_publication": len(tree) / len(kept) if kept else None,
         "notification_bytes": sum(publications[hop.publication][3] for hop in tree),
+        "internal_bytes": sum(publications[hop.publication][3] for hop in tree if hop.subscribes),
+        "external_bytes": sum(publications[hop.publication][3] for hop in tree if not hop.subscribes),
         "uplink_bytes": sum(publications[hop.publication][3] for hop in uplink),
         "handovers": len(handovers),
         "handover_messages": 4 * len(handovers),
