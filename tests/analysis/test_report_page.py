@@ -6,91 +6,25 @@ import html
 import json
 import re
 import tomllib
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from fake_results import write_results
-from scipy import stats
+from report_numbers import Page, assert_numbers_of_files, body, interval, rows_of
 
 from analysis.formatting import describe
 from analysis.report import render_report, write_report
 from sim.errors import ResultsError
 from sim.experiments.results import load_results
-from sim.experiments.statistics import Interval
 from sim.workloads.synthetic.mobility import MobilityWorkload
 
 
-class Reader(HTMLParser):
-    """Tables of a page as lists of rows of texts; and whether its elements are closed in order."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tables: list[list[list[str]]] = []
-        self.open: list[str] = []
-        self.cell = False
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in {"meta", "br", "img"}:
-            return
-        self.open.append(tag)
-        if tag == "table":
-            self.tables.append([])
-        elif tag == "tr":
-            self.tables[-1].append([])
-        elif tag in {"th", "td"}:
-            assert tag == "td" or dict(attrs).get("scope") in {"row", "col"}
-            self.tables[-1][-1].append("")
-        elif tag == "span" and "td" in self.open:
-            self.tables[-1][-1][-1] += " "
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if {"td", "th"} & set(self.open):
-            self.tables[-1][-1][-1] += data
-
-
-def rows_of(page: str, table: int = 0) -> dict[str, list[str]]:
-    return {row[0]: [" ".join(cell.split()) for cell in row[1:]] for row in Reader(page).tables[table]}
-
-
-def body(page: str) -> str:
-    """The page without its scripts."""
-    return re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
-
-
-def interval(values: pd.Series) -> Interval:
-    low, high = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
-    return Interval(float(values.mean()), float(low), float(high), len(values), varies=True)
-
-
 def test_the_tables_numbers_are_those_of_the_result_files(tmp_path: Path) -> None:
-    page = body(render_report(load_results(write_results(tmp_path)), []))
-    runs = pd.read_parquet(tmp_path / "runs.parquet")
-    headline, further = rows_of(page), rows_of(page, 1)
-    checked = 0
-    for metric, factor, unit in (
-        ("broker_subscription_changes", 1, "count"),
-        ("notification_delay", 1e-3, "ms"),
-        ("load_stddev", 1, "–"),
-        ("handovers", 1, "count"),
-    ):
-        found = {**headline, **further}[metric.replace("_", " ")]
-        assert found[0] == unit
-        for variant, text in zip(("static", "location", "similarity"), found[1:], strict=True):
-            values = runs[runs["variant"] == variant].set_index("replication")[metric]
-            expected = " ".join(describe(interval(values), factor))
-            if variant != "static":
-                base = runs[runs["variant"] == "static"].set_index("replication")[metric]
-                mean, bounds = describe(interval(100 * (values / base - 1)), signed=True)
-                expected += f" {mean} % {bounds}"
-            assert re.sub(r" (✓ better|✗ worse|higher|lower)$", "", text) == expected
-            checked += 1
-    assert checked == 12
+    page = render_report(load_results(write_results(tmp_path)), [])
+    assert_numbers_of_files(
+        page, tmp_path, "static", ["broker_subscription_changes", "notification_delay", "load_stddev"]
+    )
 
 
 def test_scalars_follow_from_the_windows_after_the_warm_up(tmp_path: Path) -> None:
@@ -154,7 +88,7 @@ def test_names_cannot_break_out_of_their_place(tmp_path: Path) -> None:
     assert "<script>alert" not in page
     assert page.count("<script") - 2 == page.count('<script type="application/json"')
     assert f"<h1>{html.escape(evil, quote=False).replace(chr(39), '&#39;')}</h1>" in page
-    Reader(body(page))
+    Page(body(page))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +109,7 @@ def test_edge_cases_are_said(case: dict[str, object], said: str, tmp_path: Path)
     page = body(render_report(load_results(write_results(tmp_path, **{"replications": 2, **case}))))
     assert said in page
     assert "nan" not in re.sub(r"<[^>]+>", " ", page).lower().split()
-    Reader(page)
+    Page(page)
 
 
 def test_the_scenario_in_the_page_is_the_scenario_that_was_run(tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from report_numbers import assert_numbers_of_files
 from scipy import stats
 
 import sim
+from analysis.report import render_report
 from sim.workloads.traces.layouts import GOWALLA
 from sim.workloads.traces.pipeline import prepare_checkins
 from sim.workloads.traces.session import spark_session
@@ -33,3 +35,9 @@ def test_similarity_saves_subscription_changes_on_gowalla(shared_data: Path, tmp
     low, high = stats.t.interval(0.95, len(saved) - 1, saved.mean(), saved.std(ddof=1) / np.sqrt(len(saved)))
     print(f"broker subscription changes, similarity against location: {saved.mean():.1f} % [{low:.1f}, {high:.1f}]")
     assert high < 0
+
+    page = render_report(results)
+    assert "duplicate" in page
+    assert_numbers_of_files(
+        page, results.folder, "location", [m for m in results.manifest["report"]["metrics"] if m != "handovers"]
+    )
