@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import platform
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -18,9 +19,10 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from sim.errors import InputError, ScenarioError
+from sim.errors import InputError, ScenarioError, WorkloadError
 from sim.experiments.plan import RunSpec, plan
 from sim.experiments.results import Manifest, Results, Store
 from sim.scenario import Experiment, Scenario, WorkloadTable, load_scenario
@@ -76,7 +78,7 @@ def run(
     try:
         specs = plan(experiment, {folder: _base(folder).hash for folder in _folders(experiment)})
         store = Store(Path(out) if out is not None else default_folder(experiment))
-        with _clock() as timing:
+        with _clock() as timing, _naming(experiment):
             outcomes = execute(specs, store, jobs, progress or (lambda _spec, _fraction: None))
     finally:
         _base.cache_clear()  # another workload may be written to the same folder
@@ -129,8 +131,12 @@ def perform(spec: RunSpec, store: Store, progress: Callable[[float], None]) -> O
             workload = _workload(scenario.workload, scenario.seed, spec.replication)
             record = simulate(scenario, workload, spec.replication, lambda part: progress(min(part, ALMOST)))
         return store.write_run(spec, record.metrics, record.tables, summary(workload, spec.workload_hash), timing)
+    except (ScenarioError, WorkloadError) as error:
+        raise type(error)(f"variant {spec.variant}: {error}") from None
     except InputError:
         raise
+    except MemoryError as error:
+        return Failure(f"not enough memory ({error})", "")
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         return Failure(reason, traceback.format_exc())
@@ -174,7 +180,10 @@ def _in_pool(
     pool = ProcessPoolExecutor(jobs, context, _start_worker, (reports,))
     try:
         outcomes: dict[str, Outcome] = {}
-        waiting: dict[Future[Outcome], RunSpec] = {pool.submit(_perform_in_worker, spec, store): spec for spec in specs}
+        with _without_script():
+            waiting: dict[Future[Outcome], RunSpec] = {
+                pool.submit(_perform_in_worker, spec, store): spec for spec in specs
+            }
         while waiting:
             finished, _ = wait(waiting, PAUSE, FIRST_COMPLETED)
             while not reports.empty():
@@ -194,6 +203,17 @@ def _in_pool(
     finally:
         pool.shutdown(cancel_futures=True)
     return outcomes
+
+
+@contextmanager
+def _without_script() -> Generator[None]:
+    """Processes that are started meanwhile don't run the calling script again, which may have no guard for it or no file."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
 
 
 _reports: SimpleQueue[tuple[str, float]] | None = None  # of a worker: where it tells how far it is
@@ -235,6 +255,15 @@ def _folders(experiment: Experiment) -> list[Path]:
                 raise ScenarioError(f"{where}: workload.path: missing; name a workload folder there or by --workload")
             folders.append(scenario.workload.path)
     return folders
+
+
+@contextmanager
+def _naming(experiment: Experiment) -> Generator[None]:
+    """What does not fit in a run is told with the scenario's file."""
+    try:
+        yield
+    except (ScenarioError, WorkloadError) as error:
+        raise type(error)(f"{experiment.path or 'scenario'}: {error}") from None
 
 
 @contextmanager

@@ -192,8 +192,8 @@ def test_one_failure_stops_no_other_run(tiny: Path, tmp_path: Path, monkeypatch:
 
 def test_what_a_person_got_wrong_is_no_failed_run(tiny: Path, tmp_path: Path) -> None:
     for jobs in (1, 2):
-        with pytest.raises(ScenarioError, match="needs topics with places"):
-            sim.run(tiny, tmp_path / "r", overrides=["network.brokers=cells"], jobs=jobs)
+        with pytest.raises(ScenarioError, match=r"tiny\.toml: variant similarity: .*needs topics with places"):
+            sim.run(tiny, tmp_path / "r", overrides=["variant.similarity.network.brokers=cells"], jobs=jobs)
         with pytest.raises(ResultsError, match="were not finished"):
             load_results(tmp_path / "r")
     with pytest.raises(InputError, match=r"jobs: expected 1 or more \(got 0\)"):
@@ -202,6 +202,22 @@ def test_what_a_person_got_wrong_is_no_failed_run(tiny: Path, tmp_path: Path) ->
         sim.run({}, tmp_path / "r")
     with pytest.raises(ScenarioError, match="loaded already"):
         sim.run(load_scenario(tiny), tmp_path / "r", overrides=["seed=2"])
+
+
+def test_too_little_memory_is_told_in_a_sentence(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "simulate", failing("static", 1, MemoryError("1 TiB")))
+    (failure,) = sim.run(tiny, tmp_path / "r").failed
+    assert (failure["reason"], failure["traceback"]) == ("not enough memory (1 TiB)", "")
+
+
+def test_a_pool_does_not_run_the_calling_script_again(tiny: Path, tmp_path: Path) -> None:
+    script = "import sim\nprint('called')\nprint(len(sim.run('tiny.toml', 'OUT', jobs=2).runs))\n"
+    (tmp_path / "unguarded.py").write_text(script.replace("OUT", "a"))
+    for arguments, text in ((["unguarded.py"], None), (["-"], script.replace("OUT", "b"))):
+        done = subprocess.run(
+            [sys.executable, *arguments], input=text, cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
+        assert (done.stdout, done.stderr) == ("called\n4\n", "")
 
 
 def test_equal_variants_share_their_runs(tiny: Path, tmp_path: Path) -> None:
