@@ -23,6 +23,9 @@ from sim.scenario import Scenario
 from sim.workloads.location import redrawn
 from sim.workloads.workload import Workload
 
+MOST_WINDOWS = 1_000_000
+"""Windows of a time series; as many take a minute and a gigabyte."""
+
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
@@ -83,6 +86,11 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
     horizon = scenario.horizon if scenario.horizon is not None else workload.horizon
     if scenario.warm_up >= horizon:
         raise ScenarioError(f"warm_up: expected less than the horizon ({horizon:g} s), found {scenario.warm_up:g} s")
+    if horizon / scenario.window > MOST_WINDOWS:
+        least = horizon / MOST_WINDOWS
+        raise ScenarioError(
+            f"window: {MOST_WINDOWS:,} windows at most, so {least:g} s or more up to {horizon:g} s, found {scenario.window:g} s"
+        )
     latitude, longitude, cell = broker_positions(scenario, workload)
     latitude, longitude = frozen(latitude), frozen(longitude)  # policies see them
     brokers = len(latitude)
