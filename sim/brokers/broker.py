@@ -19,8 +19,8 @@ class Server:
 
     def __init__(self, clock: Clock, bound: int | None, warm_up: float) -> None:
         self._clock, self._bound, self._warm_up = clock, bound, warm_up
-        self._control: deque[tuple[Message, float]] = deque()
-        self._queue: deque[tuple[Message, float]] = deque()
+        self._control: deque[Message] = deque()
+        self._queue: deque[Message] = deque()
         self._serving: Message | None = None
         self.callbacks: Any = None
         self._last = warm_up
@@ -32,28 +32,28 @@ class Server:
 
     def accept(self, message: Message, service: float, control: bool = False) -> bool:
         """Take a message that arrives now and needs `service` seconds; False where the queue is full."""
-        message.arrived = self._clock.now
+        message.arrived, message.service = self._clock.now, service
         self._integrate()
         if self._serving is None:
-            self._serve(message, service)
+            self._serve(message)
         elif control:
-            self._control.append((message, service))
+            self._control.append(message)
         elif self._bound is None or len(self._queue) < self._bound:
-            self._queue.append((message, service))
+            self._queue.append(message)
         else:
             if self._clock.now >= self._warm_up:
                 self.dropped += 1
             return False
         return True
 
-    def _serve(self, message: Message, service: float) -> None:
+    def _serve(self, message: Message) -> None:
         self._serving = message
         now = self._clock.now
         if message.arrived >= self._warm_up:
             self.served += 1
             self.wait += now - message.arrived
         self.callbacks = (self._done,)
-        self._clock.at(now + service, ARRIVALS, self)
+        self._clock.at(now + message.service, ARRIVALS, self)
 
     def _done(self, _: Server) -> None:
         self._integrate()
@@ -62,7 +62,7 @@ class Server:
         self._serving = None
         waiting = self._control or self._queue
         if waiting:
-            self._serve(*waiting.popleft())
+            self._serve(waiting.popleft())
         message.handled(message)
 
     def _integrate(self) -> None:
@@ -79,5 +79,5 @@ class Server:
             self.waiting_area += (len(self._control) + len(self._queue)) * (horizon - self._last)
             self.busy += (horizon - self._last) if self._serving is not None else 0.0
             self._last = horizon
-        held = [message for message, _ in (*self._control, *self._queue)]
+        held = [*self._control, *self._queue]
         return held if self._serving is None else [self._serving, *held]

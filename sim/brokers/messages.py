@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from sim.overlay.geometry import TopicTree
 
 _NONE: NDArray[np.int32] = np.empty(0, np.int32)
+_NO_INTS: list[int] = []
+_NO_TIMES: list[float] = []
+_NO_BYTES = bytearray()
 
 
 class Flight:
@@ -40,34 +43,45 @@ class Flight:
         "window",
     )
 
-    def __init__(self, number: int, topic: int, publisher: int, published: float, size: int, window: int) -> None:
+    def __init__(
+        self,
+        number: int,
+        topic: int,
+        publisher: int,
+        published: float,
+        size: int,
+        window: int,
+        uplink: NDArray[np.int32],
+    ) -> None:
         self.number = number
         self.topic = topic
         self.publisher = publisher
         self.published = published
         self.size = size
         self.window = window
-        self.uplink: list[int] = []
-        self.uplink_array = _NONE
+        self.uplink_array = uplink
+        self.uplink: list[int] = uplink.tolist()
         self.rooted = float("nan")
-        self.tree: TopicTree | None = None
-        self.brokers: list[int] = []
-        self.broker_array = _NONE
-        self.child_bounds: list[int] = []
-        self.due_users = _NONE
-        self.arrival: list[float] = []
-        self.sent = bytearray()
         self.pending = 0
+        self.tree: TopicTree | None = None
+        # until the root is left: empty, and the same for all, as many may wait in a queue
+        self.brokers = _NO_INTS
+        self.broker_array = _NONE
+        self.child_bounds = _NO_INTS
+        self.due_users = _NONE
+        self.arrival = _NO_TIMES
+        self.sent = _NO_BYTES
 
 
 class Message:
     """One message at one place of its way; a SimPy event in itself: its arrival is one entry in the heap.
 
     `carries` is a Flight or a control request; `position` a place on the uplink, on the tree or on the control path; `handled` is
-    called once a broker has served the message. `sent` and `arrived` are the times (s) of its present hop.
+    called once a broker has served the message. `sent` and `arrived` are the times (s) of its present hop,
+    `service` the seconds that the broker there needs for it.
     """
 
-    __slots__ = ("arrived", "callbacks", "carries", "handled", "position", "sent", "source")
+    __slots__ = ("arrived", "callbacks", "carries", "handled", "position", "sent", "service", "source")
     _ok = True
 
     def __init__(
@@ -85,3 +99,4 @@ class Message:
         self.handled = handled
         self.sent = 0.0
         self.arrived = 0.0
+        self.service = 0.0

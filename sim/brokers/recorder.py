@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import bisect_right
 from fractions import Fraction
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -47,9 +47,7 @@ class Recorder:
         self._maxima = np.zeros(1)
         self.links = np.zeros((brokers, brokers, 2), np.int64)
         self.per_broker = np.zeros((brokers, 4), np.int64)
-        self._flights: list[Flight] = []
-        self._uplinks_sent: list[int] = []
-        self._positions = 0
+        self._finished = _Finished()
         self._keys = np.empty(_BUFFER, np.int64)
         self._weights = np.empty(_BUFFER, np.int64)
         self._used = 0
@@ -85,35 +83,19 @@ class Recorder:
 
     def finish(self, flight: Flight, uplinks_sent: int | None = None) -> None:
         """Enter a publication that no message carries any more (or that the end of the run overtook)."""
-        self._flights.append(flight)
-        self._uplinks_sent.append(len(flight.uplink) - 1 if uplinks_sent is None else uplinks_sent)
-        self._positions += len(flight.arrival)
-        if len(self._flights) >= _BATCH or self._positions >= _BUFFER:
+        finished = self._finished
+        finished.add(flight, len(flight.uplink) - 1 if uplinks_sent is None else uplinks_sent)
+        if len(finished.window) >= _BATCH or len(finished.arrival) >= _BUFFER:
             self._enter()
 
     def _enter(self) -> None:
         """Enter the finished publications, many at a time: handing arrays to compiled code costs more than the counting."""
-        flights = self._flights
-        if not flights:
+        finished = self._finished
+        if not finished.window:
             return
-        if self._used + self._positions > len(self._keys):
-            self._merge(self._positions)
-        trees = [flight.tree for flight in flights if flight.tree is not None]
-        self._used = rk.record_flights(
-            np.concatenate([flight.uplink_array for flight in flights]),
-            _starts([len(flight.uplink) for flight in flights]),
-            np.array(self._uplinks_sent),
-            np.concatenate([flight.broker_array for flight in flights]),
-            np.concatenate([_NONE, *(tree.parents for tree in trees)]),
-            np.concatenate([_NONE, *(tree.depth for tree in trees)]),
-            np.concatenate([flight.due_users for flight in flights]),
-            np.fromiter(chain.from_iterable(flight.arrival for flight in flights), float, self._positions),
-            np.frombuffer(b"".join(flight.sent for flight in flights), np.uint8),
-            _starts([len(flight.arrival) for flight in flights]),
-            np.array([flight.published for flight in flights]),
-            np.array([flight.rooted for flight in flights]),
-            np.array([flight.size for flight in flights]),
-            np.array([flight.window for flight in flights]),
+        if self._used + len(finished.arrival) > len(self._keys):
+            self._merge(len(finished.arrival))
+        books: Any = (
             np.array(self.measured),
             self._hop_delay,
             self._counters,
@@ -125,7 +107,8 @@ class Recorder:
             self._weights,
             self._used,
         )
-        self._flights, self._uplinks_sent, self._positions = [], [], 0
+        self._used = rk.record_flights(*finished.columns(), *books)
+        self._finished = _Finished()
 
     def _merge(self, room: int = 0) -> None:
         """Merge the buffer into the sparse histogram, and make sure that it has room for so many deliveries."""
@@ -326,6 +309,60 @@ class Recorder:
         return {q: rk.FIRST_BIN * (1 + rk.BIN_WIDTH) ** (b - 0.5) if b else 0.0 for q, b in bins.items()}
 
 
-def _starts(lengths: list[int]) -> NDArray[np.int64]:
-    """Where each of several parts of these lengths begins in their concatenation, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(lengths)])
+class _Finished:
+    """Publications that wait to be entered, as columns for `record_flights`.
+
+    Nothing in here is an object that Python's garbage collector tracks, one by one: flights that piled up would have it walk
+    through the backlogs of all brokers again and again.
+    """
+
+    def __init__(self) -> None:
+        self.uplinks: list[NDArray[np.int32]] = []
+        self.brokers: list[NDArray[np.int32]] = []
+        self.parents: list[NDArray[np.int32]] = []
+        self.depth: list[NDArray[np.int32]] = []
+        self.due_users: list[NDArray[np.int32]] = []
+        self.arrival = array("d")
+        self.sent = bytearray()
+        self.uplinks_sent = array("q")
+        self.published = array("d")
+        self.rooted = array("d")
+        self.size = array("q")
+        self.window = array("q")
+
+    def add(self, flight: Flight, uplinks_sent: int) -> None:
+        self.uplinks.append(flight.uplink_array)
+        self.uplinks_sent.append(uplinks_sent)
+        self.brokers.append(flight.broker_array)
+        self.parents.append(_NONE if flight.tree is None else flight.tree.parents)
+        self.depth.append(_NONE if flight.tree is None else flight.tree.depth)
+        self.due_users.append(flight.due_users)
+        self.arrival.extend(flight.arrival)
+        self.sent += flight.sent
+        self.published.append(flight.published)
+        self.rooted.append(flight.rooted)
+        self.size.append(flight.size)
+        self.window.append(flight.window)
+
+    def columns(self) -> tuple[Any, ...]:
+        return (
+            np.concatenate(self.uplinks),
+            _starts(self.uplinks),
+            np.array(self.uplinks_sent),
+            np.concatenate(self.brokers),
+            np.concatenate(self.parents),
+            np.concatenate(self.depth),
+            np.concatenate(self.due_users),
+            np.array(self.arrival),
+            np.array(self.sent),
+            _starts(self.brokers),
+            np.array(self.published),
+            np.array(self.rooted),
+            np.array(self.size),
+            np.array(self.window),
+        )
+
+
+def _starts(parts: list[NDArray[np.int32]]) -> NDArray[np.int64]:
+    """Where each of the parts begins in their concatenation, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum([len(part) for part in parts])])

@@ -51,10 +51,8 @@ class MessagePlane:
         """A publication (its row in the workload is `number`) leaves the publisher for its broker `publisher`."""
         now = self._clock.now
         window = self._recorder.window(now)
-        flight = Flight(number, topic, publisher, now, size, window)
         path = self._overlay.uplink(topic, int(self._node_of[publisher]))
-        flight.uplink_array = self._broker_of[path]
-        flight.uplink = flight.uplink_array.tolist()
+        flight = Flight(number, topic, publisher, now, size, window, self._broker_of[path])
         self._recorder.published[window] += 1
         self._active[flight] = None
         message = Message(flight, 0, -1, self._climbed, self._climb)
