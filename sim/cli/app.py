@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from importlib.metadata import version as installed_version
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from sim.cli import demo, generate, prepare, report, run, scenario
 from sim.errors import InputError
 
+_FULL = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+}  # a matter of the machine, no fault of ours
+
+
+class _Commands(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            print("brokersim: interrupted", file=sys.stderr)
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -55,5 +76,15 @@ def main() -> None:
     try:
         app(prog_name="brokersim")
     except InputError as error:
-        print(f"brokersim: error: {error}", file=sys.stderr)
-        sys.exit(2)
+        _end(str(error))
+    except MemoryError as error:
+        _end(f"not enough memory ({error})")
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _end(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror))
+
+
+def _end(message: str) -> NoReturn:
+    print(f"brokersim: error: {message}", file=sys.stderr)
+    sys.exit(2)

@@ -36,7 +36,7 @@ def _live(experiment: Experiment) -> Generator[Progress]:
 
     total = experiment.base.replications
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),  # a name may hold [ and ]
         BarColumn(),
         TextColumn(f"{{task.fields[done]}} of {total} runs"),
         TimeRemainingColumn(),

@@ -91,7 +91,7 @@ def describe(
     if json_:
         print(json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False))
         return
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     for table in (_facts, _counts, _distributions, _classes, _movement, _rows):
         if shown := table(summary):
             title, shown.title = shown.title, None  # a title of the table's own would be broken at the table's width

@@ -138,9 +138,10 @@ def _progress(quiet: bool) -> Iterator[Callable[[str, str], None]]:
         yield lambda step, detail: None
     elif sys.stderr.isatty():
         from rich.console import Console
+        from rich.text import Text
 
         with Console(stderr=True).status("") as status:
-            yield lambda step, detail: status.update(f"{step} … {detail}".rstrip())
+            yield lambda step, detail: status.update(Text(f"{step} … {detail}".rstrip()))
     else:
 
         def say(step: str, detail: str) -> None:

@@ -94,7 +94,7 @@ def print_summary(results: Results) -> None:
     for row in summary(results):
         cells = ("\n".join(filter(None, row.variants[variant])) for variant in variants)
         table.add_row(label(row.metric), row.unit, *cells, end_section=True)
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     console.print(results.manifest["title"], style="bold")
     console.print(table)
     if replications > 1:

@@ -66,6 +66,22 @@ def test_a_run_prints_a_summary_and_where_the_results_are(brokersim: Brokersim, 
     assert load_results(tmp_path / "results" / "tiny").failed == []
 
 
+def test_names_are_shown_as_they_are_and_never_read_as_markup(
+    brokersim: Brokersim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = (
+        TINY.replace('"Tiny"', '"Tiny [/b]"').replace('"static"', '"x [/y]"', 1).replace('"similarity"', '"[red]z"', 1)
+    )
+    (tmp_path / "named.toml").write_text(named)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    status, out, err = brokersim("run", "named.toml", "--jobs", "1")
+    assert status == 0
+    assert out.startswith("Tiny [/b]\n")
+    assert "x [/y]" in out.splitlines()[2]
+    assert "[red]z" in out.splitlines()[2]
+    assert "[red]z" in err
+
+
 def test_quiet_says_nothing_but_the_result(brokersim: Brokersim) -> None:
     status, out, err = brokersim("run", "tiny.toml", "--quiet", "--jobs", "1", "--out", "r")
     assert (status, err) == (0, "")
