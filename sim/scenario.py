@@ -356,6 +356,8 @@ class _Reader:
         else:
             self.raw = merge(self.raw, over)
         self.places = {known: at for known, at in self.places.items() if known[: len(keys)] != keys}
+        for length in range(1, len(keys)):
+            self.places.setdefault(keys[:length], (sys.maxsize, place))
         self.places[keys] = sys.maxsize, place
 
     def experiment(self) -> Experiment:

@@ -26,7 +26,7 @@ _SCALAR = re.compile(r"[^,\]}\n#]+")
 def read(path: Path) -> tuple[dict[str, Any], dict[Keys, int]]:
     """The values of a TOML file and the line of each key path. Raises ScenarioError where it is missing or no TOML."""
     try:
-        text = path.read_bytes().decode()
+        text = path.read_bytes().decode("utf-8-sig")  # some editors put a mark before the text
     except OSError as error:
         raise ScenarioError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -38,6 +38,8 @@ def read(path: Path) -> tuple[dict[str, Any], dict[Keys, int]]:
         line = int(place[2] or text.count("\n") + 1) if place else 1
         reason = place[1] if place else str(error)
         raise ScenarioError(f"{path}:{line}: not valid TOML: {reason[0].lower()}{reason[1:]}") from None
+    except RecursionError:
+        raise ScenarioError(f"{path}: values are nested too deeply") from None
     return values, lines(text)
 
 
@@ -45,7 +47,7 @@ def value(text: str) -> Any:
     """The value of TOML text such as `5`, `true` or `[1, 2]`; what is no TOML value is itself, as a string."""
     try:
         values = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
     return values["value"] if len(values) == 1 else text
 

@@ -68,6 +68,7 @@ def _problems(error: ValidationError, model: type[BaseModel], more: Sequence[str
             yield keys, str(context["error"])
         else:
             message = re.sub(r"^Input should be (?=greater|less)", "expected a value ", message)
+            message = message.replace("Input should be an object", "expected a table")
             yield keys, message.replace("Input should be ", "expected ") + got
 
 

@@ -220,7 +220,9 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
         ("variant.evn.seed=1", "expected variant.NAME.key=value, did you mean 'even'? (allowed: static, small, even)"),
         ("variant.even.seed=2", "'seed' cannot be said of a single variant"),
         ("variant.even.name=odd", "'name' cannot be said of a single variant"),
-        ("network=3", "network: expected an object (got 3)"),
+        ("network=3", "network: expected a table (got 3)"),
+        ("sweep.seed=3", f"sweep: unknown key, did you mean 'seed'? (allowed: {FILE_KEYS}) (got {{\"seed\": 3}})"),
+        ("brokers.service.kind=exponential", "brokers.service: kind 'exponential' needs a time above 0"),
         ("warm_up=-1s", "warm_up: expected a value greater than or equal to 0 (got '-1s')"),
         (
             "warm_up=3 days",

@@ -122,6 +122,16 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b"a = 1\n# caf\xe9\n")
     with pytest.raises(ScenarioError, match=r"latin\.toml:2: not UTF-8 text"):
         toml.read(tmp_path / "latin.toml")
+    (tmp_path / "deep.toml").write_text(f"a = {'[' * 5000}{']' * 5000}")
+    with pytest.raises(ScenarioError, match=r"deep\.toml: values are nested too deeply"):
+        toml.read(tmp_path / "deep.toml")
+
+
+def test_a_mark_before_the_text_and_lines_of_windows_are_read_over(tmp_path: Path) -> None:
+    (tmp_path / "windows.toml").write_bytes(b"\xef\xbb\xbfa = 1\r\n[b]\r\nc = 2\r\n")
+    values, lines = toml.read(tmp_path / "windows.toml")
+    assert values == {"a": 1, "b": {"c": 2}}
+    assert lines == {("a",): 1, ("b",): 2, ("b", "c"): 3}
 
 
 def test_values_and_paths_of_the_command_line() -> None:
