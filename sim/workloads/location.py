@@ -18,6 +18,9 @@ from sim.workloads.sampling import draw_distinct
 from sim.workloads.tables import strings
 from sim.workloads.workload import DAY, Interests, Movements, Publications, SubscriptionEvents, Topics, Users, Workload
 
+# Degrees: a ten-thousandth is about 11 m, finer than any position that people share.
+SMALLEST_CELL, LARGEST_CELL = 1e-4, 180.0
+
 
 @dataclass(frozen=True)
 class Visits:

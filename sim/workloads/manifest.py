@@ -48,7 +48,7 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], str]:
         raise WorkloadError(f"{folder}: no workload folder, or an unfinished one (it has no manifest.json)") from None
     except OSError as error:
         raise WorkloadError(f"{path}: cannot be read ({error.strerror})") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WorkloadError(f"{path}: not valid JSON ({error})") from None
     if not isinstance(manifest, dict) or "format" not in manifest:
         raise WorkloadError(f"{path}: not the manifest of a workload (it has no key 'format')")
@@ -60,7 +60,20 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], str]:
         if not isinstance(manifest[key], kinds) or isinstance(manifest[key], bool):
             expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
             raise WorkloadError(f"{path}: {key} is {manifest[key]!r}, expected {expected}")
+    for number, source in enumerate(manifest["sources"]):
+        if not (isinstance(source, dict) and _have(source, {"file": str, "sha256": str, "bytes": int})):
+            raise WorkloadError(f"{path}: sources[{number}] is {source!r}, expected file, sha256 and bytes")
+    rows = manifest["rows"]
+    if rows is not None and not (
+        _have(rows, {"read": int, "kept": int, "quarantined": dict})
+        and all(isinstance(count, int) for count in rows["quarantined"].values())
+    ):
+        raise WorkloadError(f"{path}: rows is {rows!r}, expected numbers: read, kept, and quarantined by reason")
     return manifest, hashlib.sha256(content).hexdigest()
+
+
+def _have(values: Mapping[str, Any], kinds: Mapping[str, type]) -> bool:
+    return all(isinstance(values.get(key), kind) for key, kind in kinds.items())
 
 
 def verify_files(folder: Path, files: Mapping[str, str]) -> None:

@@ -19,6 +19,7 @@ from sim.workloads.tables import Columns, read_columns, write_columns, write_tab
 from sim.workloads.validation import Checks
 
 DAY = 86400.0
+MOST_EVENTS = 1e9  # of a made-up workload: as many fill the memory of most machines
 INTERESTS_PER_PART = 5_000_000
 
 _POSITION = {"latitude": pa.float64(), "longitude": pa.float64()}
@@ -314,6 +315,10 @@ def validate(workload: Workload, folder: Path) -> None:
         raise WorkloadError(
             f"{folder / 'manifest.json'}: origin is {workload.origin!r}, expected a time such as 2010-08-01T00:00:00Z"
         )
+    try:
+        datetime.fromisoformat(workload.origin) + timedelta(seconds=horizon)
+    except OverflowError:
+        raise WorkloadError(f"{folder / 'manifest.json'}: the horizon ends after the year 9999") from None
 
     checks = Checks(f"{folder / 'topics.parquet'}")
     checks.lengths(vars(workload.topics))

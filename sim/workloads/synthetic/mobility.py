@@ -12,16 +12,24 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from sim import plugins
 from sim.randomness import Streams
 from sim.units import SECONDS, PositiveDuration, unit
-from sim.workloads.location import Visits, location_workload, merge_checkins, number_cells, publish_each
+from sim.workloads.location import (
+    LARGEST_CELL,
+    SMALLEST_CELL,
+    Visits,
+    location_workload,
+    merge_checkins,
+    number_cells,
+    publish_each,
+)
 from sim.workloads.synthetic.checkins import Checkins
 from sim.workloads.synthetic.mobility_kernels import KM_PER_DEGREE, fold, walk
 from sim.workloads.tables import strings
-from sim.workloads.workload import Workload
+from sim.workloads.workload import MOST_EVENTS, Workload
 
 _GAPS_AT_ONCE = 16
 _NEAREST_KM = 1.0  # a step shorter than this leads to no other place
@@ -39,7 +47,7 @@ class MobilityWorkload:
         """Length."""
         origin: str = "2010-08-01T00:00:00Z"
         """Time 0, UTC."""
-        cell: float = Field(1.0, gt=0, le=180, json_schema_extra=unit("°"))
+        cell: float = Field(1.0, ge=SMALLEST_CELL, le=LARGEST_CELL, json_schema_extra=unit("°"))
         """Side of a grid cell."""
         friends: int = Field(4, ge=0)
         """Other users that each user follows."""
@@ -86,6 +94,15 @@ class MobilityWorkload:
                     "expected south, west, north, east in degrees, south < north, west < east, no pole in it"
                 )
             return box
+
+        @model_validator(mode="after")
+        def _is_not_endless(self) -> MobilityWorkload.Parameters:
+            checkins = self.users * self.horizon / max(self.gap, 1.0)
+            if checkins >= MOST_EVENTS:
+                raise ValueError(
+                    f"users, horizon and gap come to {checkins:.3g} check-ins, allowed: fewer than {MOST_EVENTS:.3g}"
+                )
+            return self
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
@@ -181,7 +198,10 @@ class MobilityWorkload:
 
 def _parse(text: str) -> datetime:
     time = datetime.fromisoformat(text)
-    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    try:
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"expected a time in the years 1 to 9999, UTC, found {text}") from None
 
 
 def _iso(time: datetime) -> str:

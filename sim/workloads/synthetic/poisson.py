@@ -12,7 +12,16 @@ from sim.units import SECONDS, PositiveDuration, unit
 from sim.workloads.sampling import draw_distinct
 from sim.workloads.synthetic.poisson_kernels import replacements
 from sim.workloads.tables import strings
-from sim.workloads.workload import DAY, Interests, Publications, SubscriptionEvents, Topics, Users, Workload
+from sim.workloads.workload import (
+    DAY,
+    MOST_EVENTS,
+    Interests,
+    Publications,
+    SubscriptionEvents,
+    Topics,
+    Users,
+    Workload,
+)
 
 
 class PoissonWorkload:
@@ -41,6 +50,11 @@ class PoissonWorkload:
             needed = self.topics_per_user + (self.change_rate > 0)
             if self.topics < needed:
                 raise ValueError(f"topics is {self.topics}, but users want {self.topics_per_user} and change to others")
+            events = (self.users * self.change_rate + self.topics * self.publication_rate) * self.horizon / SECONDS["h"]
+            if events >= MOST_EVENTS:
+                raise ValueError(
+                    f"rates and horizon come to {events:.3g} events, allowed: fewer than {MOST_EVENTS:.3g}"
+                )
             return self
 
     def __init__(self, parameters: Parameters) -> None:

@@ -16,7 +16,16 @@ import numpy as np
 
 from sim.errors import WorkloadError
 from sim.randomness import Streams
-from sim.workloads.location import Cells, Visits, location_workload, merge_checkins, number_cells, publish_each
+from sim.workloads.location import (
+    LARGEST_CELL,
+    SMALLEST_CELL,
+    Cells,
+    Visits,
+    location_workload,
+    merge_checkins,
+    number_cells,
+    publish_each,
+)
 from sim.workloads.tables import strings
 from sim.workloads.traces import checkins as stages
 from sim.workloads.traces.layouts import Layout
@@ -28,8 +37,6 @@ from sim.workloads.workload import DAY, Publications, Workload, write_workload
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Degrees: a ten-thousandth is about 11 m, finer than any position that people share.
-SMALLEST_CELL, LARGEST_CELL = 1e-4, 180.0
 _LARGEST = 2**31 - 1
 _DAY = int(DAY) * 1_000_000
 
