@@ -35,7 +35,7 @@ from sim.metrics import METRICS
 from sim.plugins import Parameters
 from sim.toml import Keys
 from sim.units import Duration, PositiveDuration
-from sim.validation import Model, Problem, hint, nested, problems, show, validate
+from sim.validation import Model, Problem, dotted, hint, nested, problems, show, validate
 
 Raw = dict[str, Any]
 SHARED = {"title", "seed", "replications", "report", "variant"}
@@ -431,4 +431,4 @@ class _Reader:
     def _dotted(self, keys: Keys) -> str:
         if keys[0] == "variant" and len(keys) > 1:
             keys = ("variant", self.names[int(keys[1])], *keys[2:])
-        return ".".join(f"[{key}]" if isinstance(key, int) else key for key in keys).replace(".[", "[")
+        return dotted(keys)

@@ -50,6 +50,11 @@ def show(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def dotted(keys: Keys) -> str:
+    """Keys as people write them: `network.geometry.bits`, `report.metrics[1]`."""
+    return ".".join(f"[{key}]" if isinstance(key, int) else key for key in keys).replace(".[", "[")
+
+
 def _problems(error: ValidationError, model: type[BaseModel], more: Sequence[str]) -> Iterator[Problem]:
     for found in error.errors(include_url=False):
         keys, kind, message, context = found["loc"], found["type"], found["msg"], found.get("ctx", {})

@@ -80,7 +80,10 @@ def describe(
     workload: Annotated[Path, typer.Argument(metavar="WORKLOAD", help="A workload's folder.")],
     json_: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
 ) -> None:
-    """Tell what is in a workload: counts, rates, distributions, span, and what became of a trace's rows."""
+    """Tell what is in a workload.
+
+    Counts, rates, distributions, span, and what became of a trace's rows.
+    """
     from rich.console import Console
 
     from sim.cli.run import PLAIN_WIDTH
@@ -103,7 +106,7 @@ def _parameters(model: type[Any], settings: list[str]) -> Any:
     from pydantic import ValidationError
 
     from sim import toml
-    from sim.validation import problems, validate
+    from sim.validation import dotted, problems, validate
 
     values = {}
     for text in settings:
@@ -115,7 +118,7 @@ def _parameters(model: type[Any], settings: list[str]) -> Any:
         return validate(model, values)
     except ValidationError as error:
         found = problems(error, model)
-        raise InputError("\n".join(f"--set {keys[0]}: {text}" if keys else text for keys, text in found)) from None
+        raise InputError("\n".join(f"--set {dotted(keys)}: {text}" if keys else text for keys, text in found)) from None
 
 
 def _counted(workload: Workload) -> str:

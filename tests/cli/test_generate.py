@@ -76,6 +76,10 @@ def test_same_seed_same_bytes_other_replication_others(brokersim: Brokersim, tmp
             "--set publication_rate: expected a finite number (got NaN)",
         ),
         (
+            ("mobility", "--out", "w", "--set", "box=[30, 'x', 50, -66]"),
+            "--set box[1]: expected a valid number (got 'x')",
+        ),
+        (
             ("poisson", "--out", "w", "--set", "users=many"),
             "--set users: expected a valid integer (got 'many')",
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,12 @@ def test_what_is_no_input_is_told_in_one_sentence(folder: Path, inputs: list[str
         find_sources([str(folder / name) for name in inputs])
     assert message.format(folder=folder) in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_a_pipe_is_told_apart_from_what_is_not_there(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    with pytest.raises(WorkloadError, match=r"pipe: a pipe or a device; name a file, plain or gzip"):
+        find_sources([folder / "pipe"])
 
 
 def test_links_tell_gzip_by_content_not_by_name(tmp_path: Path) -> None:

@@ -66,6 +66,8 @@ def _expand(text: str) -> list[Path]:
         if not matches:
             raise WorkloadError(f"{text}: no file matches this pattern")
         return matches
+    if path.exists():
+        raise WorkloadError(f"{text}: a pipe or a device; name a file, plain or gzip")
     near = nearest(path.name, (entry.name for entry in path.parent.iterdir())) if path.parent.is_dir() else None
     hint = f", did you mean '{path.with_name(near)}'?" if near else ""
     raise WorkloadError(f"{text}: no such file{hint}")
