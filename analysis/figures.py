@@ -261,7 +261,7 @@ def _ring(results: Results, variant: str) -> list[Figure]:
     del spec["autosize"]  # a ring is round at any width
     return [
         Figure(
-            f"ring-{names.index(variant)}-{re.sub('[^A-Za-z0-9]+', '-', variant)}".rstrip("-"),
+            f"ring-{names.index(variant)}-{re.sub('[^A-Za-z0-9]+', '-', variant)[:60]}".rstrip("-"),  # a file's name
             "ring",
             variant,
             caption,

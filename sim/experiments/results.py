@@ -34,6 +34,17 @@ FORMAT_VERSION = 1
 UNFINISHED = ".unfinished-"
 
 Manifest = dict[str, Any]
+_KEYS = {
+    "title": str,
+    "seed": int,
+    "replications": int,
+    "scenario": dict,
+    "variants": dict,
+    "report": dict,
+    "workload": dict,
+    "runs": list,
+    "failed": list,
+}
 
 
 @dataclass(frozen=True)
@@ -79,6 +90,10 @@ def load_results(folder: str | Path) -> Results:
         raise ResultsError(f"{folder}: results of format version {found}, this version reads {FORMAT_VERSION}")
     if manifest.get("complete") is not True:
         raise ResultsError(f"{folder}: the runs were not finished; the same `brokersim run` again does what is missing")
+    for key, kind in _KEYS.items():
+        if not isinstance(manifest.get(key), kind):
+            found = repr(manifest[key]) if key in manifest else "nothing"
+            raise ResultsError(f"{folder / 'manifest.json'}: {key}: expected {kind.__name__}, found {found}")
     return Results(folder, manifest)
 
 
@@ -92,13 +107,16 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ResultsError(f"{folder}: cannot be made a folder ({error.strerror})") from None
-        manifest = _read_json(folder / "manifest.json")
-        others = [entry for entry in folder.iterdir() if not entry.name.startswith(UNFINISHED)]
-        if others and (manifest is None or manifest.get("format") != FORMAT):
-            raise ResultsError(f"{folder}: holds something else than results; give an empty or new folder")
-        self._write_manifest({"complete": False})
-        (folder / "runs").mkdir(exist_ok=True)
-        self.clear()
+        try:
+            manifest = _read_json(folder / "manifest.json")
+            others = [entry for entry in folder.iterdir() if not entry.name.startswith(UNFINISHED)]
+            if others and (manifest is None or manifest.get("format") != FORMAT):
+                raise ResultsError(f"{folder}: holds something else than results; give an empty or new folder")
+            self._write_manifest({"complete": False})
+            (folder / "runs").mkdir(exist_ok=True)
+            self.clear()
+        except OSError as error:
+            raise ResultsError(f"{error.filename}: cannot be written ({error.strerror})") from None
 
     def clear(self) -> None:
         """Throw away what is half-written; no process may be writing."""
@@ -211,7 +229,7 @@ def _arrow(values: Any) -> pa.Array:
 def _read_json(path: Path) -> Manifest | None:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return values if isinstance(values, dict) else None
 

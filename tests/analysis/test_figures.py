@@ -106,6 +106,12 @@ def test_pictures_need_no_browser(results: Results, tmp_path: Path) -> None:
     assert sorted(tmp_path.joinpath("figures").iterdir()) == sorted(paths)  # no temporary file stays
 
 
+def test_a_long_name_of_a_variant_still_makes_a_file_name(tmp_path: Path) -> None:
+    charts = figures(load_results(write_results(tmp_path, variants=("x/" * 300, "y"), replications=2)))
+    names = [chart.name for chart in charts if chart.section == "ring"]
+    assert names == [f"ring-0-{'x-' * 29}x", "ring-1-y"]
+
+
 @pytest.mark.parametrize(
     "case",
     [

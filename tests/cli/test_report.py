@@ -34,7 +34,9 @@ def test_page_and_pictures_go_where_they_are_told(tmp_path: Path, capsys: pytest
     assert not (tmp_path / "results" / "report.html").exists()
 
 
-@pytest.mark.parametrize("damage", ["nothing there", "no manifest", "unfinished", "another version", "table missing"])
+@pytest.mark.parametrize(
+    "damage", ["nothing there", "no manifest", "unfinished", "another version", "table missing", "runs no list"]
+)
 def test_what_is_no_result_is_refused_in_one_message(
     damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -42,7 +44,11 @@ def test_what_is_no_result_is_refused_in_one_message(
     if damage != "nothing there":
         write_results(folder)
         manifest = json.loads((folder / "manifest.json").read_text())
-        changed = {"unfinished": {"complete": False}, "another version": {"format_version": 9}}.get(damage, {})
+        changed = {
+            "unfinished": {"complete": False},
+            "another version": {"format_version": 9},
+            "runs no list": {"runs": 7},
+        }.get(damage, {})
         (folder / "manifest.json").write_text(json.dumps({**manifest, **changed}))
     if damage == "no manifest":
         (folder / "manifest.json").unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -167,6 +168,17 @@ def test_a_damaged_or_half_written_run_is_done_again(tiny: Path, tmp_path: Path)
     (runs / ".unfinished-x" / "tree.parquet").write_text("half")
     sim.run(tiny, tmp_path / "r")
     assert contents(tmp_path / "r") == before
+
+
+def test_a_folder_that_cannot_be_used_is_told_in_a_sentence(tiny: Path, tmp_path: Path) -> None:
+    sim.run(tiny, tmp_path / "r")
+    shutil.rmtree(tmp_path / "r" / "runs")
+    (tmp_path / "r" / "runs").touch()
+    with pytest.raises(ResultsError, match=r"r/runs: cannot be written \(File exists\)"):
+        sim.run(tiny, tmp_path / "r")
+    (tmp_path / "r" / "manifest.json").write_text("[" * 100_000)
+    with pytest.raises(ResultsError, match="holds something else than results"):
+        sim.run(tiny, tmp_path / "r")
 
 
 def failing(variant_kind: str, replication: int, error: Exception) -> Callable[..., RunRecord]:
