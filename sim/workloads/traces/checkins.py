@@ -191,7 +191,7 @@ def check_form(rows: DataFrame, layout: Layout, sources: Sequence[Source]) -> in
     }
     raise WorkloadError(
         f"{place}: column {position + 1} ({column}) looks wrong: expected {expected[column]}, "
-        f"found '{first['raw'].split(layout.delimiter)[position][:80]}' {share}"
+        f"found {first['raw'].split(layout.delimiter)[position][:80]!r} {share}"
     )
 
 
