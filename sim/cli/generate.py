@@ -22,6 +22,8 @@ DISTRIBUTIONS = {
     "movements_per_user": "movements of a user",
     "subscribers_per_topic": "subscribers of a topic, at the start",
     "publications_per_topic": "publications on a topic",
+    "sessions_per_user": "sessions of a user",
+    "deliveries_per_user": "deliveries to a user, in the trace",
 }
 NAMES = {"subscription_events": "subscription changes"}
 SHOWN = {"mean": "mean", "minimum": "least", "median": "median", "p95": "95 % below", "maximum": "most"}
@@ -167,6 +169,10 @@ def _counts(summary: dict[str, Any]) -> Table:
         f"{_number(rates['publications_per_topic_day'])} per topic and day",
         "movements": f"{_number(rates.get('movements_per_user_day'))} per user and day" if counts["movements"] else "",
     }
+    if "sessions" in counts:
+        told["sessions"] = ""
+    if "deliveries" in counts:
+        told["deliveries"] = f"{_number(rates['deliveries_per_publication'])} per publication"
     table = _table("What is in it", "", "count", "rate")
     table.columns[2].justify = "left"
     for name, rate in told.items():

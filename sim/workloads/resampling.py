@@ -9,14 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.workloads.tables import strings
-from sim.workloads.workload import Interests, Movements, Publications, SubscriptionEvents, Users, Workload
+from sim.workloads.workload import (
+    Deliveries,
+    Interests,
+    Movements,
+    Publications,
+    Sessions,
+    SubscriptionEvents,
+    Users,
+    Workload,
+)
 
 
 def resample(workload: Workload, generator: np.random.Generator) -> Workload:
     """As many users as before, drawn with replacement; a further copy of user `17` is called `17#2`.
 
     What a user does is copied with it; publications from outside stay, and so do the topics with their rates. At equal times
-    rows are in the order of users.
+    rows are in the order of users. What the trace delivered (`deliveries`) is no truth about other users and is left out.
     """
     users = len(workload.users)
     picked = np.sort(generator.integers(0, users, size=users)) if users else np.empty(0, np.int64)
@@ -24,10 +33,11 @@ def resample(workload: Workload, generator: np.random.Generator) -> Workload:
     known = workload.users.names.to_pylist()
     names = [known[u] if n == 1 else f"{known[u]}#{n}" for u, n in zip(picked.tolist(), copy.tolist(), strict=True)]
     interests, events = workload.interests, workload.subscription_events
-    moves, published = workload.movements, workload.publications
+    moves, published, sessions = workload.movements, workload.publications, workload.sessions
     wanted, indptr = _segments(interests.indptr, picked)
     event, event_user = _rows_of(events.time, events.user, picked)
     move, move_user = _rows_of(moves.time, moves.user, picked)
+    session, session_user = _rows_of(sessions.start, sessions.user, picked)
     # what comes from outside is done by one more user, who is always picked once
     publisher = np.where(published.publisher < 0, users, published.publisher)
     publication, publisher = _rows_of(published.time, publisher, np.append(picked, users))
@@ -43,6 +53,8 @@ def resample(workload: Workload, generator: np.random.Generator) -> Workload:
             published.time[publication], published.topic[publication], publisher, published.size[publication]
         ),
         movements=Movements(moves.time[move], move_user, moves.latitude[move], moves.longitude[move]),
+        sessions=Sessions(session_user, sessions.start[session], sessions.end[session]),
+        deliveries=Deliveries.none(),
     )
 
 

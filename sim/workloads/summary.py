@@ -27,6 +27,7 @@ def summarise(workload: Workload) -> dict[str, Any]:
     """
     users, topics = len(workload.users), len(workload.topics)
     events, published, moves = workload.subscription_events, workload.publications, workload.movements
+    delivered = workload.deliveries
     changes = np.bincount(events.user, minlength=users)
     hours, days = workload.horizon / SECONDS["h"], workload.horizon / DAY
     rates = {
@@ -43,7 +44,13 @@ def summarise(workload: Workload) -> dict[str, Any]:
     if len(moves):
         rates["movements_per_user_day"] = _ratio(len(moves), users * days)
         distributions["movements_per_user"] = np.bincount(moves.user, minlength=users)
-    times = [float(time) for table in (events, published, moves) if len(table) for time in table.time[[0, -1]]]
+    if len(workload.sessions):
+        distributions["sessions_per_user"] = np.bincount(workload.sessions.user, minlength=users)
+    if len(delivered):
+        rates["deliveries_per_publication"] = _ratio(len(delivered), len(published))
+        distributions["deliveries_per_user"] = np.bincount(delivered.subscriber, minlength=users)
+    tables = (events, published, moves, delivered)
+    times = [float(time) for table in tables if len(table) for time in table.time[[0, -1]]]
     classes = np.bincount(np.digitize(changes, list(CLASSES.values())) - 1, minlength=len(CLASSES))
     return {
         "hash": workload.hash,

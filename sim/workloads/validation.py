@@ -44,13 +44,24 @@ class Checks:
         bad = ~((values >= 0) & np.isfinite(values))
         self.reject(bad, lambda row: f"{column} is {values[row]}, allowed: finite and at least 0")
 
-    def times(self, values: NDArray[np.float64], horizon: float) -> None:
+    def times(self, values: NDArray[np.float64], horizon: float, column: str = "time") -> None:
         """Times are in 0..horizon and do not decrease."""
-        bad = ~((values >= 0) & (values <= horizon))
-        self.reject(bad, lambda row: f"time is {values[row]} s, allowed: 0..{horizon:.15g} s (the horizon)")
+        self.within(column, values, np.zeros(1), horizon)
         fallen = np.diff(values, prepend=values[:1]) < 0
         self.reject(
-            fallen, lambda row: f"time is {values[row]} s after {values[row - 1]} s, rows must be sorted by time"
+            fallen,
+            lambda row: f"{column} is {values[row]} s after {values[row - 1]} s, rows must be sorted by {column}",
+        )
+
+    def within(self, column: str, values: NDArray[np.float64], least: NDArray[np.float64], horizon: float) -> None:
+        """Times are in `least` (one for all, or one per row)..horizon."""
+        bad = ~((values >= least) & (values <= horizon))
+        self.reject(
+            bad,
+            lambda row: (
+                f"{column} is {values[row]} s, "
+                f"allowed: {np.broadcast_to(least, len(values))[row]:.15g}..{horizon:.15g} s (the horizon)"
+            ),
         )
 
     def positions(

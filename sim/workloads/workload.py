@@ -32,7 +32,10 @@ TYPES = {
     "subscription_events": {**_CHANGE, "topic": pa.int32(), "action": pa.int8()},
     "publications": {"time": pa.float64(), "topic": pa.int32(), "publisher": pa.int32(), "size": pa.int32()},
     "movements": {**_CHANGE, **_POSITION},
+    "sessions": {"user": pa.int32(), "start": pa.float64(), "end": pa.float64()},
+    "deliveries": {"time": pa.float64(), "topic": pa.int32(), "publisher": pa.int32(), "subscriber": pa.int32()},
 }
+_OPTIONAL = ("movements", "sessions", "deliveries")  # tables that are left out where they are empty
 _ENTRIES = {"manifest.json", ".manifest.json", "interests", "quarantine"} | {f"{name}.parquet" for name in TYPES}
 
 
@@ -117,6 +120,45 @@ class Movements:
 
 
 @dataclass(frozen=True)
+class Sessions:
+    """When users were connected, sorted by `start` (s); a session that is open at the horizon ends there.
+
+    They are a record: a session does nothing to a simulated network but by the subscription events that it brings.
+    """
+
+    user: NDArray[np.int32]
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+    @classmethod
+    def none(cls) -> Sessions:
+        return cls(np.empty(0, np.int32), np.empty(0), np.empty(0))
+
+
+@dataclass(frozen=True)
+class Deliveries:
+    """What a trace says was delivered to whom, sorted by time (s); publisher is a user, or -1 where the trace names none.
+
+    No simulation sees them: they are what its own deliveries can be compared with.
+    """
+
+    time: NDArray[np.float64]
+    topic: NDArray[np.int32]
+    publisher: NDArray[np.int32]
+    subscriber: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @classmethod
+    def none(cls) -> Deliveries:
+        return cls(np.empty(0), *(np.empty(0, np.int32) for _ in range(3)))
+
+
+@dataclass(frozen=True)
 class Workload:
     """Everything that drives one run. Times are seconds from `origin` (UTC, ISO 8601); `horizon` and `period` are seconds.
 
@@ -132,6 +174,8 @@ class Workload:
     subscription_events: SubscriptionEvents
     publications: Publications
     movements: Movements = field(default_factory=Movements.none)
+    sessions: Sessions = field(default_factory=Sessions.none)
+    deliveries: Deliveries = field(default_factory=Deliveries.none)
     period: float = DAY
     origin: str = "1970-01-01T00:00:00Z"
     cell: float | None = None
@@ -143,7 +187,7 @@ class Workload:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Rows of each table."""
+        """Rows of each table; no sessions and no deliveries are not counted."""
         return {
             "users": len(self.users),
             "topics": len(self.topics),
@@ -151,6 +195,8 @@ class Workload:
             "subscription_events": len(self.subscription_events),
             "publications": len(self.publications),
             "movements": len(self.movements),
+            **({"sessions": len(self.sessions)} if len(self.sessions) else {}),
+            **({"deliveries": len(self.deliveries)} if len(self.deliveries) else {}),
         }
 
 
@@ -218,8 +264,9 @@ def _write_tables(workload: Workload, folder: Path) -> list[str]:
         "subscription_events.parquet": vars(workload.subscription_events),
         "publications.parquet": vars(workload.publications),
     }
-    if len(workload.movements):
-        tables["movements.parquet"] = vars(workload.movements)
+    for name in _OPTIONAL:
+        if workload.counts.get(name):
+            tables[f"{name}.parquet"] = vars(getattr(workload, name))
     for name, columns in tables.items():
         write_columns(folder / name, columns)
     (folder / "interests").mkdir()
@@ -245,8 +292,8 @@ def load_workload(folder: Path) -> Workload:
     Checks(f"{folder / 'users.parquet'}").numbered("user", users["user"])
     tables = {
         name: read_columns(folder / f"{name}.parquet", TYPES[name])
-        for name in ("subscription_events", "publications", "movements")
-        if name != "movements" or "movements.parquet" in manifest["files"]
+        for name in ("subscription_events", "publications", *_OPTIONAL)
+        if name not in _OPTIONAL or f"{name}.parquet" in manifest["files"]
     }
     workload = Workload(
         kind=manifest["kind"],
@@ -259,6 +306,8 @@ def load_workload(folder: Path) -> Workload:
         subscription_events=SubscriptionEvents(**tables["subscription_events"]),
         publications=Publications(**tables["publications"]),
         movements=Movements(**tables["movements"]) if "movements" in tables else Movements.none(),
+        sessions=Sessions(**tables["sessions"]) if "sessions" in tables else Sessions.none(),
+        deliveries=Deliveries(**tables["deliveries"]) if "deliveries" in tables else Deliveries.none(),
         period=manifest["period"],
         origin=manifest["origin"],
         cell=manifest["cell"],
@@ -354,3 +403,16 @@ def validate(workload: Workload, folder: Path) -> None:
     checks.times(workload.movements.time, horizon)
     checks.between("user", workload.movements.user, 0, users)
     checks.positions(workload.movements.latitude, workload.movements.longitude, required=True)
+
+    checks, sessions = Checks(f"{folder / 'sessions.parquet'}"), workload.sessions
+    checks.lengths(vars(sessions))
+    checks.between("user", sessions.user, 0, users)
+    checks.times(sessions.start, horizon, "start")
+    checks.within("end", sessions.end, sessions.start, horizon)
+
+    checks, deliveries = Checks(f"{folder / 'deliveries.parquet'}"), workload.deliveries
+    checks.lengths(vars(deliveries))
+    checks.times(deliveries.time, horizon)
+    checks.between("topic", deliveries.topic, 0, topics)
+    checks.between("publisher", deliveries.publisher, -1, users)
+    checks.between("subscriber", deliveries.subscriber, 0, users)

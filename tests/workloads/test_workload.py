@@ -22,9 +22,11 @@ from sim.workloads import manifest
 from sim.workloads import workload as workload_module
 from sim.workloads.tables import strings
 from sim.workloads.workload import (
+    Deliveries,
     Interests,
     Movements,
     Publications,
+    Sessions,
     SubscriptionEvents,
     Topics,
     Users,
@@ -60,6 +62,10 @@ def small() -> Workload:
             np.array([5.0, 5]), np.array([1, 3], np.int32), np.array([-1, 2], np.int32), np.array([0, 9], np.int32)
         ),
         movements=Movements(np.array([0.0, 100]), np.array([1, 0], np.int32), np.array([1.0, 2]), np.array([3.0, 4])),
+        sessions=Sessions(np.array([0, 2], np.int32), np.array([0.5, 1]), np.array([100.0, 1])),
+        deliveries=Deliveries(
+            np.array([6.0, 7]), np.array([1, 3], np.int32), np.array([-1, 2], np.int32), np.array([0, 2], np.int32)
+        ),
         origin="2010-03-01T00:00:00Z",
         cell=0.5,
         generator={"name": "test", "share": 0.1},
@@ -111,7 +117,8 @@ def workloads(draw: st.DrawFn) -> Workload:
         events.append((user, topic, -1 if (user, topic) in holds else 1))
         holds ^= {(user, topic)}
     event = np.array(events, np.int64).reshape(-1, 3)
-    published, moved = draw(st.integers(0, some)), draw(st.integers(0, some))
+    published, moved, connected, delivered = (draw(st.integers(0, some)) for _ in range(4))
+    started = np.sort(column(st.floats(0, 50), connected, float))
     times = st.floats(0, 50)
     latitude = column(st.floats(-90, 90), moved, float)
     return Workload(
@@ -141,6 +148,13 @@ def workloads(draw: st.DrawFn) -> Workload:
             column(st.integers(0, max(users - 1, 0)), moved, np.int32),
             latitude,
             latitude * 2,
+        ),
+        sessions=Sessions(column(st.integers(0, max(users - 1, 0)), connected, np.int32), started, started / 2 + 25),
+        deliveries=Deliveries(
+            np.sort(column(times, delivered, float)),
+            column(st.integers(0, max(topics - 1, 0)), delivered, np.int32),
+            column(st.integers(-1, users - 1), delivered, np.int32),
+            column(st.integers(0, max(users - 1, 0)), delivered, np.int32),
         ),
         cell=draw(st.none() | st.floats(0.01, 5)),
     )
@@ -187,6 +201,7 @@ def test_other_tools_read_the_tables(tmp_path: Path) -> None:
     sealed = json.loads((tmp_path / "manifest.json").read_text())
     assert sealed["counts"] == {
         "users": 3, "topics": 4, "interests": 3, "subscription_events": 4, "publications": 2, "movements": 2,
+        "sessions": 2, "deliveries": 2,
     }  # fmt: skip
     assert sorted(sealed["files"]) == sorted(contents(tmp_path).keys() - {"manifest.json"})
 
@@ -196,10 +211,13 @@ def test_a_workload_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     write_workload(small(), tmp_path / "w", quarantine)
     assert pq.read_table(tmp_path / "w" / "quarantine").to_pylist()[0]["line"] == 3
     load_workload(tmp_path / "w")
-    write_workload(replace(small(), movements=Movements.none()), tmp_path / "w")
-    assert not (tmp_path / "w" / "quarantine").exists()
-    assert not (tmp_path / "w" / "movements.parquet").exists()
-    assert len(load_workload(tmp_path / "w").movements) == 0
+    less = replace(small(), movements=Movements.none(), sessions=Sessions.none(), deliveries=Deliveries.none())
+    write_workload(less, tmp_path / "w")
+    assert {path.name for path in (tmp_path / "w").iterdir()} == {
+        "manifest.json", "topics.parquet", "users.parquet", "interests", "subscription_events.parquet",
+        "publications.parquet",
+    }  # fmt: skip
+    assert_equal(less, load_workload(tmp_path / "w"))
 
     (tmp_path / "w" / "thesis.tex").write_text("years of work")
     with pytest.raises(WorkloadError, match=r"holds 'thesis.tex', which is no part of a workload"):
@@ -334,6 +352,13 @@ DAMAGES = [
     (column("publications", "size", 0, -7), r"publications.parquet: row 0: size is -7, allowed: finite and at least 0"),
     (column("movements", "user", 1, 3), r"movements.parquet: row 1: user is 3, allowed: 0..2"),
     (column("movements", "latitude", 0, NAN), r"movements.parquet: row 0: position is nan, 3.0"),
+    (column("sessions", "user", 0, -1), r"sessions.parquet: row 0: user is -1, allowed: 0..2"),
+    (column("sessions", "start", 1, 0.0), r"sessions.parquet: row 1: start is 0.0 s after 0.5 s, rows must be sorted"),
+    (column("sessions", "end", 1, 0.5), r"sessions.parquet: row 1: end is 0.5 s, allowed: 1..100 s \(the horizon\)"),
+    (column("deliveries", "time", 0, 8.0), r"deliveries.parquet: row 1: time is 7.0 s after 8.0 s"),
+    (column("deliveries", "topic", 1, 4), r"deliveries.parquet: row 1: topic is 4, allowed: 0..3"),
+    (column("deliveries", "publisher", 1, -2), r"deliveries.parquet: row 1: publisher is -2, allowed: -1..2"),
+    (column("deliveries", "subscriber", 0, -1), r"deliveries.parquet: row 0: subscriber is -1, allowed: 0..2"),
     (column("publications", "size", 0, 1), r"publications.parquet: changed since it was written \(its SHA-256"),
 ]
 
