@@ -27,6 +27,7 @@ from sim.experiments.plan import RunSpec, plan
 from sim.experiments.results import Manifest, Results, Store
 from sim.scenario import Experiment, Scenario, WorkloadTable, load_scenario
 from sim.simulation import prepare_workload, simulate
+from sim.workloads.mapped import open_mapped, write_mapped
 from sim.workloads.workload import Workload, load_workload
 
 Progress = Callable[[RunSpec, float], None]
@@ -75,14 +76,11 @@ def run(
         experiment = load_scenario(source, overrides, workload)
     if jobs < 1:
         raise InputError(f"jobs: expected 1 or more (got {jobs})")
-    try:
-        specs = plan(experiment, {folder: _base(folder).hash for folder in _folders(experiment)})
-        store = Store(Path(out) if out is not None else default_folder(experiment))
-        with _clock() as timing, _naming(experiment):
-            outcomes = execute(specs, store, jobs, progress or (lambda _spec, _fraction: None))
-    finally:
-        _base.cache_clear()  # another workload may be written to the same folder
-        _workload.cache_clear()
+    bases = {folder: load_workload(folder) for folder in _folders(experiment)}
+    specs = plan(experiment, {folder: base.hash for folder, base in bases.items()})
+    store = Store(Path(out) if out is not None else default_folder(experiment))
+    with _shared(bases, store), _clock() as timing, _naming(experiment):
+        outcomes = execute(specs, store, jobs, progress or (lambda _spec, _fraction: None))
     done = {key: outcome for key, outcome in outcomes.items() if not isinstance(outcome, Failure)}
     failed = [failure.record(spec) for spec in specs if isinstance(failure := outcomes[spec.hash], Failure)]
     return store.finish(experiment, specs, done, failed, timing)
@@ -111,15 +109,12 @@ def execute(specs: Sequence[RunSpec], store: Store, jobs: int, progress: Progres
             tell(run, 1.0)
         else:
             to_do.append(spec)
-    try:
-        if min(jobs, len(to_do)) > 1:
-            outcomes |= _in_pool(to_do, store, min(jobs, len(to_do)), tell)
-        else:
-            for spec in to_do:
-                outcomes[spec.hash] = perform(spec, store, partial(tell, spec.hash))
-                tell(spec.hash, 1.0)
-    finally:
-        store.clear()
+    if min(jobs, len(to_do)) > 1:
+        outcomes |= _in_pool(to_do, store, min(jobs, len(to_do)), tell)
+    else:
+        for spec in to_do:
+            outcomes[spec.hash] = perform(spec, store, partial(tell, spec.hash))
+            tell(spec.hash, 1.0)
     return {run: outcomes[run] for run in names}
 
 
@@ -128,7 +123,8 @@ def perform(spec: RunSpec, store: Store, progress: Callable[[float], None]) -> O
     try:
         with _clock() as timing:
             scenario = spec.scenario
-            workload = _workload(scenario.workload, scenario.seed, spec.replication)
+            base = store.shared(spec.workload_hash) if spec.workload_hash else None
+            workload = _workload(base, scenario.workload, scenario.seed, spec.replication)
             record = simulate(scenario, workload, spec.replication, lambda part: progress(min(part, ALMOST)))
         return store.write_run(spec, record.metrics, record.tables, summary(workload, spec.workload_hash), timing)
     except (ScenarioError, WorkloadError) as error:
@@ -159,16 +155,31 @@ def summary(workload: Workload, hash: str) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def _shared(bases: dict[Path, Workload], store: Store) -> Generator[None]:
+    """Moves the prepared workloads, read and checked here once, to where all runs map them from: no process has its own."""
+    try:
+        while bases:
+            _, workload = bases.popitem()
+            write_mapped(workload, store.shared(workload.hash))
+            del workload
+        yield
+    finally:
+        _base.cache_clear()
+        _workload.cache_clear()
+        store.clear()
+
+
 @lru_cache(maxsize=2)
-def _base(folder: Path) -> Workload:
-    return load_workload(folder)
+def _base(path: Path) -> Workload:
+    return open_mapped(path)
 
 
 @lru_cache(maxsize=1)
-def _workload(table: WorkloadTable, seed: int, replication: int) -> Workload:
+def _workload(base: Path | None, table: WorkloadTable, seed: int, replication: int) -> Workload:
     """The workload of one replication, made once for all variants that are run on it in a row."""
-    base = _base(table.path) if table.path else None
-    return prepare_workload(Scenario(seed=seed, workload=table), replication, base)
+    prepared = _base(base) if base else None
+    return prepare_workload(Scenario(seed=seed, workload=table), replication, prepared)
 
 
 def _in_pool(
@@ -254,7 +265,7 @@ def _folders(experiment: Experiment) -> list[Path]:
                 where = experiment.path or "scenario"
                 raise ScenarioError(f"{where}: workload.path: missing; name a workload folder there or by --workload")
             folders.append(scenario.workload.path)
-    return folders
+    return list(dict.fromkeys(folders))
 
 
 @contextmanager

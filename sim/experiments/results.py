@@ -121,7 +121,11 @@ class Store:
     def clear(self) -> None:
         """Throw away what is half-written; no process may be writing."""
         for unfinished in (self.folder / "runs").glob(f"{UNFINISHED}*"):
-            shutil.rmtree(unfinished)
+            shutil.rmtree(unfinished) if unfinished.is_dir() else unfinished.unlink()
+
+    def shared(self, workload_hash: str) -> Path:
+        """The file in which the runs find a prepared workload while they go on; cleared with what is half-written."""
+        return self.folder / "runs" / f"{UNFINISHED}workload-{workload_hash}"
 
     def finished(self, run: str) -> Manifest | None:
         """The manifest of a run that was finished, else None."""

@@ -26,6 +26,7 @@ from sim.metrics import METRICS
 from sim.randomness import Streams
 from sim.scenario import load_scenario
 from sim.simulation import RunRecord, simulate
+from sim.workloads.synthetic.mobility import MobilityWorkload
 from sim.workloads.synthetic.poisson import PoissonWorkload
 from sim.workloads.workload import Workload, load_workload, write_workload
 
@@ -300,6 +301,31 @@ def test_an_edited_policy_from_elsewhere_is_another_run(
     assert foreign_plugins(scenario) != first
     assert foreign_plugins(load_scenario({}).base) == {}
     plugins.load.cache_clear()
+
+
+def test_a_prepared_workload_is_read_once_and_mapped_by_all(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = MobilityWorkload(MobilityWorkload.Parameters(users=60, horizon=20 * 3600.0)).generate(Streams(5))
+    write_workload(made, tmp_path / "w")
+    options = {"workload": tmp_path / "w", "overrides": ["variant.static.workload.resample_users=true"]}
+    sim.run(tiny, tmp_path / "pool", jobs=2, **options)
+    monkeypatch.setattr(engines, "load_workload", lambda folder: (read.append(folder), load_workload(folder))[1])
+    read: list[Path] = []
+
+    def looked_at(scenario: Any, workload: Workload, number: int, progress: Any) -> RunRecord:
+        assert not workload.topics.latitude.flags.writeable
+        assert list((tmp_path / "r" / "runs").glob(".unfinished-workload-*"))
+        return simulate(scenario, workload, number, progress)
+
+    monkeypatch.setattr(engines, "simulate", looked_at)
+    (tmp_path / "r" / "runs").mkdir(parents=True)
+    (tmp_path / "r" / "runs" / ".unfinished-workload-of-a-killed-process").touch()
+    (tmp_path / "r" / "manifest.json").write_text('{"format": "brokersim-results", "complete": false}')
+    sim.run(tiny, tmp_path / "r", **options)
+    assert read == [tmp_path / "w"]
+    assert contents(tmp_path / "r") == contents(tmp_path / "pool")
+    assert not list((tmp_path / "r" / "runs").glob(".unfinished*"))
 
 
 def test_replications_of_a_prepared_workload_and_its_hash(tiny: Path, tmp_path: Path) -> None:
