@@ -1,0 +1,211 @@
+"""Event workloads: what a log of a broker tells, made sessions, subscriptions, publications and the truth about deliveries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.workloads import mqtt
+from sim.workloads.event_kernels import SUBSCRIBE, UNSUBSCRIBE, follow_sessions
+from sim.workloads.tables import strings
+from sim.workloads.workload import (
+    DAY,
+    Deliveries,
+    Interests,
+    Publications,
+    Sessions,
+    SubscriptionEvents,
+    Topics,
+    Users,
+    Workload,
+)
+
+SECOND = 1_000_000  # µs
+
+
+@dataclass(frozen=True)
+class Control:
+    """Connects, subscribes, unsubscribes and disconnects in the order in which they happened.
+
+    `micros` is the time in µs since 1970, UTC; `action` one of `event_kernels`; `topic` -1 where the action has none.
+    """
+
+    micros: NDArray[np.int64]
+    action: NDArray[np.int8]
+    client: NDArray[np.int32]
+    topic: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Published:
+    """Publications in the order in which they happened: µs since 1970, topic, client (-1 where unknown), bytes."""
+
+    micros: NDArray[np.int64]
+    topic: NDArray[np.int32]
+    client: NDArray[np.int32]
+    size: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """Deliveries in the order in which they happened: µs since 1970, topic, publisher (-1 where unknown), subscriber."""
+
+    micros: NDArray[np.int64]
+    topic: NDArray[np.int32]
+    publisher: NDArray[np.int32]
+    client: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class EventLog:
+    """The usable rows of a log; clients and topics are positions in their names, which are in the order of their ids."""
+
+    clients: Sequence[str]
+    topics: Sequence[str]
+    control: Control
+    published: Published
+    delivered: Delivered
+
+
+def event_workload(
+    log: EventLog, *, persistent: bool = False, filters: bool = False, **about: Any
+) -> tuple[Workload | None, NDArray[np.bool_]]:
+    """The workload, and which rows of `log.control` have an effect; None where no row at all is left.
+
+    Users and topics are those that occur. Subscriptions end with the session or, `persistent`, come back with the client's next
+    one. With `filters`, a subscription to an MQTT topic filter is one to every topic that it matches. `about` are further
+    fields of the workload.
+    """
+    control, published, delivered = log.control, log.published, log.delivered
+    effect, sessions, changes = _follow(control, len(log.clients), persistent)
+    kept = np.flatnonzero(effect)
+    micros = [times for times in (control.micros[kept], published.micros, delivered.micros) if len(times)]
+    if not micros:
+        return None, effect
+    origin = min(int(times[0]) for times in micros) // SECOND * SECOND
+    horizon = (max(int(times[-1]) for times in micros) - origin) // SECOND + 1.0
+
+    def seconds(times: NDArray[np.int64]) -> NDArray[np.float64]:
+        return (times - origin) / SECOND
+
+    wild = np.array([filters and mqtt.is_filter(name) for name in log.topics] + [True])  # and what is no topic, -1
+    wanted = control.topic[kept]
+    user = _Numbering(log.clients, control.client[kept], published.client, delivered.client, delivered.publisher)
+    topic = _Numbering(log.topics, wanted[~wild[wanted]], published.topic, delivered.topic)
+    changes = _expand(changes, log.topics, topic.names) if filters else replace(changes, topic=topic(changes.topic))
+    publications = Publications(
+        seconds(published.micros), topic(published.topic), user(published.client), published.size
+    )
+    ends = np.append(seconds(control.micros), horizon)  # the last for those that stay open, -1
+    unknown = np.full(max(len(topic.names), len(user.names)), np.nan)
+    workload = Workload(
+        kind="events",
+        horizon=horizon,
+        topics=Topics(
+            strings(topic.names),
+            strings(["topic"] * len(topic.names)),
+            np.bincount(publications.topic, minlength=len(topic.names)) / (horizon / DAY),
+            unknown[: len(topic.names)],
+            unknown[: len(topic.names)],
+        ),
+        users=Users(strings(user.names), unknown[: len(user.names)], unknown[: len(user.names)]),
+        interests=Interests(np.zeros(len(user.names) + 1, np.int64), np.empty(0, np.int32)),
+        subscription_events=SubscriptionEvents(ends[changes.row], user(changes.client), changes.topic, changes.action),
+        publications=publications,
+        sessions=Sessions(user(control.client[sessions.began]), ends[sessions.began], ends[sessions.ended]),
+        deliveries=Deliveries(
+            seconds(delivered.micros), topic(delivered.topic), user(delivered.publisher), user(delivered.client)
+        ),
+        origin=f"{np.datetime64(origin // SECOND, 's')}Z",
+        **about,
+    )
+    return workload, effect
+
+
+def filters_unexpanded(workload: Workload) -> int:
+    """How many subscriptions are to a topic whose name holds an MQTT wildcard."""
+    wild = np.array([mqtt.is_filter(name) for name in workload.topics.names.to_pylist()], np.bool_)
+    events = workload.subscription_events
+    return int(np.count_nonzero(wild[events.topic] & (events.action > 0)))
+
+
+class _Numbering:
+    """New ids for those that occur in `used`, without gaps and in the old order; -1 stays -1."""
+
+    def __init__(self, names: Sequence[str], *used: NDArray[np.int32]) -> None:
+        occurs = np.zeros(len(names) + 1, np.bool_)
+        for ids in used:
+            occurs[ids] = True
+        occurs[-1] = False
+        self._new = np.where(occurs, np.cumsum(occurs, dtype=np.int32) - 1, -1).astype(np.int32)
+        self.names = [names[old] for old in np.flatnonzero(occurs).tolist()]
+
+    def __call__(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
+        return self._new[ids]
+
+
+@dataclass(frozen=True)
+class _Sessions:
+    """The rows at which sessions begin and end, -1 where they stay open; in the order in which they begin."""
+
+    began: NDArray[np.int64]
+    ended: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Changes:
+    """Subscriptions that come into force (+1) or cease (-1), in the order of the rows that cause it."""
+
+    row: NDArray[np.int64]
+    client: NDArray[np.int32]
+    topic: NDArray[np.int32]
+    action: NDArray[np.int8]
+
+
+def _follow(control: Control, clients: int, persistent: bool) -> tuple[NDArray[np.bool_], _Sessions, _Changes]:
+    rows = len(control.action)
+    changing = np.flatnonzero((control.action == SUBSCRIBE) | (control.action == UNSUBSCRIBE))
+    key = control.client[changing].astype(np.int64) << 32 | control.topic[changing]
+    pairs, inverse = np.unique(key, return_inverse=True)
+    pair = np.full(rows, -1, np.int64)
+    pair[changing] = inverse
+    indptr = np.searchsorted(pairs >> 32, np.arange(clients + 1))
+    effect = np.ones(rows, np.bool_)
+    began, ended = np.empty(rows, np.int64), np.empty(rows, np.int64)
+
+    def follow(room: int) -> tuple[int, int, tuple[NDArray[Any], ...]]:
+        out = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int8)
+        counts = follow_sessions(control.action, control.client, pair, indptr, persistent, effect, began, ended, *out)
+        return *counts, out
+
+    _, changes, _ = follow(0)
+    sessions, _, (row, which, action) = follow(changes)
+    subscription = pairs[which]
+    client, topic = (subscription >> 32).astype(np.int32), (subscription & 0xFFFFFFFF).astype(np.int32)
+    return effect, _Sessions(began[:sessions], ended[:sessions]), _Changes(row, client, topic, action)
+
+
+def _expand(changes: _Changes, filters: Sequence[str], topics: Sequence[str]) -> _Changes:
+    """From changes of topic filters to those of the topics they match, each in force while any filter of the client holds it."""
+    found, which = np.unique(changes.topic, return_inverse=True)
+    matches = [np.array(row, np.int32) for row in mqtt.expand([filters[f] for f in found.tolist()], topics)]
+    lengths = np.array([len(row) for row in matches], np.int64)
+    starts = np.cumsum(lengths) - lengths
+    source = np.repeat(np.arange(len(which)), lengths[which])
+    within = np.arange(len(source)) - np.repeat(np.cumsum(lengths[which]) - lengths[which], lengths[which])
+    topic = np.concatenate([np.empty(0, np.int32), *matches])[starts[which[source]] + within]
+    client, action = changes.client[source], changes.action[source]
+    order = np.argsort(client.astype(np.int64) << 32 | topic, kind="stable")
+    key = (client.astype(np.int64) << 32 | topic)[order]
+    # filters that hold a topic of a client: a running sum that starts anew with each of them
+    after = np.cumsum(action[order], dtype=np.int64)
+    first = np.flatnonzero(np.diff(key, prepend=-1))
+    after -= np.repeat(after[first] - action[order][first], np.diff(first, append=len(key)))
+    counts = np.empty_like(after)
+    counts[order] = after
+    real = counts == (action > 0)  # the first that holds it, or the last
+    return _Changes(changes.row[source[real]], client[real], topic[real], action[real])

@@ -1,0 +1,203 @@
+"""Event logs become workloads: sessions, subscriptions and topic filters as a plain reader of the log has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import events as oracle
+from oracles.events import Row
+
+from sim.workloads import mqtt
+from sim.workloads.event_log import Control, Delivered, EventLog, Published, event_workload, filters_unexpanded
+from sim.workloads.workload import Workload, validate
+
+CONTROL = ("connect", "subscribe", "unsubscribe", "disconnect")
+TOPICS = ["a", "a/b", "a/b/c", "a//c", "/a", "$a", "$a/b", "b", "10", "9"]
+FILTERS = ["#", "+", "a/#", "a/+", "+/b", "+/+", "$a/#", "a/+/c", "/+", "a/b/#"]
+
+
+def log(rows: list[Row]) -> tuple[EventLog, list[int]]:
+    """The log of rows that stand in the order of files, and the place of each row of its control table."""
+    clients = sorted({n for row in rows for n in (row.client, row.publisher) if n is not None}, key=oracle.name_key)
+    topics = sorted({row.topic for row in rows if row.topic is not None}, key=oracle.name_key)
+    user = {name: number for number, name in enumerate(clients)} | {None: -1}
+    topic = {name: number for number, name in enumerate(topics)} | {None: -1}
+    order = sorted(range(len(rows)), key=lambda place: rows[place].micros)
+
+    def column(which: list[Row], value: object, dtype: type) -> np.ndarray:
+        return np.array([value(row) for row in which], dtype)
+
+    places = [place for place in order if rows[place].action in CONTROL]
+    control = [rows[place] for place in places]
+    published = [rows[place] for place in order if rows[place].action == "publish"]
+    delivered = [rows[place] for place in order if rows[place].action == "deliver"]
+    made = EventLog(
+        clients,
+        topics,
+        Control(
+            column(control, lambda row: row.micros, np.int64),
+            column(control, lambda row: CONTROL.index(row.action), np.int8),
+            column(control, lambda row: user[row.client], np.int32),
+            column(control, lambda row: topic[row.topic], np.int32),
+        ),
+        Published(
+            column(published, lambda row: row.micros, np.int64),
+            column(published, lambda row: topic[row.topic], np.int32),
+            column(published, lambda row: user[row.client], np.int32),
+            column(published, lambda row: row.size, np.int32),
+        ),
+        Delivered(
+            column(delivered, lambda row: row.micros, np.int64),
+            column(delivered, lambda row: topic[row.topic], np.int32),
+            column(delivered, lambda row: user[row.publisher], np.int32),
+            column(delivered, lambda row: user[row.client], np.int32),
+        ),
+    )
+    return made, places
+
+
+def assert_tells(workload: Workload, story: oracle.Story) -> None:
+    """The workload holds what the oracle says."""
+    users, topics = workload.users.names.to_pylist(), workload.topics.names.to_pylist()
+    assert (users, topics) == (story.users, story.topics)
+    assert workload.origin == f"{np.datetime64(story.origin, 's')}Z"
+    assert workload.horizon == story.horizon
+
+    def rows(table: object) -> list[tuple]:
+        return list(zip(*(column.tolist() for column in vars(table).values()), strict=True))
+
+    def name(user: int) -> str | None:
+        return users[user] if user >= 0 else None
+
+    assert [(users[u], start, end) for u, start, end in rows(workload.sessions)] == story.sessions
+    assert [(t, topics[p], name(u), n) for t, p, u, n in rows(workload.publications)] == story.publications
+    assert [(t, topics[p], name(u), users[s]) for t, p, u, s in rows(workload.deliveries)] == story.deliveries
+    changes = [(time, users[u], topics[p], action) for time, u, p, action in rows(workload.subscription_events)]
+    # one row may bring several changes, of different topics: their order says nothing
+    assert sorted(changes, key=lambda row: row[1:3]) == sorted(story.changes, key=lambda row: row[1:3])
+    validate(workload, Path("w"))
+    published = np.bincount(workload.publications.topic, minlength=len(topics))
+    np.testing.assert_allclose(workload.topics.event_rate * workload.horizon / workload.period, published)
+
+
+@st.composite
+def rows(draw: st.DrawFn, names: list[str]) -> list[Row]:
+    time = st.integers(1_600_000_000_700_000, 1_600_000_000_700_012) | st.integers(0, 3).map(lambda s: s * 1_000_000)
+    client = st.sampled_from(["c", "d", "2", "11"])
+    made = []
+    for _ in range(draw(st.integers(0, 25))):
+        action = draw(st.sampled_from([*CONTROL, "subscribe", "publish", "deliver"]))
+        who = draw(client | st.none() if action == "publish" else client)
+        if action in ("publish", "deliver"):
+            what = draw(st.sampled_from(TOPICS))
+        else:
+            what = draw(st.sampled_from(names)) if action.endswith("subscribe") else None
+        publisher = draw(client | st.none()) if action == "deliver" else None
+        made.append(Row(draw(time), action, who, what, draw(st.integers(0, 9)), publisher))
+    return made
+
+
+@pytest.mark.parametrize("filters", [False, True])
+@given(data=st.data(), persistent=st.booleans())
+def test_a_log_is_followed_as_a_plain_reader_does(data: st.DataObject, persistent: bool, filters: bool) -> None:
+    read = data.draw(rows(TOPICS + FILTERS if filters else TOPICS[:3]))
+    made, places = log(read)
+    workload, effect = event_workload(made, persistent=persistent, filters=filters)
+    story = oracle.tell(read, persistent, filters)
+    assert sorted(places[row] for row in np.flatnonzero(~effect)) == story.no_effect
+    if workload is None:
+        assert story == oracle.Story(no_effect=story.no_effect)
+    else:
+        assert_tells(workload, story)
+
+
+def changes(*read: tuple[int, str, str, str | None], **how: bool) -> list[tuple[float, str, int]]:
+    workload, _ = event_workload(log([Row(time * 1_000_000, *row) for time, *row in read])[0], **how)
+    assert workload is not None
+    names = workload.topics.names.to_pylist()
+    events = workload.subscription_events
+    return [
+        (time, names[topic], action)
+        for time, topic, action in zip(events.time.tolist(), events.topic, events.action, strict=True)
+    ]
+
+
+NIGHT = (
+    (0, "connect", "c", None),
+    (1, "subscribe", "c", "news"),
+    (5, "disconnect", "c", None),
+    (6, "publish", "d", "news"),
+    (8, "connect", "c", None),
+)
+
+
+def test_subscriptions_end_with_the_session_unless_it_is_persistent() -> None:
+    assert changes(*NIGHT) == [(1, "news", 1), (5, "news", -1)]
+    assert changes(*NIGHT, persistent=True) == [(1, "news", 1), (5, "news", -1), (8, "news", 1)]
+
+
+def test_a_client_that_connects_again_begins_a_new_session() -> None:
+    read = [Row(time * 1_000_000, *row) for time, *row in (*NIGHT[:2], (4, "connect", "c", None))]
+    for persistent, left in ((False, [1, -1]), (True, [1])):
+        workload, effect = event_workload(log(read)[0], persistent=persistent)
+        assert workload is not None
+        assert effect.all()
+        assert list(zip(*(c.tolist() for c in vars(workload.sessions).values()), strict=True)) == [(0, 0, 4), (0, 4, 5)]
+        assert workload.subscription_events.action.tolist() == left
+
+
+def test_overlapping_filters_hold_a_topic_until_the_last_of_them_goes() -> None:
+    read = (
+        (0, "publish", "d", "a/b"),
+        (1, "subscribe", "c", "a/#"),
+        (2, "subscribe", "c", "a/+"),
+        (3, "subscribe", "c", "a/b"),
+        (4, "unsubscribe", "c", "a/#"),
+        (5, "unsubscribe", "c", "a/b"),
+        (6, "unsubscribe", "c", "a/+"),
+    )
+    assert changes(*read, filters=True) == [(1, "a/b", 1), (6, "a/b", -1)]
+    assert len(changes(*read)) == 6
+
+
+def test_without_the_switch_a_filter_is_a_topic_and_is_counted() -> None:
+    read = [Row(0, "subscribe", "c", "a/+"), Row(1, "subscribe", "c", "a+"), Row(2, "subscribe", "d", "#")]
+    workload, _ = event_workload(log(read)[0])
+    assert workload is not None
+    assert workload.topics.names.to_pylist() == ["#", "a+", "a/+"]
+    assert filters_unexpanded(workload) == 2
+
+
+@pytest.mark.parametrize(
+    ("filter_", "matched"),
+    [
+        ("#", ["a", "a/b", "a/b/c", "a//c", "/a", "b", "10", "9"]),
+        ("+", ["a", "b", "10", "9"]),
+        ("a/#", ["a", "a/b", "a/b/c", "a//c"]),
+        ("+/b", ["a/b"]),
+        ("a/+/c", ["a/b/c", "a//c"]),
+        ("+/+", ["a/b", "/a"]),
+        ("$a/#", ["$a", "$a/b"]),
+        ("a#", []),
+        ("a", ["a"]),
+    ],
+)
+def test_filters_match_as_the_standard_of_mqtt_says(filter_: str, matched: list[str]) -> None:
+    (found,) = mqtt.expand([filter_], TOPICS)
+    assert [TOPICS[position] for position in found] == matched
+    assert [topic for topic in TOPICS if oracle.matches(filter_, topic)] == matched
+
+
+@given(st.text("ab/+#$", min_size=1, max_size=6), st.text("ab/$", min_size=1, max_size=6))
+def test_any_filter_matches_what_its_pattern_does(filter_: str, topic: str) -> None:
+    assert mqtt.is_filter(filter_) == oracle.is_filter(filter_)
+    assert (mqtt.expand([filter_], [topic]) == [[0]]) == oracle.matches(filter_, topic)
+
+
+def test_a_topic_of_very_many_levels_is_matched_too() -> None:
+    deep = "/".join("a" * 5000)
+    assert mqtt.expand(["#", deep], [deep]) == [[0], [0]]
