@@ -81,6 +81,7 @@ def relay(brokers: int, hops: int, publications: int) -> Network:
         jitter=0.0,
         policy=Assigned(np.concatenate([far, roots])),
         horizon=workload.horizon,
+        plane="messages",
     )
     return Network(setting, workload, Streams(1))
 
@@ -106,17 +107,16 @@ def single_server(backlog: int, publications: int) -> Network:
     return Network(setting, workload, Streams(1))
 
 
-def crowd(users: int, per_user: int, topics: int) -> Workload:
-    """Users with `per_user` interests each, spread evenly, and a thousand publications."""
+def crowd(users: int, per_user: int, topics: int, publications: int = 1000, horizon: float = 3600.0) -> Workload:
+    """Users with `per_user` interests each, spread evenly, who publish at any time up to the horizon (s)."""
     random = np.random.default_rng(1)
     width = topics // per_user
     drawn = random.integers(0, width, (users, per_user), dtype=np.int32) + np.arange(per_user, dtype=np.int32) * width
-    count = 1000
     return still_workload(
         Interests(np.arange(users + 1, dtype=np.int64) * per_user, drawn.ravel()),
         topics,
-        3600.0,
-        np.sort(random.uniform(0, 3600.0, count)),
-        random.integers(0, topics, count),
-        random.integers(0, users, count),
+        horizon,
+        np.sort(random.uniform(0, horizon, publications)),
+        random.integers(0, topics, publications),
+        random.integers(0, users, publications),
     )
