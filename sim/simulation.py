@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim import plugins
@@ -16,12 +17,13 @@ from sim.brokers.subscriptions import frozen
 from sim.errors import ScenarioError, WorkloadError
 from sim.metrics import METRICS
 from sim.overlay.geometry import Dissemination, GeometrySetting
-from sim.overlay.latency import LatencyModel
+from sim.overlay.latency import LatencyModel, LatencySetting
+from sim.overlay.sites import Sites
 from sim.policies.views import SelectionPolicy, SelectionSetting
 from sim.randomness import Streams
 from sim.scenario import Scenario
 from sim.workloads.location import redrawn
-from sim.workloads.workload import Workload
+from sim.workloads.workload import Topics, Workload
 
 MOST_WINDOWS = 1_000_000
 """Windows of a time series; as many take a minute and a gigabyte."""
@@ -49,10 +51,8 @@ def prepare_workload(scenario: Scenario, replication: int, base: Workload | None
     return redrawn(base, streams, table.resample_users) if replication or table.resample_users else base
 
 
-def broker_positions(
-    scenario: Scenario, workload: Workload
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float | None]:
-    """Latitudes and longitudes of all brokers (degrees, NaN without places), and the cells' side where brokers are cells."""
+def broker_sites(scenario: Scenario, workload: Workload) -> tuple[Sites, float | None]:
+    """Where all brokers stand, and the cells' side (degrees) where brokers are cells."""
     topics = workload.topics
     cells = np.flatnonzero(~np.isnan(topics.latitude))
     wanted = scenario.network.brokers
@@ -62,17 +62,21 @@ def broker_positions(
                 'network.brokers: "cells" needs topics with places, which this workload does not have '
                 "(allowed: a number of brokers)"
             )
-        return topics.latitude[cells], topics.longitude[cells], workload.cell
+        return _at_cells(topics, cells), workload.cell
     if not len(cells):
-        nowhere = np.full(wanted, np.nan)
-        return nowhere, nowhere, None
+        nowhere = frozen(np.full(wanted, np.nan))
+        return Sites(tuple(map(str, range(wanted))), nowhere, nowhere), None
     if wanted > len(cells):
         raise ScenarioError(
             f"network.brokers: {wanted} brokers, but the workload has only {len(cells)} cells (allowed: 1 to {len(cells)})"
         )
     published = np.bincount(workload.publications.topic, minlength=len(topics))[cells]
-    busiest = np.sort(cells[np.lexsort((cells, -published))[:wanted]])
-    return topics.latitude[busiest], topics.longitude[busiest], None
+    return _at_cells(topics, np.sort(cells[np.lexsort((cells, -published))[:wanted]])), None
+
+
+def _at_cells(topics: Topics, cells: NDArray[np.int64]) -> Sites:
+    names = tuple(topics.names.take(pa.array(cells)).to_pylist())
+    return Sites(names, frozen(topics.latitude[cells]), frozen(topics.longitude[cells]))
 
 
 def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
@@ -91,24 +95,26 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         raise ScenarioError(
             f"window: {MOST_WINDOWS:,} windows at most, so {least:g} s or more up to {horizon:g} s, found {scenario.window:g} s"
         )
-    latitude, longitude, cell = broker_positions(scenario, workload)
-    latitude, longitude = frozen(latitude), frozen(longitude)  # policies see them
-    brokers = len(latitude)
+    sites, cell = broker_sites(scenario, workload)
+    brokers = len(sites)
     geometry, latency, selection = scenario.network.geometry, scenario.network.latency, scenario.selection
-    overlay: Dissemination = plugins.load("geometry", geometry.kind)(
-        geometry.parameters, GeometrySetting(brokers, len(workload.topics), streams.key("geometry"))
+    times: LatencyModel = plugins.load("latency", latency.kind)(
+        latency.parameters, LatencySetting(sites, streams.key("latency"))
     )
-    model: LatencyModel = plugins.load("latency", latency.kind)(latency.parameters)
+    overlay: Dissemination = plugins.load("geometry", geometry.kind)(
+        geometry.parameters,
+        GeometrySetting(brokers, len(workload.topics), streams.key("geometry"), sites, times.round_trips),
+    )
     policy: SelectionPolicy = plugins.load("selection", selection.kind)(
         selection.parameters,
-        SelectionSetting(len(workload.users), latitude, longitude, cell, streams.key("selection")),
+        SelectionSetting(len(workload.users), sites.latitude, sites.longitude, cell, streams.key("selection")),
     )
-    round_trips = model.round_trips(latitude, longitude)
+    node_of = np.arange(brokers) if overlay.anchored else streams.generator("configuration").permutation(brokers)
     setting = NetworkSetting(
         overlay=overlay,
-        node_of=streams.generator("configuration").permutation(brokers).astype(np.int32),
-        hop_delay=round_trips if scenario.network.hop_cost == "rtt" else round_trips / 2,
-        jitter=model.jitter,
+        node_of=node_of.astype(np.int32),
+        hop_delay=times.round_trips if scenario.network.hop_cost == "rtt" else times.round_trips / 2,
+        jitter=times.jitter,
         policy=policy,
         horizon=horizon,
         warm_up=scenario.warm_up,
@@ -119,6 +125,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         service_time=scenario.brokers.service.time,
         queue=scenario.brokers.queue,
         trace=scenario.trace,
+        plane=scenario.network.data_plane,
     )
     return Network(setting, workload, streams)
 
@@ -130,20 +137,20 @@ def simulate(
     network = build(scenario, workload, replication)
     network.run(progress)
     metrics = network.metrics()
-    latitude, longitude, _ = broker_positions(scenario, workload)
+    sites, _ = broker_sites(scenario, workload)
     positions = network.setting.overlay.positions
     brokers = network.brokers()
-    place: Any = [None] * len(latitude) if positions is None else positions[network.node_of]
+    place: Any = [None] * len(sites) if positions is None else positions[network.node_of]
     tables = {
         "timeseries": network.recorder.timeseries(),
-        "brokers": {**brokers, "position": place, "latitude": latitude, "longitude": longitude},
+        "brokers": {**brokers, "position": place, "latitude": sites.latitude, "longitude": sites.longitude},
         "links": network.links(),
         "delays": network.recorder.delays(),
         "tree": _busiest_tree(network, positions),
         "decisions/selection": network.selections(),
         "decisions/configuration": {
-            "time": np.zeros(len(latitude)),
-            "broker": np.arange(len(latitude)),
+            "time": np.zeros(len(sites)),
+            "broker": np.arange(len(sites)),
             "node": network.node_of,
         },
     }

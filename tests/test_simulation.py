@@ -14,7 +14,7 @@ import tiny
 from sim.errors import ScenarioError, WorkloadError
 from sim.metrics import METRICS
 from sim.scenario import Scenario, load_scenario
-from sim.simulation import broker_positions, build, prepare_workload, simulate
+from sim.simulation import broker_sites, build, prepare_workload, simulate
 from sim.workloads.workload import Workload
 
 MOBILE: dict[str, Any] = {
@@ -47,23 +47,24 @@ def cells(*publications: int, **more: Any) -> Workload:
 def test_cells_makes_each_topic_with_a_place_a_broker() -> None:
     nan = float("nan")
     workload = cells(1, 1, 1, places=[(0.5, 0.5), (nan, nan), (0.5, 7.5)])
-    latitude, longitude, cell = broker_positions(scenario(network={"brokers": "cells"}), workload)
-    assert (latitude.tolist(), longitude.tolist(), cell) == ([0.5, 0.5], [0.5, 7.5], 1.0)
+    sites, cell = broker_sites(scenario(network={"brokers": "cells"}), workload)
+    assert (sites.latitude.tolist(), sites.longitude.tolist(), cell) == ([0.5, 0.5], [0.5, 7.5], 1.0)
+    assert sites.names == ("t0", "t2")
 
 
 def test_a_number_of_brokers_takes_the_busiest_cells_and_the_lowest_of_equals() -> None:
     workload = cells(1, 5, 2, 0, 2)
     for brokers, columns in ((1, [1.5]), (2, [1.5, 2.5]), (3, [1.5, 2.5, 4.5]), (5, [0.5, 1.5, 2.5, 3.5, 4.5])):
-        _, longitude, cell = broker_positions(scenario(network={"brokers": brokers}), workload)
-        assert longitude.tolist() == columns
+        sites, cell = broker_sites(scenario(network={"brokers": brokers}), workload)
+        assert sites.longitude.tolist() == columns
         assert cell is None  # some users are in no broker's cell: the nearest serves them
 
 
 def test_brokers_stand_nowhere_where_topics_have_no_places() -> None:
-    latitude, longitude, cell = broker_positions(scenario(network={"brokers": 3}), tiny.workload([{0}]))
-    assert np.isnan([*latitude, *longitude]).all()
-    assert len(latitude) == len(longitude) == 3
-    assert cell is None
+    sites, cell = broker_sites(scenario(network={"brokers": 3}), tiny.workload([{0}]))
+    assert np.isnan([*sites.latitude, *sites.longitude]).all()
+    assert sites.names == ("0", "1", "2")
+    assert (len(sites), sites.have_places, cell) == (3, False, None)
 
 
 def test_distances_make_hop_times_and_hop_cost_says_how_much_of_them() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import simpy
 
 # What happens first at equal times; SimPy keeps the order of scheduling among equals.
-CONTROL, CHANGES, PUBLICATIONS, ARRIVALS = 2, 3, 4, 5
+CONTROL, CHANGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS = 2, 3, 4, 5, 6
 
 
 class Clock(simpy.Environment):

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import NDArray
-
-from sim.brokers.broker import Server
-from sim.brokers.clock import ARRIVALS, Clock
-from sim.brokers.links import Links
+from sim.brokers.clock import CONTROL_ARRIVALS
+from sim.brokers.fabric import Fabric
 from sim.brokers.messages import Message
-from sim.brokers.recorder import Recorder
-from sim.overlay.geometry import Dissemination
 
 
 class Request:
@@ -32,45 +26,32 @@ class Request:
 class TreeControl:
     """Carries the transitions of brokers' subscriptions into the overlay.
 
-    `instantly`: the tree changes at once; otherwise every hop to the root and back is a message, which brokers that take time serve
-    ahead of publications. `requests`: a change counts as two messages, the request and the answer, or else as one per hop.
+    Trees change at once; or else every hop to the root and back is a message, which brokers that take time serve ahead of
+    publications. `requests`: a change counts as two messages, the request and the answer, or else as one per hop.
+    `settle()` is called before a tree changes because an answer is back.
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        overlay: Dissemination,
-        node_of: NDArray[np.int32],
-        broker_of: NDArray[np.int32],
-        links: Links,
-        servers: list[Server],
-        service: Callable[[int, int, int], float],
-        recorder: Recorder,
-        instantly: bool,
-        requests: bool,
-    ) -> None:
-        self._clock, self._overlay, self._recorder = clock, overlay, recorder
-        self._node_of, self._broker_of = node_of, broker_of
-        self._links, self._servers, self._service = links, servers, service
-        self._instantly, self._requests = instantly, requests
+    def __init__(self, fabric: Fabric, requests: bool, settle: Callable[[], None]) -> None:
+        self._fabric, self._recorder, self._requests, self._settle = fabric, fabric.recorder, requests, settle
         self._number = 0
         self._arrived = (self._reach,)
         self.bootstrapping = True
 
     def transition(self, topic: int, broker: int, change: int) -> None:
         """The broker begins (+1) or ceases (-1) to want the topic."""
-        node = int(self._node_of[broker])
-        path = self._overlay.control_path(topic, node)
-        messages = 2 if self._requests else len(path) - 1
+        fabric = self._fabric
+        node = int(fabric.node_of[broker])
+        messages = 2 if self._requests else fabric.overlay.control_hops(topic, node)
         if self.bootstrapping:
             self._recorder.bootstrap_messages += messages
         else:
-            window = self._recorder.window(self._clock.now)
+            window = self._recorder.window(fabric.clock.now)
             self._recorder.subscription_changes[window] += 1
-            if not self._instantly:
+            if not fabric.joins_instantly:
                 self._number += 1
-                root = len(self._overlay.uplink(topic, node)) - 1
-                request = Request(self._number, topic, node, change, self._broker_of[path].tolist(), root)
+                path = fabric.broker_of[fabric.overlay.control_path(topic, node)]
+                root = len(fabric.overlay.uplink(topic, node)) - 1
+                request = Request(self._number, topic, node, change, path.tolist(), root)
                 self._send(Message(request, 0, broker, self._arrived, self._handled))
                 return
             self._recorder.subscription_overhead[window] += messages
@@ -78,31 +59,31 @@ class TreeControl:
 
     def _enact(self, topic: int, node: int, change: int) -> None:
         if change > 0:
-            self._overlay.join(topic, node)
+            self._fabric.overlay.join(topic, node)
         else:
-            self._overlay.leave(topic, node)
+            self._fabric.overlay.leave(topic, node)
 
     def _send(self, message: Message) -> None:
         request: Request = message.carries
-        here, now = request.path[message.position], self._clock.now
+        here, now = request.path[message.position], self._fabric.clock.now
         last = message.position == len(request.path) - 1  # the answer is back (or the broker is the root itself)
         messages = (message.position == 0) + (message.position == request.root) if self._requests else int(not last)
         self._recorder.subscription_overhead[self._recorder.window(now)] += messages
         if last:
+            self._settle()
             self._enact(request.topic, request.node, request.change)
             return
         message.position += 1
         message.callbacks = self._arrived
         there = request.path[message.position]
-        self._clock.at(self._links.arrival(now, here, there, -request.number), ARRIVALS, message)
+        self._fabric.clock.at(self._fabric.links.arrival(now, here, there, -request.number), CONTROL_ARRIVALS, message)
 
     def _reach(self, message: Message) -> None:
         request: Request = message.carries
-        if self._servers:
+        if self._fabric.servers:
             broker = request.path[message.position]
-            self._servers[broker].accept(
-                message, self._service(-request.number, broker, message.position), control=True
-            )
+            service = self._fabric.service(-request.number, broker, message.position)
+            self._fabric.servers[broker].accept(message, service, control=True)
         else:
             self._send(message)
 

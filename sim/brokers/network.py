@@ -12,23 +12,29 @@ from numpy.typing import NDArray
 from sim.brokers.broker import Server
 from sim.brokers.clock import PUBLICATIONS, Clock, Feed
 from sim.brokers.control import TreeControl
+from sim.brokers.fabric import Fabric
 from sim.brokers.links import Links
+from sim.brokers.planes.folded import FoldedPlane
 from sim.brokers.planes.messages import MessagePlane
 from sim.brokers.record_kernels import BROKER_DELIVERED, RECEIVED, RELAYED, SENT
 from sim.brokers.recorder import Columns, Recorder
 from sim.brokers.subscriptions import Subscriptions
 from sim.brokers.users import Users
+from sim.errors import ScenarioError
 from sim.overlay.geometry import Dissemination
 from sim.policies.views import SelectionPolicy
 from sim.randomness import Streams, exponential, uniform
 from sim.workloads.workload import Workload
+
+_TOGETHER = 1 << 16  # publications that are handed over at once, at most
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkSetting:
     """What a network is made of. `hop_delay` (brokers, brokers) is in seconds; `node_of` (brokers) maps brokers to nodes.
 
-    `service_time` is the mean seconds that a broker needs for a message, `queue` how many may wait (None: any number).
+    `service_time` is the mean seconds that a broker needs for a message, `queue` how many may wait (None: any number). `plane` is the
+    data plane; "auto" takes the fastest that is exact.
     """
 
     overlay: Dissemination
@@ -45,6 +51,23 @@ class NetworkSetting:
     service_time: float = 0.0
     queue: int | None = None
     trace: bool = False
+    plane: Literal["auto", "messages", "folded"] = "auto"
+
+
+def _plane(setting: NetworkSetting) -> type[FoldedPlane] | type[MessagePlane]:
+    """The data plane asked for, or the fastest that is exact. Raises ScenarioError where that asked for is not."""
+    contends = {
+        f'brokers.service = "{setting.service}"': setting.service != "none",
+        f"jitter {setting.jitter:g}": setting.jitter > 0,
+        "trace = true": setting.trace,
+    }
+    reasons = [reason for reason, holds in contends.items() if holds]
+    if setting.plane == "folded" and reasons:
+        raise ScenarioError(
+            f'network.data_plane: "folded" makes no event of a hop and is not exact with {" and ".join(reasons)} '
+            '(allowed: "messages", "auto")'
+        )
+    return MessagePlane if reasons or setting.plane == "messages" else FoldedPlane
 
 
 class Network:
@@ -63,35 +86,21 @@ class Network:
             if setting.service == "none"
             else [Server(self.clock, setting.queue, setting.warm_up) for _ in range(brokers)]
         )
-        links = Links(setting.hop_delay, setting.jitter, streams.key("jitter"))
-        service = self._service(streams.key("service"))
-        instantly = setting.join == "instant"
-        self.control = TreeControl(
+        fabric = Fabric(
             self.clock,
             setting.overlay,
             self.node_of,
             self.broker_of,
-            links,
+            Links(setting.hop_delay, setting.jitter, streams.key("jitter")),
             self.servers,
-            service,
+            self._service(streams.key("service")),
             self.recorder,
-            instantly,
-            setting.control_count == "requests",
+            setting.join == "instant",
         )
+        self.control = TreeControl(fabric, setting.control_count == "requests", lambda: self.plane.settle())
         self.subscriptions = Subscriptions(len(workload.topics), brokers, self.control.transition)
-        self.users = Users(self.clock, workload, setting.policy, self.subscriptions, self.recorder)
-        self.plane = MessagePlane(
-            self.clock,
-            setting.overlay,
-            self.subscriptions,
-            self.node_of,
-            self.broker_of,
-            links,
-            self.servers,
-            service,
-            self.recorder,
-            instantly,
-        )
+        self.plane = _plane(setting)(fabric, self.subscriptions, workload.publications)
+        self.users = Users(self.clock, workload, setting.policy, self.subscriptions, self.recorder, self.plane.settle)
         self._outside = streams.key("outside publishers")
         self._publication = 0
 
@@ -120,16 +129,21 @@ class Network:
         self._close()
 
     def _publish(self) -> float | None:
-        publications, number = self.workload.publications, self._publication
-        publisher = int(publications.publisher[number])
-        broker = int(self.users.host[publisher]) if publisher >= 0 else self._entry(number)
-        self.plane.publish(number, int(publications.topic[number]), broker, int(publications.size[number]))
-        self._publication = number + 1
-        return float(publications.time[number + 1]) if number + 1 < len(publications) else None
+        times, first = self.workload.publications.time, self._publication
+        last = first + 1
+        if self.plane.folds:  # nothing happens before the next event but publications
+            last = max(last, min(first + _TOGETHER, int(np.searchsorted(times, self.clock.peek()))))
+        self.plane.publish(first, self._entries(first, last))
+        self._publication = last
+        return float(times[last]) if last < len(times) else None
 
-    def _entry(self, number: int) -> int:
-        """The broker at which a publication from outside enters: any, at random, always the same for this publication."""
-        return int(uniform(self._outside, number) * len(self.node_of))
+    def _entries(self, first: int, last: int) -> list[int]:
+        """The brokers of publishers; from outside any broker, at random, always the same for one publication."""
+        publisher = self.workload.publications.publisher[first:last]
+        brokers: list[int] = self.users.host[publisher].tolist()
+        for i in np.flatnonzero(publisher < 0).tolist():
+            brokers[i] = int(uniform(self._outside, first + i) * len(self.node_of))
+        return brokers
 
     def _close(self) -> None:
         held = [message for server in self.servers for message in server.close(self.setting.horizon)]

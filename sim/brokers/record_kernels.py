@@ -27,6 +27,9 @@ NOTIFICATION_DELAY, TREE_DELAY, USER_NOTIFICATION_DELAY, USER_TREE_DELAY, STRETC
 SUMS = 5
 # columns of the counters per broker
 RECEIVED, SENT, BROKER_DELIVERED, RELAYED = range(4)
+# columns of what the folded plane tallies per window
+PUBLISHED, ROOTED, CLIMBING, DUE, DUE_USERS, JOINING, JOINING_USERS, IN_FLIGHT, IN_FLIGHT_USERS = range(9)
+TALLIES = 9
 
 FIRST_BIN = 1e-6  # s: delays below it share bin 0
 BIN_WIDTH = 0.01  # relative width of all others
@@ -53,6 +56,105 @@ def delay_bin(delay: float) -> int:
 
 
 @kernel
+def count_delay(keys: NDArray[np.int64], counts: NDArray[np.int64], key: int, users: int) -> int:
+    """Count a delivery to so many users in a hash table of histogram keys (-1: free; linear probing); 1 where the key is new."""
+    mask = keys.size - 1
+    slot = (key * 0x9E3779B1 >> 12) & mask
+    while keys[slot] != key:
+        if keys[slot] < 0:
+            keys[slot] = key
+            counts[slot, 0] = 1
+            counts[slot, 1] = users
+            return 1
+        slot = (slot + 1) & mask
+    counts[slot, 0] += 1
+    counts[slot, 1] += users
+    return 0
+
+
+@kernel
+def enter(
+    uplink: NDArray[np.int32],
+    uplinks_sent: int,
+    brokers: NDArray[np.int32],
+    parents: NDArray[np.int32],
+    depth: NDArray[np.int32],
+    due_users: NDArray[np.int32],
+    arrival: NDArray[np.float64],
+    sent: NDArray[np.uint8],
+    published: float,
+    rooted: float,
+    size: int,
+    window: int,
+    measured: NDArray[np.bool_],
+    hop_delay: NDArray[np.float64],
+    counters: NDArray[np.int64],
+    sums: NDArray[np.int64],
+    maxima: NDArray[np.float64],
+    links: NDArray[np.int64],
+    per_broker: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> int:
+    """Enter one publication into the books; returns how many keys came new into the hash table of delays.
+
+    It went up over the brokers `uplink`, of which it took the first `uplinks_sent` hops, and down the tree whose arrays (as in
+    TopicTree and Flight) are the next six; empty where nobody wants the topic or the root was not reached (then `rooted` is NaN).
+    `counters` and `sums` have a row per window; links and brokers are counted in windows that are `measured`. A delay's key is
+    window · BINS + bin.
+    """
+    new = 0
+    count, total, counted = counters[window], sums[window], measured[window]
+    publisher, root = uplink[0], uplink[-1]
+    for i in range(uplinks_sent):
+        here, there = uplink[i], uplink[i + 1]
+        count[UPLINKS] += 1
+        count[UPLINK_BYTES] += size
+        if counted:
+            links[here, there, 0] += 1
+            links[here, there, 1] += size
+            per_broker[here, SENT] += 1
+            per_broker[there, RECEIVED] += 1
+            if there != root:
+                per_broker[there, RELAYED] += 1
+    if not np.isnan(rooted):
+        count[UPLINK_HOPS] += uplink.size - 1
+    for i in range(brokers.size):
+        here, users = brokers[i], due_users[i]
+        if sent[i]:
+            count[INTERNAL if users > 0 else EXTERNAL] += 1
+            count[INTERNAL_BYTES if users > 0 else EXTERNAL_BYTES] += size
+            if counted:
+                above = brokers[parents[i]]
+                links[above, here, 0] += 1
+                links[above, here, 1] += size
+                per_broker[above, SENT] += 1
+                per_broker[here, RECEIVED] += 1
+                if users == 0:
+                    per_broker[here, RELAYED] += 1
+        if users == 0 or np.isnan(arrival[i]):
+            continue
+        delay = arrival[i] - published
+        tree_delay = arrival[i] - rooted
+        count[DELIVERED] += 1
+        count[DELIVERED_USERS] += users
+        count[TREE_HOPS] += depth[i]
+        add_exactly(total[NOTIFICATION_DELAY], delay)
+        add_exactly(total[TREE_DELAY], tree_delay)
+        add_exactly(total[USER_NOTIFICATION_DELAY], delay * users)
+        add_exactly(total[USER_TREE_DELAY], tree_delay * users)
+        direct = hop_delay[publisher, here]
+        if direct > 0.0:
+            count[STRETCHED] += 1
+            add_exactly(total[STRETCH], delay / direct)
+        if counted:
+            per_broker[here, BROKER_DELIVERED] += 1
+            maxima[0] = max(maxima[0], delay)
+        new += count_delay(keys, counts, window * BINS + delay_bin(delay), users)
+    return new
+
+
+@kernel
 def record_flights(
     uplinks: NDArray[np.int32],
     uplink_from: NDArray[np.int64],
@@ -68,6 +170,8 @@ def record_flights(
     rooted: NDArray[np.float64],
     size: NDArray[np.int64],
     window: NDArray[np.int64],
+    first: int,
+    used: int,
     measured: NDArray[np.bool_],
     hop_delay: NDArray[np.float64],
     counters: NDArray[np.int64],
@@ -76,66 +180,137 @@ def record_flights(
     links: NDArray[np.int64],
     per_broker: NDArray[np.int64],
     keys: NDArray[np.int64],
-    weights: NDArray[np.int64],
-    used: int,
-) -> int:
-    """Enter n publications into the books; returns how much of `keys` is used now.
+    counts: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Enter the publications from `first` on; returns where it stopped because the hash table, of which `used` keys are taken,
+    would become more than half full (or the end), and how many keys are taken now.
 
-    Publication f went up over the brokers `uplinks[uplink_from[f]:uplink_from[f + 1]]`, of which it took the first
-    `uplinks_sent[f]` hops, and down the tree whose arrays (as in TopicTree and Flight) are the parts `tree_from[f]:tree_from[f + 1]`
-    of the next six; none where nobody wants the topic or the root was not reached (then `rooted` is NaN). `counters` and
-    `sums` have a row per window; links and brokers are counted in windows that are `measured`. `keys` and `weights` collect the
-    delay histogram, one entry per delivery: window · BINS + bin, users.
+    Publication f has the parts `uplink_from[f]:uplink_from[f + 1]` of `uplinks` and `tree_from[f]:tree_from[f + 1]` of the six
+    arrays of trees; see `enter`.
     """
-    for f in range(published.size):
-        w = window[f]
-        count, total, counted = counters[w], sums[w], measured[w]
-        publisher, root = uplinks[uplink_from[f]], uplinks[uplink_from[f + 1] - 1]
-        for i in range(uplink_from[f], uplink_from[f] + uplinks_sent[f]):
-            here, there = uplinks[i], uplinks[i + 1]
-            count[UPLINKS] += 1
-            count[UPLINK_BYTES] += size[f]
-            if counted:
-                links[here, there, 0] += 1
-                links[here, there, 1] += size[f]
-                per_broker[here, SENT] += 1
-                per_broker[there, RECEIVED] += 1
-                if there != root:
-                    per_broker[there, RELAYED] += 1
-        if not np.isnan(rooted[f]):
-            count[UPLINK_HOPS] += uplink_from[f + 1] - uplink_from[f] - 1
-        for i in range(tree_from[f], tree_from[f + 1]):
-            here, users = brokers[i], due_users[i]
-            if sent[i]:
-                count[INTERNAL if users > 0 else EXTERNAL] += 1
-                count[INTERNAL_BYTES if users > 0 else EXTERNAL_BYTES] += size[f]
-                if counted:
-                    above = brokers[tree_from[f] + parents[i]]
-                    links[above, here, 0] += 1
-                    links[above, here, 1] += size[f]
-                    per_broker[above, SENT] += 1
-                    per_broker[here, RECEIVED] += 1
-                    if users == 0:
-                        per_broker[here, RELAYED] += 1
-            if users == 0 or np.isnan(arrival[i]):
+    for f in range(first, published.size):
+        a, b = tree_from[f], tree_from[f + 1]
+        if 2 * (used + b - a) > keys.size:
+            return f, used
+        used += enter(
+            uplinks[uplink_from[f] : uplink_from[f + 1]],
+            uplinks_sent[f],
+            brokers[a:b],
+            parents[a:b],
+            depth[a:b],
+            due_users[a:b],
+            arrival[a:b],
+            sent[a:b],
+            published[f],
+            rooted[f],
+            size[f],
+            window[f],
+            measured,
+            hop_delay,
+            counters,
+            sums,
+            maxima,
+            links,
+            per_broker,
+            keys,
+            counts,
+        )
+    return published.size, used
+
+
+@kernel
+def fold_publications(
+    uplinks: NDArray[np.int32],
+    uplink_from: NDArray[np.int64],
+    brokers: NDArray[np.int32],
+    parents: NDArray[np.int32],
+    depth: NDArray[np.int32],
+    due_users: NDArray[np.int32],
+    tree_from: NDArray[np.int64],
+    due: NDArray[np.int64],
+    tree: NDArray[np.int64],
+    published: NDArray[np.float64],
+    rooted: NDArray[np.float64],
+    size: NDArray[np.int64],
+    window: NDArray[np.int64],
+    horizon: float,
+    tally: NDArray[np.int64],
+    first: int,
+    used: int,
+    measured: NDArray[np.bool_],
+    hop_delay: NDArray[np.float64],
+    counters: NDArray[np.int64],
+    sums: NDArray[np.int64],
+    maxima: NDArray[np.float64],
+    links: NDArray[np.int64],
+    per_broker: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Carry the publications from `first` on down their trees, and enter them; stops and returns as `record_flights` does.
+
+    Publication f goes down the tree number `tree[f]`, which has the part `tree_from[t]:tree_from[t + 1]` of the four arrays of trees;
+    `due` (trees, 2) are the brokers and users to which a publication was due, on the tree or not yet. What would arrive at the
+    `horizon` or later is on its way at the end. `tally` (windows, TALLIES) counts what became of the publications.
+    """
+    arrival, sent = np.empty(hop_delay.shape[0]), np.empty(hop_delay.shape[0], np.uint8)
+    for f in range(first, published.size):
+        up = uplinks[uplink_from[f] : uplink_from[f + 1]]
+        count, hops = tally[window[f]], up.size - 1
+        a, b = tree_from[tree[f]], tree_from[tree[f] + 1]
+        root_time = rooted[f]
+        if root_time >= horizon:  # still climbing at the end
+            root_time, b, hops, time = np.nan, a, 0, published[f]
+            while time < horizon:
+                time += hop_delay[up[hops], up[hops + 1]]
+                hops += 1
+        if 2 * (used + b - a) > keys.size:
+            return f, used
+        count[PUBLISHED] += 1
+        if np.isnan(root_time):
+            count[CLIMBING] += 1
+        else:
+            count[ROOTED] += 1
+            count[DUE] += due[tree[f], 0]
+            count[DUE_USERS] += due[tree[f], 1]
+            count[JOINING] += due[tree[f], 0]
+            count[JOINING_USERS] += due[tree[f], 1]
+        for i in range(b - a):
+            users = due_users[a + i]
+            if users > 0:
+                count[JOINING] -= 1
+                count[JOINING_USERS] -= users
+            if i == 0:
+                arrival[0], sent[0] = root_time, 0
                 continue
-            delay = arrival[i] - published[f]
-            tree_delay = arrival[i] - rooted[f]
-            count[DELIVERED] += 1
-            count[DELIVERED_USERS] += users
-            count[TREE_HOPS] += depth[i]
-            add_exactly(total[NOTIFICATION_DELAY], delay)
-            add_exactly(total[TREE_DELAY], tree_delay)
-            add_exactly(total[USER_NOTIFICATION_DELAY], delay * users)
-            add_exactly(total[USER_TREE_DELAY], tree_delay * users)
-            direct = hop_delay[publisher, here]
-            if direct > 0.0:
-                count[STRETCHED] += 1
-                add_exactly(total[STRETCH], delay / direct)
-            if counted:
-                per_broker[here, BROKER_DELIVERED] += 1
-                maxima[0] = max(maxima[0], delay)
-            keys[used] = w * BINS + delay_bin(delay)
-            weights[used] = users
-            used += 1
-    return used
+            above = parents[a + i]
+            time = arrival[above] + hop_delay[brokers[a + above], brokers[a + i]]
+            sent[i] = not np.isnan(arrival[above])
+            arrival[i] = time if time < horizon else np.nan
+            if users > 0 and np.isnan(arrival[i]):
+                count[IN_FLIGHT] += 1
+                count[IN_FLIGHT_USERS] += users
+        used += enter(
+            up,
+            hops,
+            brokers[a:b],
+            parents[a:b],
+            depth[a:b],
+            due_users[a:b],
+            arrival,
+            sent,
+            published[f],
+            root_time,
+            size[f],
+            window[f],
+            measured,
+            hop_delay,
+            counters,
+            sums,
+            maxima,
+            links,
+            per_broker,
+            keys,
+            counts,
+        )
+    return published.size, used

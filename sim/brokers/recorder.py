@@ -17,7 +17,7 @@ from sim.errors import ConservationError
 
 CAUSES = ("joining", "queue_full")
 _BATCH = 512  # publications that are entered at once
-_BUFFER = 1 << 16  # deliveries that are held before they are merged into the histogram
+_POSITIONS = 1 << 16  # of their trees, likewise
 _NONE: NDArray[np.int32] = np.empty(0, np.int32)
 
 Columns = dict[str, Any]  # column name → array or list
@@ -38,7 +38,8 @@ class Recorder:
         starts = np.union1d(starts, [warm_up]) if 0 < warm_up < horizon else starts
         self.edges: list[float] = [*starts.tolist(), horizon]
         self.horizon, self.warm_up = horizon, warm_up
-        self.measured = (starts >= warm_up).tolist()
+        self._measured = starts >= warm_up
+        self.measured: list[bool] = self._measured.tolist()
         self._hop_delay = hop_delay
         windows, brokers = len(starts), len(hop_delay)
         self._window = 0
@@ -48,8 +49,9 @@ class Recorder:
         self.links = np.zeros((brokers, brokers, 2), np.int64)
         self.per_broker = np.zeros((brokers, 4), np.int64)
         self._finished = _Finished()
-        self._keys = np.empty(_BUFFER, np.int64)
-        self._weights = np.empty(_BUFFER, np.int64)
+        slots = 1 << max(15, (4 * brokers).bit_length())  # room for one publication that is delivered everywhere
+        self._keys = np.full(slots, -1, np.int64)
+        self._counts = np.empty((slots, 2), np.int64)  # brokers, users
         self._used = 0
         self._histogram = np.empty((3, 0), np.int64)  # key, brokers, users; ascending keys
         self.published = [0] * windows
@@ -79,52 +81,64 @@ class Recorder:
             self._window += 1
         return self._window
 
+    def windows(self, times: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The windows of any times before the horizon."""
+        return np.searchsorted(self.edges, times, side="right") - 1
+
     # -- publications
 
     def finish(self, flight: Flight, uplinks_sent: int | None = None) -> None:
         """Enter a publication that no message carries any more (or that the end of the run overtook)."""
         finished = self._finished
         finished.add(flight, len(flight.uplink) - 1 if uplinks_sent is None else uplinks_sent)
-        if len(finished.window) >= _BATCH or len(finished.arrival) >= _BUFFER:
+        if len(finished.window) >= _BATCH or len(finished.arrival) >= _POSITIONS:
             self._enter()
 
     def _enter(self) -> None:
         """Enter the finished publications, many at a time: handing arrays to compiled code costs more than the counting."""
         finished = self._finished
-        if not finished.window:
-            return
-        if self._used + len(finished.arrival) > len(self._keys):
-            self._merge(len(finished.arrival))
-        books: Any = (
-            np.array(self.measured),
-            self._hop_delay,
-            self._counters,
-            self._sums,
-            self._maxima,
-            self.links,
-            self.per_broker,
-            self._keys,
-            self._weights,
-            self._used,
-        )
-        self._used = rk.record_flights(*finished.columns(), *books)
-        self._finished = _Finished()
+        if finished.window:
+            columns: Any = finished.columns()
+            self._kernel(rk.record_flights, columns, len(finished.window))
+            self._finished = _Finished()
 
-    def _merge(self, room: int = 0) -> None:
-        """Merge the buffer into the sparse histogram, and make sure that it has room for so many deliveries."""
-        held = self._histogram
-        keys = np.concatenate([held[0], self._keys[: self._used]])
-        brokers = np.concatenate([held[1], np.ones(self._used, np.int64)])
-        users = np.concatenate([held[2], self._weights[: self._used]])
+    def fold(self, columns: Any, tally: NDArray[np.int64]) -> None:
+        """Carry publications down their trees and enter them; `columns` are the first ones of `fold_publications`."""
+        self._kernel(rk.fold_publications, (*columns, self.horizon, tally), len(columns[-1]))
+
+    def _kernel(self, kernel: Any, columns: Any, publications: int) -> None:
+        """Have a kernel enter publications; whenever the hash table of delays is half full, it is emptied first."""
+        done = 0
+        while True:
+            done, self._used = kernel(
+                *columns,
+                done,
+                self._used,
+                self._measured,
+                self._hop_delay,
+                self._counters,
+                self._sums,
+                self._maxima,
+                self.links,
+                self.per_broker,
+                self._keys,
+                self._counts,
+            )
+            if done == publications:
+                return
+            self._merge()
+
+    def _merge(self) -> None:
+        """Move the hash table of delays into the sparse histogram."""
+        held, taken = self._histogram, self._keys >= 0
+        keys = np.concatenate([held[0], self._keys[taken]])
+        counts = np.concatenate([held[1:], self._counts[taken].T], axis=1)
         order = np.argsort(keys, kind="stable")
         unique, first = np.unique(keys[order], return_index=True)
         if len(unique):
-            self._histogram = np.stack(
-                [unique, np.add.reduceat(brokers[order], first), np.add.reduceat(users[order], first)]
-            )
+            self._histogram = np.stack([unique, *np.add.reduceat(counts[:, order], first, axis=1)])
+        self._keys[:] = -1
         self._used = 0
-        if room > len(self._keys):
-            self._keys, self._weights = np.empty(2 * room, np.int64), np.empty(2 * room, np.int64)
 
     # -- load
 
@@ -347,7 +361,7 @@ class _Finished:
     def columns(self) -> tuple[Any, ...]:
         return (
             np.concatenate(self.uplinks),
-            _starts(self.uplinks),
+            starts(self.uplinks),
             np.array(self.uplinks_sent),
             np.concatenate(self.brokers),
             np.concatenate(self.parents),
@@ -355,7 +369,7 @@ class _Finished:
             np.concatenate(self.due_users),
             np.array(self.arrival),
             np.array(self.sent),
-            _starts(self.brokers),
+            starts(self.brokers),
             np.array(self.published),
             np.array(self.rooted),
             np.array(self.size),
@@ -363,6 +377,6 @@ class _Finished:
         )
 
 
-def _starts(parts: list[NDArray[np.int32]]) -> NDArray[np.int64]:
+def starts(parts: list[NDArray[np.int32]]) -> NDArray[np.int64]:
     """Where each of the parts begins in their concatenation, and where the last one ends."""
     return np.concatenate([[0], np.cumsum([len(part) for part in parts])])

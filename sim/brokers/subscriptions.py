@@ -21,6 +21,7 @@ class Subscriptions:
         self.wanted = np.zeros((topics, brokers), np.int32)
         self.brokers_wanting = [0] * topics  # per topic: how many brokers, and users, want it
         self.users_wanting = [0] * topics
+        self.version = [0] * topics  # per topic: changes so far
         self.topics = [0] * brokers
         self.load = [0] * brokers
         self.users = [0] * brokers
@@ -37,6 +38,7 @@ class Subscriptions:
         self.load[broker] += 1
         self.total += 1
         self.users_wanting[topic] += 1
+        self.version[topic] += 1
         if before == 0:
             self.brokers_wanting[topic] += 1
             self.topics[broker] += 1
@@ -51,6 +53,7 @@ class Subscriptions:
         self.load[broker] -= 1
         self.total -= 1
         self.users_wanting[topic] -= 1
+        self.version[topic] += 1
         if before == 1:
             self.brokers_wanting[topic] -= 1
             self.topics[broker] -= 1

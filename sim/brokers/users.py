@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 
 import numpy as np
 
@@ -21,6 +22,7 @@ class Users:
 
     The changes of one user at one instant are one update: the policy is asked once, with the interests and place that result, and
     the user is then at one broker with them. At a handover the user is added at the new broker before it is removed at the old.
+    `settle()` is called before anything changes.
     """
 
     def __init__(
@@ -30,9 +32,10 @@ class Users:
         policy: SelectionPolicy,
         subscriptions: Subscriptions,
         recorder: Recorder,
+        settle: Callable[[], None],
     ) -> None:
         self._clock, self._workload, self._policy = clock, workload, policy
-        self._subscriptions, self._recorder = subscriptions, recorder
+        self._subscriptions, self._recorder, self._settle = subscriptions, recorder, settle
         self.host = np.full(len(workload.users), -1, np.int32)
         self.latitude = workload.users.latitude.copy()
         self.longitude = workload.users.longitude.copy()
@@ -195,6 +198,7 @@ class Users:
 
     def _change(self) -> float | None:
         """Everything that changes at this instant: interests first, then places, then one decision per user concerned."""
+        self._settle()
         now = self._clock.now
         events, movements = self._workload.subscription_events, self._workload.movements
         touched: dict[int, list[int]] = {}  # user → topics that result

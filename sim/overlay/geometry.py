@@ -9,14 +9,22 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.overlay.sites import Sites
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class GeometrySetting:
-    """What a geometry is built for: the number of nodes and topics, and the key of its own draws."""
+    """What a geometry is built for: the number of nodes and topics, and the key of its own draws.
+
+    `sites` and `round_trips` (n, n; s) are the brokers' and the times between them: of use to anchored geometries, whose nodes
+    are the brokers themselves.
+    """
 
     nodes: int
     topics: int
     key: int
+    sites: Sites | None = None
+    round_trips: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +51,20 @@ class TopicTree:
         return bounds
 
 
+EMPTY_TREE = TopicTree(np.empty(0, np.int32), np.empty(0, np.int32), np.zeros(1, np.int32), np.empty(0, np.int32))
+"""The tree of a topic that nobody wants."""
+
+
 class Dissemination(Protocol):
     """A geometry: how a publication gets from its publisher's node to the root, and from there to all subscribing nodes.
 
     Plug-in group `brokersim.geometry`: a class with a nested `Parameters(sim.plugins.Parameters)`, made by
     `Geometry(parameters, setting)` with a GeometrySetting.
     """
+
+    @property
+    def anchored(self) -> bool:
+        """Whether node i is broker i, for good; else brokers are mapped to nodes."""
 
     @property
     def positions(self) -> NDArray[np.float64] | None:
@@ -66,5 +82,11 @@ class Dissemination(Protocol):
     def leave(self, topic: int, node: int) -> None:
         """The node unsubscribes. Raises ValueError where it does not subscribe."""
 
+    def control_hops(self, topic: int, node: int) -> int:
+        """How many messages between brokers a join or leave of the node takes."""
+
     def control_path(self, topic: int, node: int) -> NDArray[np.int32]:
-        """The nodes that a join or leave request and its answer pass: from the node to the root and back to the node."""
+        """The nodes that a join or leave request and its answer pass: from the node to the root and back to the node.
+
+        Raises ScenarioError where the geometry has no one root to ask.
+        """

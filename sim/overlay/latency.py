@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -10,6 +11,7 @@ from pydantic import Field
 
 from sim import plugins
 from sim.errors import ScenarioError
+from sim.overlay.sites import Sites
 from sim.units import Duration
 
 EARTH_RADIUS_KM = 6371.0088
@@ -27,17 +29,30 @@ def great_circle_km(
     return np.asarray(2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.minimum(chord, 1.0))))
 
 
+@dataclass(frozen=True, eq=False)
+class LatencySetting:
+    """What a latency model is made for: where the brokers stand, and the key of its own draws."""
+
+    sites: Sites
+    key: int
+
+
 class LatencyModel(Protocol):
     """Round-trip times between brokers. `jitter` is the σ of a lognormal factor with mean 1 on every hop; 0 is none.
 
-    Plug-in group `brokersim.latency`: a class with a nested `Parameters(sim.plugins.Parameters)`, made by `Model(parameters)`.
+    Plug-in group `brokersim.latency`: a class with a nested `Parameters(sim.plugins.Parameters)`, made by `Model(parameters, setting)`
+    with a LatencySetting. `round_trips` (n, n) are seconds between all brokers, symmetric, diagonal 0; `notes` are sentences on
+    what a user should know of how they came about.
     """
+
+    @property
+    def round_trips(self) -> NDArray[np.float64]: ...
 
     @property
     def jitter(self) -> float: ...
 
-    def round_trips(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Round-trip times (s) between all brokers: (n, n), symmetric, diagonal 0; positions in degrees, NaN where unknown."""
+    @property
+    def notes(self) -> tuple[str, ...]: ...
 
 
 class UnitLatency:
@@ -48,15 +63,11 @@ class UnitLatency:
         """Round-trip time between two brokers."""
 
     jitter = 0.0
+    notes = ()
 
-    def __init__(self, parameters: Parameters) -> None:
-        self.rtt = parameters.rtt
-
-    def round_trips(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> NDArray[np.float64]:
-        """`rtt` everywhere off the diagonal."""
-        times = np.full((len(latitude), len(latitude)), self.rtt)
-        np.fill_diagonal(times, 0.0)
-        return times
+    def __init__(self, parameters: Parameters, setting: LatencySetting) -> None:
+        self.round_trips = np.full((len(setting.sites), len(setting.sites)), parameters.rtt)
+        np.fill_diagonal(self.round_trips, 0.0)
 
 
 class DistanceLatency:
@@ -70,21 +81,22 @@ class DistanceLatency:
         jitter: float = Field(0.0, ge=0)
         """σ of a lognormal factor with mean 1 on every hop; messages on one link keep their order."""
 
-    def __init__(self, parameters: Parameters) -> None:
-        self.base, self.per_km, self.jitter = parameters.base, parameters.per_km, parameters.jitter
+    notes = ()
 
-    def round_trips(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __init__(self, parameters: Parameters, setting: LatencySetting) -> None:
         """Raises ScenarioError where a broker has no position."""
-        if np.isnan(latitude).any():
+        sites = setting.sites
+        if not sites.have_places:
             raise ScenarioError(
                 'network.latency: kind "distance" needs the brokers\' positions, which this workload does not have '
                 '(allowed without positions: kind = "unit")'
             )
         times = np.stack(
             [
-                self.base + self.per_km * great_circle_km(latitude, longitude, a, b)
-                for a, b in zip(latitude, longitude, strict=True)
+                parameters.base + parameters.per_km * great_circle_km(sites.latitude, sites.longitude, a, b)
+                for a, b in zip(sites.latitude, sites.longitude, strict=True)
             ]
         )
         np.fill_diagonal(times, 0.0)
-        return (times + times.T) / 2  # the last bit of the distance may depend on the direction
+        self.round_trips = (times + times.T) / 2  # the last bit of the distance may depend on the direction
+        self.jitter = parameters.jitter

@@ -41,16 +41,21 @@ def chord_tables(
 
 
 @kernel
+def route_length(next_hop: NDArray[np.int32], source: int, target: int) -> int:
+    """The hops of the route from source to target."""
+    length = 0
+    while source != target:
+        source = next_hop[source, target]
+        length += 1
+    return length
+
+
+@kernel
 def forward_route(next_hop: NDArray[np.int32], source: int, target: int) -> NDArray[np.int32]:
     """The nodes of the route from source to target, both included."""
-    length = 1
-    node = source
-    while node != target:
-        node = next_hop[node, target]
-        length += 1
-    route = np.empty(length, np.int32)
+    route = np.empty(1 + route_length(next_hop, source, target), np.int32)
     route[0] = source
-    for i in range(1, length):
+    for i in range(1, route.size):
         route[i] = next_hop[route[i - 1], target]
     return route
 

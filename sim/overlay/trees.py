@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.overlay.geometry import TopicTree
-from sim.overlay.tree_kernels import compact_tree, forward_route, shift_counts
+from sim.overlay.geometry import EMPTY_TREE, TopicTree
+from sim.overlay.tree_kernels import compact_tree, forward_route, route_length, shift_counts
 
 
 class RendezvousTrees:
@@ -17,6 +17,8 @@ class RendezvousTrees:
     A join or leave walks one path to the root: v is on the tree of p while some subscriber of p stands at or below it.
     """
 
+    anchored = False
+
     def __init__(self, roots: NDArray[np.int32], next_hop: NDArray[np.int32], parent: NDArray[np.int32]) -> None:
         self.roots: list[int] = roots.tolist()
         self.next_hop = next_hop
@@ -24,7 +26,6 @@ class RendezvousTrees:
         self._counts: dict[int, NDArray[np.int32]] = {}
         self._joined: dict[int, NDArray[np.bool_]] = {}
         self._snapshots: dict[int, TopicTree] = {}
-        self._empty = TopicTree(*compact_tree(np.zeros(1, np.int32), np.full(1, -1, np.int32), 0))
 
     def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
         """The route from `source` to the rendezvous node, both included."""
@@ -34,6 +35,11 @@ class RendezvousTrees:
         """The route to the rendezvous node, and on along the route from there to the node."""
         back = forward_route(self.next_hop, self.roots[topic], node)
         return np.concatenate([self.uplink(topic, node), back[1:]])
+
+    def control_hops(self, topic: int, node: int) -> int:
+        """The hops to the rendezvous node and back."""
+        root = self.roots[topic]
+        return route_length(self.next_hop, node, root) + route_length(self.next_hop, root, node)
 
     def join(self, topic: int, node: int) -> None:
         """Put the node on the topic's tree. Raises ValueError where it has joined already."""
@@ -63,7 +69,7 @@ class RendezvousTrees:
         tree = self._snapshots.get(topic)
         if tree is None:
             if topic not in self._counts:
-                return self._empty
+                return EMPTY_TREE
             root = self.roots[topic]
             tree = TopicTree(*compact_tree(self._counts[topic], self.parent[root], root))
             self._snapshots[topic] = tree

@@ -144,8 +144,8 @@ def script(case: Case, time: float, user: int) -> int:
     return case.policy[1][(user + int(time / GRAIN)) % len(case.policy[1])]
 
 
-def simulated(case: Case) -> tuple[Network, list[Any], list[list[dict[int, int | None]]]]:
-    """The network after its run, the flights that were entered into the books, and the trees at the looks and at the end."""
+def built(case: Case, **setting: Any) -> Network:
+    """The network of a case before its run."""
     nowhere = np.full(case.brokers, np.nan)
     selection = SelectionSetting(len(case.wants), nowhere, nowhere, None, case.seed)
     if case.policy[0] == "scripted":
@@ -169,7 +169,7 @@ def simulated(case: Case) -> tuple[Network, list[Any], list[list[dict[int, int |
         topics=case.topics,
         horizon=case.horizon + 4 * GRAIN,
     )
-    network = Network(
+    return Network(
         NetworkSetting(
             overlay=chord(case),
             node_of=np.array(case.node_of, np.int32),
@@ -184,11 +184,16 @@ def simulated(case: Case) -> tuple[Network, list[Any], list[list[dict[int, int |
             service=case.service[0],
             service_time=case.service[1],
             queue=case.queue,
-            trace=True,
+            **setting,
         ),
         world,
         Streams(case.seed),
     )
+
+
+def simulated(case: Case) -> tuple[Network, list[Any], list[list[dict[int, int | None]]]]:
+    """The network after its run, the flights that were entered into the books, and the trees at the looks and at the end."""
+    network = built(case, trace=True)
     finished: list[Any] = []
     finish = network.recorder.finish
     network.recorder.finish = lambda flight, *sent, **named: (finished.append(flight), finish(flight, *sent, **named))

@@ -63,9 +63,10 @@ def driven(network: Network) -> tuple[list[tuple[Any, ...]], dict[tuple[int, int
     plane = network.plane
     publish, service = plane.publish, plane._service
 
-    def spy_on_publications(number: int, topic: int, broker: int, size: int) -> None:
-        published.append((number, topic, size, network.clock.now))
-        publish(number, topic, broker, size)
+    def spy_on_publications(first: int, brokers: list[int]) -> None:
+        rows = network.workload.publications
+        published.append((first, rows.topic[first], rows.size[first], network.clock.now))
+        publish(first, brokers)
 
     def spy_on_service(number: int, broker: int, stage: int) -> float:
         seconds = services[number, broker, stage] = service(number, broker, stage)

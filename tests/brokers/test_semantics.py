@@ -39,7 +39,7 @@ def hops(network: Network) -> list[tuple[Any, ...]]:
 def control_times(network: Network) -> list[float]:
     """Notes when a control message is sent, while the network runs."""
     times: list[float] = []
-    links = network.control._links
+    links = network.control._fabric.links
     arrival = links.arrival
 
     def spy(now: float, source: int, destination: int, identity: int) -> float:

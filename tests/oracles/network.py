@@ -16,8 +16,8 @@ from functools import cache, partial
 from itertools import count, pairwise
 from statistics import fmean, pstdev
 
-TICKS, CHANGES, PUBLICATIONS, ARRIVALS = range(
-    4
+TICKS, CHANGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS = range(
+    5
 )  # what happens first at equal times; among equals, what was scheduled first
 LOOKS = -1  # snapshots come before everything of their time
 
@@ -386,7 +386,7 @@ class Network:
         time = self.now + self.setting.delay[source][destination] * self.setting.factor(what, source, destination)
         time = max(time, self.last_arrival.get((source, destination), 0.0))
         self.last_arrival[source, destination] = time
-        self.at(time, ARRIVALS, arrive)
+        self.at(time, CONTROL_ARRIVALS if what < 0 else ARRIVALS, arrive)
 
     def has_room(self, broker: int) -> bool:
         at, bound = self.brokers[broker], self.setting.queue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from sim.brokers.links import Links
 from sim.errors import ScenarioError
-from sim.overlay.latency import EARTH_RADIUS_KM, DistanceLatency, UnitLatency, great_circle_km
+from sim.overlay.latency import EARTH_RADIUS_KM, DistanceLatency, LatencySetting, UnitLatency, great_circle_km
+from sim.overlay.sites import Sites
 
 LONDON, PARIS, NEW_YORK = (51.5074, -0.1278), (48.8566, 2.3522), (40.7128, -74.0060)
 LOS_ANGELES, TOKYO, SYDNEY = (34.0522, -118.2437), (35.6762, 139.6503), (-33.8688, 151.2093)
@@ -59,22 +61,26 @@ def test_distance_equals_the_angle_between_vectors(a: tuple[float, float], b: tu
     assert distance(a, b) == pytest.approx(EARTH_RADIUS_KM * angle, rel=1e-6, abs=1e-3)
 
 
+def setting(places: Sequence[tuple[float, float]]) -> LatencySetting:
+    latitude, longitude = np.array(places, float).reshape(-1, 2).T
+    return LatencySetting(Sites(tuple(map(str, range(len(places)))), latitude, longitude), key=1)
+
+
 def test_unit_latency_is_the_same_everywhere_and_needs_no_places() -> None:
-    nowhere = np.full(3, np.nan)
-    times = UnitLatency(UnitLatency.Parameters(rtt="20ms")).round_trips(nowhere, nowhere)
+    times = UnitLatency(UnitLatency.Parameters(rtt="20ms"), setting([(math.nan, math.nan)] * 3)).round_trips
     assert times.tolist() == [[0, 0.02, 0.02], [0.02, 0, 0.02], [0.02, 0.02, 0]]
 
 
 def test_distance_latency_is_base_and_a_price_per_kilometre() -> None:
-    model = DistanceLatency(DistanceLatency.Parameters(base="1ms", per_km="0.02ms"))
-    times = model.round_trips(*np.array([LONDON, NEW_YORK]).T)
+    parameters = DistanceLatency.Parameters(base="1ms", per_km="0.02ms")
+    times = DistanceLatency(parameters, setting([LONDON, NEW_YORK])).round_trips
     assert times[0, 1] == pytest.approx(0.001 + 0.00002 * distance(LONDON, NEW_YORK))
     assert times[0, 1] == pytest.approx(0.1124, rel=0.003)
 
 
 @given(st.lists(positions, min_size=1, max_size=12))
 def test_round_trips_are_symmetric_to_the_last_bit_and_zero_to_oneself(places: list[tuple[float, float]]) -> None:
-    times = DistanceLatency(DistanceLatency.Parameters()).round_trips(*np.array(places).T)
+    times = DistanceLatency(DistanceLatency.Parameters(), setting(places)).round_trips
     assert (times == times.T).all()
     assert (np.diag(times) == 0).all()
     apart = ~np.eye(len(places), dtype=bool)
@@ -82,9 +88,8 @@ def test_round_trips_are_symmetric_to_the_last_bit_and_zero_to_oneself(places: l
 
 
 def test_distance_without_places_says_what_is_missing_and_allowed() -> None:
-    model = DistanceLatency(DistanceLatency.Parameters())
     with pytest.raises(ScenarioError, match=r'network\.latency: kind "distance" needs the brokers\' positions.*"unit"'):
-        model.round_trips(np.array([1.0, np.nan]), np.array([1.0, np.nan]))
+        DistanceLatency(DistanceLatency.Parameters(), setting([(1.0, 1.0), (math.nan, math.nan)]))
 
 
 class TestJitter:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from numpy.typing import NDArray
 
-from sim.brokers.broker import Server
-from sim.brokers.clock import ARRIVALS, Clock
-from sim.brokers.links import Links
+from sim.brokers.clock import ARRIVALS
+from sim.brokers.fabric import Fabric
 from sim.brokers.messages import Flight, Message
-from sim.brokers.recorder import Recorder
 from sim.brokers.subscriptions import Subscriptions
-from sim.overlay.geometry import Dissemination
+from sim.workloads.workload import Publications
 
 NAN = float("nan")
 
@@ -21,38 +16,30 @@ NAN = float("nan")
 class MessagePlane:
     """Carries publications up to the root and down the tree, hop by hop.
 
-    `subscriptions`, `node_of` (brokers) and `broker_of` (nodes) are the live state of the network. `servers` is empty where brokers
-    take no time; else `service(publication, broker, on_tree)` gives seconds.
+    `subscriptions` are the live ones of the network.
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        overlay: Dissemination,
-        subscriptions: Subscriptions,
-        node_of: NDArray[np.int32],
-        broker_of: NDArray[np.int32],
-        links: Links,
-        servers: list[Server],
-        service: Callable[[int, int, int], float],
-        recorder: Recorder,
-        joins_instantly: bool,
-    ) -> None:
-        self._clock, self._overlay, self._recorder = clock, overlay, recorder
-        self._subscriptions, self._node_of, self._broker_of = subscriptions, node_of, broker_of
-        self._links, self._servers, self._service = links, servers, service
-        self._joins_instantly = joins_instantly
-        self._trace = recorder.trace
+    folds = False
+
+    def __init__(self, fabric: Fabric, subscriptions: Subscriptions, publications: Publications) -> None:
+        self._publications = publications
+        self._clock, self._overlay, self._recorder = fabric.clock, fabric.overlay, fabric.recorder
+        self._subscriptions, self._node_of, self._broker_of = subscriptions, fabric.node_of, fabric.broker_of
+        self._links, self._servers, self._service = fabric.links, fabric.servers, fabric.service
+        self._joins_instantly = fabric.joins_instantly
+        self._trace = self._recorder.trace
         self._active: dict[Flight, None] = {}
         self._climbed = (self._reach_uplink,)
         self._descended = (self._reach_tree,)
 
-    def publish(self, number: int, topic: int, publisher: int, size: int) -> None:
-        """A publication (its row in the workload is `number`) leaves the publisher for its broker `publisher`."""
+    def publish(self, first: int, brokers: list[int]) -> None:
+        """Publication number `first` leaves now for its broker; one at a time."""
+        (publisher,), publications = brokers, self._publications
+        topic, size = int(publications.topic[first]), int(publications.size[first])
         now = self._clock.now
         window = self._recorder.window(now)
         path = self._overlay.uplink(topic, int(self._node_of[publisher]))
-        flight = Flight(number, topic, publisher, now, size, window, self._broker_of[path])
+        flight = Flight(first, topic, publisher, now, size, window, self._broker_of[path])
         self._recorder.published[window] += 1
         self._active[flight] = None
         message = Message(flight, 0, -1, self._climbed, self._climb)
@@ -60,6 +47,9 @@ class MessagePlane:
             self._serve_uplink(message)
         else:
             self._climb(message)
+
+    def settle(self) -> None:
+        """Nothing to do: what left its root took the tree along."""
 
     # -- up to the root
 

@@ -1,0 +1,34 @@
+"""What everything that carries messages stands on: the clock, the overlay, who stands where, the links, the servers, the books."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.brokers.broker import Server
+from sim.brokers.clock import Clock
+from sim.brokers.links import Links
+from sim.brokers.recorder import Recorder
+from sim.overlay.geometry import Dissemination
+
+
+@dataclass(frozen=True, eq=False)
+class Fabric:
+    """Shared by the data plane and the control of trees.
+
+    `node_of` (brokers) and `broker_of` (nodes) are the live mapping. `servers` is empty where brokers take no time; else
+    `service(number, broker, stage)` gives the seconds that a broker needs for a message. `joins_instantly`: trees change at once.
+    """
+
+    clock: Clock
+    overlay: Dissemination
+    node_of: NDArray[np.int32]
+    broker_of: NDArray[np.int32]
+    links: Links
+    servers: list[Server]
+    service: Callable[[int, int, int], float]
+    recorder: Recorder
+    joins_instantly: bool

@@ -1,0 +1,183 @@
+"""The data plane for networks in which nothing contends: a publication's whole way is folded in compiled code, hop times added in path
+order, to the same bits as if every hop had been an event."""
+
+from __future__ import annotations
+
+from array import array
+from heapq import heappop, heappush
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.brokers import record_kernels as rk
+from sim.brokers.fabric import Fabric
+from sim.brokers.messages import Message
+from sim.brokers.recorder import starts
+from sim.brokers.subscriptions import Subscriptions
+from sim.overlay.geometry import EMPTY_TREE, TopicTree
+from sim.workloads.workload import Publications
+
+_BATCH = 4096  # publications that are folded at once
+_POSITIONS = 1 << 18  # of their trees, likewise
+_ROUTES = 1 << 16  # uplinks that are remembered
+
+_Due = tuple[float, int, int, int]  # when a publication leaves its root, its number, topic and publisher's broker
+
+
+class FoldedPlane:
+    """Carries each publication in one step, along the tree as it stands when the publication leaves its root.
+
+    `subscriptions` are the live ones of the network. Exact where brokers take no time and links no jitter: then nothing that one
+    message does can change when another one arrives.
+    """
+
+    folds = True
+
+    def __init__(self, fabric: Fabric, subscriptions: Subscriptions, publications: Publications) -> None:
+        self._fabric, self._subscriptions, self._publications = fabric, subscriptions, publications
+        self._hop_delay: list[list[float]] = fabric.links.fixed
+        self._routes: dict[tuple[int, int], tuple[NDArray[np.int32], list[float]]] = {}
+        self._climbing: list[_Due] = []  # a heap
+        self._tally = np.zeros((len(fabric.recorder.measured), rk.TALLIES), np.int64)
+        self._rooted = _Rooted()
+
+    def publish(self, first: int, brokers: list[int]) -> None:
+        """Publications number `first` and following leave for these brokers, before anything else happens."""
+        last = first + len(brokers)
+        times = self._publications.time[first:last].tolist()
+        topics = self._publications.topic[first:last].tolist()
+        following = self._fabric.clock.peek()
+        for number, time, topic, broker in zip(range(first, last), times, topics, brokers, strict=True):
+            delays = self._route(topic, broker)[1]
+            for delay in delays:
+                time += delay
+            if delays and time >= following:
+                heappush(self._climbing, (time, number, topic, broker))
+            else:
+                self._leave_root(time, number, topic, broker)
+
+    def _route(self, topic: int, broker: int) -> tuple[NDArray[np.int32], list[float]]:
+        """The brokers of an uplink, and the times of its hops (s)."""
+        route = self._routes.get((topic, broker))
+        if route is None:
+            fabric = self._fabric
+            uplink = fabric.broker_of[fabric.overlay.uplink(topic, int(fabric.node_of[broker]))]
+            hops = uplink.tolist()
+            if len(self._routes) == _ROUTES:
+                self._routes.clear()
+            route = uplink, [self._hop_delay[here][there] for here, there in pairwise(hops)]
+            self._routes[topic, broker] = route
+        return route
+
+    def settle(self) -> None:
+        """Trees or subscriptions are about to change: what left its root before now goes by those that hold still."""
+        now, climbing = self._fabric.clock.now, self._climbing
+        while climbing and climbing[0][0] < now:
+            self._leave_root(*heappop(climbing))
+
+    def _leave_root(self, time: float, number: int, topic: int, broker: int) -> None:
+        rooted, fabric = self._rooted, self._fabric
+        tree = fabric.overlay.tree(topic, int(fabric.node_of[broker]))
+        version = self._subscriptions.version[topic]
+        key = topic, int(tree.nodes[0]) if len(tree) else -1
+        held = rooted.trees.get(key)
+        if held is None or held[0] is not tree or held[1] != version:
+            held = tree, version, self._take(tree, topic)
+            rooted.trees[key] = held
+        self._enter(number, broker, topic, time, held[2])
+
+    def _take(self, tree: TopicTree, topic: int) -> int:
+        """Keep a tree with those that are due on it as they are now; its number."""
+        subscriptions = self._subscriptions
+        brokers = self._fabric.broker_of[tree.nodes]
+        return self._rooted.take(
+            tree,
+            brokers,
+            subscriptions.wanted[topic][brokers],
+            (subscriptions.brokers_wanting[topic], subscriptions.users_wanting[topic]),
+        )
+
+    def _enter(self, number: int, broker: int, topic: int, time: float, tree: int) -> None:
+        rooted = self._rooted
+        rooted.number.append(number)
+        rooted.uplinks.append(self._route(topic, broker)[0])
+        rooted.time.append(time)
+        rooted.tree.append(tree)
+        if len(rooted.number) >= _BATCH or rooted.positions >= _POSITIONS:
+            self._fold()
+
+    def _fold(self) -> None:
+        rooted, recorder = self._rooted, self._fabric.recorder
+        if rooted.number:
+            number = np.array(rooted.number)
+            published = self._publications.time[number]
+            columns = (
+                *rooted.columns(),
+                np.array(rooted.tree),
+                published,
+                np.array(rooted.time),
+                self._publications.size[number].astype(np.int64),
+                recorder.windows(published),
+            )
+            recorder.fold(columns, self._tally)
+        self._rooted = _Rooted()
+
+    def close(self, held: list[Message]) -> None:
+        """Fold what has left its root before the end, and count what has not; nothing is held by brokers that take no time."""
+        assert not held
+        self.settle()
+        for time, number, topic, broker in self._climbing:
+            nowhere = self._rooted.take(EMPTY_TREE, EMPTY_TREE.nodes, EMPTY_TREE.nodes, (0, 0))
+            self._enter(number, broker, topic, time, nowhere)
+        self._fold()
+        recorder, tally = self._fabric.recorder, self._tally.T.tolist()
+        for column, books in {
+            rk.PUBLISHED: recorder.published,
+            rk.ROOTED: recorder.rooted,
+            rk.CLIMBING: recorder.climbing,
+            rk.DUE: recorder.due,
+            rk.DUE_USERS: recorder.due_users,
+            rk.JOINING: recorder.lost["joining"],
+            rk.JOINING_USERS: recorder.lost_users,
+            rk.IN_FLIGHT: recorder.in_flight,
+            rk.IN_FLIGHT_USERS: recorder.in_flight_users,
+        }.items():
+            books[:] = tally[column]
+
+
+class _Rooted:
+    """Publications that have left their roots and wait to be folded, and the trees that they go by."""
+
+    def __init__(self) -> None:
+        self.number = array("q")
+        self.time = array("d")
+        self.tree = array("q")
+        self.uplinks: list[NDArray[np.int32]] = []
+        self.positions = 0
+        self.trees: dict[
+            tuple[int, int], tuple[TopicTree, int, int]
+        ] = {}  # by topic and root: of which version, its number
+        self._taken: list[tuple[NDArray[np.int32], TopicTree, NDArray[np.int32]]] = []
+        self._due: list[tuple[int, int]] = []
+
+    def take(
+        self, tree: TopicTree, brokers: NDArray[np.int32], due_users: NDArray[np.int32], due: tuple[int, int]
+    ) -> int:
+        self._taken.append((brokers, tree, due_users))
+        self._due.append(due)
+        self.positions += len(tree)
+        return len(self._due) - 1
+
+    def columns(self) -> tuple[Any, ...]:
+        return (
+            np.concatenate(self.uplinks),
+            starts(self.uplinks),
+            np.concatenate([brokers for brokers, _, _ in self._taken]),
+            np.concatenate([tree.parents for _, tree, _ in self._taken]),
+            np.concatenate([tree.depth for _, tree, _ in self._taken]),
+            np.concatenate([due_users for _, _, due_users in self._taken]),
+            starts([brokers for brokers, _, _ in self._taken]),
+            np.array(self._due),
+        )

@@ -1,0 +1,136 @@
+"""The folded data plane does what the plane that makes every hop an event does, to the last bit, or refuses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny
+from hypothesis import given
+from test_against_oracle import Case, built, cases, reproducible
+
+from sim.brokers import record_kernels as rk
+from sim.brokers.network import Network
+from sim.brokers.planes.folded import FoldedPlane
+from sim.brokers.planes.messages import MessagePlane
+from sim.errors import ScenarioError
+
+NOTHING_CONTENDS = {"jitter": 0.0, "service": ("none", 0.0), "queue": None}
+Deliveries = dict[tuple[float, int, int], list[tuple[int, bytes]]]
+
+
+def tables(network: Network) -> dict[str, bytes]:
+    """Everything that a run comes to, as bytes."""
+    parts = {
+        "timeseries": network.recorder.timeseries(),
+        "delays": network.recorder.delays(),
+        "brokers": network.brokers(),
+        "links": network.links(),
+        "selections": network.selections(),
+    }
+    columns = {f"{part}/{name}": values for part, table in parts.items() for name, values in table.items()}
+    metrics = {f"metric {name}": repr(value).encode() for name, value in network.metrics().items()}
+    return metrics | {
+        name: repr(values).encode() if isinstance(values, list) else np.asarray(values).tobytes()
+        for name, values in columns.items()
+    }
+
+
+@contextmanager
+def deliveries() -> Iterator[Deliveries]:
+    """While it lasts kernels run as plain Python; all arrivals at brokers, by publication time, window and size."""
+    found: Deliveries = {}
+    enter = rk.enter
+
+    def spy(uplink: Any, sent: int, brokers: Any, *rest: Any) -> int:
+        _, _, due_users, arrival, _, published, _, size, window = rest[:9]
+        rows = zip(brokers.tolist(), due_users.tolist(), arrival[: len(brokers)].tolist(), strict=True)
+        arrived = [(broker, np.float64(time).tobytes()) for broker, users, time in rows if users and time == time]
+        found.setdefault((published, window, size), []).extend(sorted(arrived))
+        return enter(uplink, sent, brokers, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rk, "enter", spy)
+        patch.setattr(rk, "record_flights", rk.record_flights.py_func)
+        patch.setattr(rk, "fold_publications", rk.fold_publications.py_func)
+        yield found
+    for arrived in found.values():
+        arrived.sort()  # publications of one moment may be entered in any order
+
+
+def ran(case: Case, plane: str) -> Network:
+    network = built(case, plane=plane)
+    network.run()
+    return network
+
+
+def test_every_delivery_of_random_networks_is_the_same_to_the_last_bit() -> None:
+    tally: Counter[str] = Counter()
+
+    @reproducible(250)
+    @given(cases(**NOTHING_CONTENDS))
+    def run(case: Case) -> None:
+        with deliveries() as hop_by_hop:
+            ran(case, "messages")
+        with deliveries() as folded:
+            network = ran(case, "folded")
+        assert isinstance(network.plane, FoldedPlane)
+        assert folded == hop_by_hop
+        metrics = network.metrics()
+        tally["deliveries"] += sum(map(len, folded.values()))
+        tally["handovers"] += metrics["handovers"] or 0
+        tally["tree changes"] += metrics["broker_subscription_changes"] or 0
+        tally["lost while joining"] += metrics["lost_joining"] or 0
+        tally["in flight"] += metrics["in_flight"] or 0
+
+    run()
+    assert tally["deliveries"] >= 10_000, tally
+    assert min(tally[what] for what in ("handovers", "tree changes", "lost while joining", "in flight")) >= 100, tally
+
+
+@reproducible(150)
+@given(cases(**NOTHING_CONTENDS))
+def test_all_tables_and_metrics_are_the_same_bytes(case: Case) -> None:
+    one, other = tables(ran(case, "messages")), tables(ran(case, "folded"))
+    assert [name for name in one if one[name] != other[name]] == []
+
+
+def test_publications_between_two_changes_are_folded_together() -> None:
+    """Three changes in ten seconds, a thousand publications: the plane is handed them in a few pieces."""
+    world = tiny.workload(
+        [{0}, {0}],
+        [(0.01 * n, 0, 0, 1) for n in range(1000)],
+        [(2.5, 1, 0, -1), (5.5, 1, 0, +1), (7.5, 1, 0, -1)],
+    )
+    network = tiny.network(world, tiny.graph([(0, 1), (1, 2)], [1]), [0, 2], trace=False)
+    pieces: list[int] = []
+    publish = network.plane.publish
+    network.plane.publish = lambda first, brokers: (pieces.append(len(brokers)), publish(first, brokers))
+    network.run()
+    assert sum(pieces) == 1000
+    assert len(pieces) < 120  # a run is told its progress a hundred times
+    # at broker 0 what was published before 8 s; at broker 2 what left the root, a second later, while somebody wanted it
+    assert network.metrics()["delivered"] == 800 + 150 + 200
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ({"jitter": 0.25}, "jitter 0.25"),
+        ({"service": "exponential", "service_time": 0.1}, 'brokers.service = "exponential"'),
+        ({"trace": True}, "trace = true"),
+    ],
+)
+def test_it_refuses_what_it_cannot_do_exactly(setting: dict[str, Any], reason: str) -> None:
+    world, overlay = tiny.workload([{0}]), tiny.graph([(0, 1)], [0])
+    calm = {"trace": False, **setting}
+    with pytest.raises(
+        ScenarioError, match=rf'network\.data_plane: "folded" .* not exact with {reason} \(allowed: "messages'
+    ):
+        tiny.network(world, overlay, [0], plane="folded", **calm)
+    assert isinstance(tiny.network(world, overlay, [0], **calm).plane, MessagePlane)
+    assert isinstance(tiny.network(world, overlay, [0], trace=False).plane, FoldedPlane)
