@@ -14,7 +14,7 @@ import pytest
 from oracles import checkins as oracle
 
 from sim.errors import WorkloadError
-from sim.workloads.traces.checkins import BOXES, Box, judge_lines, user_key
+from sim.workloads.traces.checkins import BOXES, Box, judge_rows, user_key
 from sim.workloads.traces.layouts import GOWALLA
 from sim.workloads.traces.pipeline import prepare_checkins
 from sim.workloads.workload import Workload, load_workload
@@ -255,8 +255,9 @@ def test_a_box_has_a_south_below_its_north(sides: tuple[float, float, float, flo
 
 def test_a_box_may_cross_the_date_line(spark: SparkSession) -> None:
     longitudes = (-180, -179, -175, 0, 176, 177, 180)
-    lines = spark.createDataFrame([(f"1\t2010-01-01T00:00:00Z\t-17\t{x}\tx",) for x in longitudes], "raw string")
-    rows = judge_lines(lines, GOWALLA, Box(-20, 177, -15, -175), None).where("reason IS NULL").collect()
+    fields = [("1", "2010-01-01T00:00:00Z", "-17", str(longitude)) for longitude in longitudes]
+    lines = spark.createDataFrame(fields, "user string, time string, latitude string, longitude string")
+    rows = judge_rows(lines, GOWALLA, Box(-20, 177, -15, -175), None).where("reason IS NULL").collect()
     assert [row["longitude"] for row in rows] == [-180, -179, 177, 180]
 
 

@@ -18,15 +18,15 @@ import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from sim.errors import WorkloadError
-from sim.workloads.traces.layouts import USED, Layout
+from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.quarantine import FORM
+from sim.workloads.traces.rows import NUMBER, example_time, parse_time
 from sim.workloads.traces.sources import Source
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
-_YEAR_1 = -62_135_596_800_000_000  # µs; ISO 8601 counts a year 0, calendars do not
-_NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
+USED = ("user", "time", "latitude", "longitude")
 
 
 @dataclass(frozen=True)
@@ -67,49 +67,25 @@ class Checkins:
         return len(self.user)
 
 
-def read_lines(spark: SparkSession, folder: Path) -> DataFrame:
-    """The lines of the files in `folder` (see `link_sources`): source, block, row, raw.
-
-    `row` ascends in a block, the part of a file from byte `block` on that one task reads.
-    """
-    from pyspark.sql import functions as F
-
-    # "\n" alone ends a line: Spark would also cut at a lone "\r", and no tool then agrees on line numbers.
-    return spark.read.text(str(folder), lineSep="\n").select(
-        F.substring("_metadata.file_name", 1, 6).cast("int").alias("source"),
-        F.col("_metadata.file_block_start").alias("block"),
-        F.monotonically_increasing_id().alias("row"),
-        F.col("value").alias("raw"),
-    )
-
-
-def judge_lines(lines: DataFrame, layout: Layout, box: Box | None, window: tuple[int, int] | None) -> DataFrame:
-    """Parse `raw`: adds user, micros, latitude, longitude, `reason` and `column`, the column that the reason speaks of.
+def judge_rows(rows: DataFrame, layout: Layout, box: Box | None, window: tuple[int, int] | None) -> DataFrame:
+    """Type the fields of `read_rows`: user, micros, latitude, longitude, `reason` and `column`, of which the reason speaks.
 
     `reason` is null where the row is usable, as far as one row can tell. `window` is [first, end) in µs since 1970.
     No row raises, whatever it holds, under ANSI rules too.
     """
     from pyspark.sql import functions as F
 
-    # Not from_csv: even a permissive one dies of a line with very many fields, and it changes quotes and NULs.
-    text = F.when(F.is_valid_utf8("raw"), F.regexp_replace("raw", "^\ufeff|\r$", ""))
-    fields = F.split(text, rf"\Q{layout.delimiter}\E", len(layout.columns) + 1)
-
     def number(name: str, limit: float) -> Column:
-        value = F.when(F.col(name).rlike(_NUMBER), F.col(name).try_cast("double"))
+        value = F.when(F.col(name).rlike(NUMBER), F.col(name).try_cast("double"))
         return F.when(F.abs(value) <= limit, value).alias(name)
 
     def inside(value: Column, low: float, high: float) -> Column:
         return (value >= low) & (value < high) if low < high else (value >= low) | (value < high)
 
-    columns = lines.columns
-    split = lines.withColumn("fields", F.when(F.size(fields) == len(layout.columns), fields))
-    named = split.select(*columns, *(F.get("fields", F.lit(layout.columns.index(name))).alias(name) for name in USED))
-    time = F.unix_micros(F.try_to_timestamp("time", F.lit(layout.time_format)))
-    typed = named.select(
-        *columns,
+    typed = rows.select(
+        *(name for name in rows.columns if name not in USED),
         F.when(F.trim("user") != "", F.col("user")).alias("user"),
-        F.when(time >= _YEAR_1, time).alias("micros"),
+        parse_time(F.col("time"), layout).alias("micros"),
         number("latitude", 90),
         number("longitude", 180),
     )
@@ -127,23 +103,7 @@ def judge_lines(lines: DataFrame, layout: Layout, box: Box | None, window: tuple
         .when((F.col("reason") == "bad_position") & latitude.isNull(), "latitude")
         .when(F.col("reason") == "bad_position", "longitude")
     )
-    judged = typed.withColumn("reason", reason).withColumn("column", column)
-    # From here on it is for people to read. A line's end is no part of it; invalid bytes become U+FFFD.
-    return judged.withColumn("raw", F.regexp_replace(F.make_valid_utf8("raw"), "\r$", ""))
-
-
-def number_lines(rows: DataFrame) -> DataFrame:
-    """Replace block and row by `line`, from 1 in each source."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    blocks = rows.groupBy("source", "block").agg(F.count("*").alias("lines"), F.min("row").alias("first"))
-    before = Window.partitionBy("source").orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
-    shifts = blocks.select(
-        "source", "block", (F.coalesce(F.sum("lines").over(before), F.lit(0)) - F.col("first") + 1).alias("shift")
-    )
-    numbered = rows.join(F.broadcast(shifts), ["source", "block"])
-    return numbered.withColumn("line", F.col("row") + F.col("shift")).drop("block", "row", "shift")
+    return typed.drop("parsed").withColumn("reason", reason).withColumn("column", column)
 
 
 def mark_duplicates(rows: DataFrame) -> DataFrame:
@@ -183,9 +143,10 @@ def check_form(rows: DataFrame, layout: Layout, sources: Sequence[Source]) -> in
             f"{place}: expected {len(layout.columns)} fields ({', '.join(layout.columns)}) parted by {layout.delimiter!r} "
             f"in UTF-8 and a user that is not empty, found {found!r} {share}"
         )
+    assert isinstance(layout.columns, tuple)
     position = layout.columns.index(column)
     expected = {
-        "time": f"a time such as {layout.time_example}",
+        "time": f"a time such as {example_time(rows.sparkSession, layout)}",
         "latitude": "degrees from -90 to 90",
         "longitude": "degrees from -180 to 180",
     }

@@ -1,33 +1,187 @@
-"""How files of check-ins are written: a description per layout, which the pipeline reads and never asks for by name."""
+"""How files of a trace are written: a description per layout, which the pipelines read and never ask for by name."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+from zoneinfo import ZoneInfo, available_timezones
 
-USED = ("user", "time", "latitude", "longitude")
+from sim.errors import WorkloadError, nearest
+
+Kind = Literal["text", "jsonl", "parquet"]
+
+SKIPPED = "_"
+# Times that need no pattern of their own, with an example of each.
+NAMED_TIMES = {"iso": "2010-10-19T23:55:27Z", "epoch": "1287532527.5", "epoch-ms": "1287532527500"}
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Text files with one check-in a line, fields parted by `delimiter`, no quoting, no header.
+    """Files of lines (`text` or `jsonl`, plain or gzip) or of `parquet`, one row each.
 
-    `columns` names the fields in order; those of `USED` must be among them, others are read over. `time_format` is a
-    datetime pattern of Spark (times without a zone are UTC), `time_example` shows it to people.
+    `columns` names the fields of a line in order; those that the pipeline does not know are read over. Or it maps the
+    pipeline's names to the file's: keys of JSON lines, columns of Parquet, of a text those in its first line, the `header`.
+    With `quote`, a field of a text may stand in double quotes (RFC 4180), but never span lines. `time_formats` are tried in
+    order: datetime patterns of Spark, which may begin with a weekday (EEE), or one of `NAMED_TIMES`. Times that name no zone
+    are in `time_zone`. Raises WorkloadError where that is no layout.
     """
 
     name: str
-    columns: tuple[str, ...]
-    delimiter: str
-    time_format: str
-    time_example: str
+    columns: tuple[str, ...] | Mapping[str, str] = ()
+    kind: Kind = "text"
+    delimiter: str = ","
+    header: bool = False
+    quote: bool = False
+    time_formats: tuple[str, ...] = ("iso",)
+    time_zone: str = "UTC"
 
+    def __post_init__(self) -> None:
+        if not self.delimiter or set(self.delimiter) & set('"\r\n'):
+            raise WorkloadError(
+                f"--delimiter {self.delimiter!r}: expected characters, neither quotes nor ends of a line"
+            )
+        if isinstance(self.columns, Mapping) and self.kind == "text" and not self.header:
+            raise WorkloadError("--columns: fields without a --header have no names; name all of them in order")
+        for pattern in self.time_formats:
+            _check_pattern(pattern)
+        _check_zone(self.time_zone)
+
+    def require(self, what: str, fields: Sequence[str]) -> None:
+        """Raise WorkloadError unless it says where to find each of these fields, which `what` needs."""
+        for field in fields:
+            if field not in self.columns:
+                near = nearest(field, self.columns)
+                hint = f", did '{near}' mean it?" if near else ""
+                raise WorkloadError(
+                    f"--columns {self.said() or 'is not given'}: no {field}{hint} ({what} need {', '.join(fields)})"
+                )
+
+    def said(self) -> str:
+        """Its columns as `--columns` says them."""
+        if isinstance(self.columns, Mapping):
+            return ",".join(f"{field}={column}" for field, column in self.columns.items())
+        return ",".join(self.columns)
+
+    def parameters(self) -> dict[str, Any]:
+        """What a manifest tells of it."""
+        text = {"delimiter": self.delimiter, "header": self.header, "quote": self.quote} if self.kind == "text" else {}
+        times = {"time_formats": list(self.time_formats), "time_zone": self.time_zone}
+        return {"format": self.name, "columns": self.said(), **text, **times}
+
+
+def lay_over(
+    layout: Layout,
+    *,
+    columns: str | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    quote: bool | None = None,
+    time_formats: Sequence[str] = (),
+    time_zone: str | None = None,
+) -> Layout:
+    """`layout` with what else is said of it laid over; None and () leave it. The texts are those of the command line.
+
+    `columns`: `user,time,_,latitude` in order, or by name `user=label,time`, which Parquet and JSON lines always are.
+    `delimiter`: characters, or `tab`. Quoting follows the delimiter unless said: a comma has it, others do not.
+    """
+    if layout.kind != "text":
+        for option, value in (("delimiter", delimiter), ("header", header), ("quote", quote)):
+            if value is not None:
+                raise WorkloadError(f"--{option}: means nothing to --format {layout.name}")
+    changes: dict[str, Any] = {}
+    if delimiter is not None:
+        changes["delimiter"] = {"tab": "\t", r"\t": "\t"}.get(delimiter, delimiter)
+        changes["quote"] = changes["delimiter"] == ","
+    if quote is not None:
+        changes["quote"] = quote
+    if header is not None:
+        changes["header"] = header
+    if columns is not None:
+        changes["columns"] = _columns(columns, layout.kind != "text")
+    if time_formats:
+        changes["time_formats"] = tuple(time_formats)
+    if time_zone is not None:
+        changes["time_zone"] = time_zone
+    return replace(layout, **changes)
+
+
+def guess_layout(path: Path) -> Layout:
+    """The layout of `PLAIN` that a file looks to be in: by its first bytes Parquet, else by the end of its name."""
+    with path.open("rb") as file:
+        if file.read(4) == b"PAR1":
+            return PARQUET
+    endings = {ending.lower() for ending in path.suffixes[-2:]}
+    if endings & {".jsonl", ".ndjson", ".json"}:
+        return JSONL
+    return TSV if endings & {".tsv", ".tab"} else CSV
+
+
+def _columns(text: str, by_name: bool) -> tuple[str, ...] | dict[str, str]:
+    parts = [part.strip() for part in text.split(",")]
+    pairs = [(field.strip(), column.strip() if equals else field) for field, equals, column in map(_halves, parts)]
+    fields = [field for field, _ in pairs if field != SKIPPED]
+    if not all(field and column for field, column in pairs):
+        raise WorkloadError(f"--columns '{text}': an empty name; {SKIPPED} skips a field")
+    if twice := sorted({field for field in fields if fields.count(field) > 1}):
+        raise WorkloadError(f"--columns '{text}': {twice[0]} is named twice")
+    if by_name or "=" in text:
+        return {field: column for field, column in pairs if field != SKIPPED}
+    return tuple(field for field, _ in pairs)
+
+
+def _halves(part: str) -> tuple[str, str, str]:
+    return part.partition("=")
+
+
+def _check_pattern(pattern: str) -> None:
+    """What Spark would only find out later, or never: letters it does not know, and what gives no date."""
+    if pattern in NAMED_TIMES:
+        return
+    letters = re.sub(r"'[^']*'|[^A-Za-z']", "", re.sub("^E{1,4}", "", pattern))
+    said = f"--time-format '{pattern}'"
+    expected = f"expected a datetime pattern of Spark, such as yyyy-MM-dd HH:mm:ss, or one of {', '.join(NAMED_TIMES)}"
+    if wrong := re.sub("[GyMLdDHhKkmsSaVzOXxZ']", "", letters):
+        where = "a weekday (E) may only stand at its start" if wrong[0] == "E" else f"{wrong[0]!r} means nothing in it"
+        raise WorkloadError(f"{said}: {where}; {expected}")
+    if not ("y" in letters and ("D" in letters or {"M", "d"} <= set(letters.replace("L", "M")))):
+        raise WorkloadError(f"{said}: no year, month and day in it, which make a date; {expected}")
+
+
+def _check_zone(zone: str) -> None:
+    try:
+        if not re.fullmatch(r"[+-](0\d|1[0-7]):[0-5]\d", zone):
+            ZoneInfo(zone)
+    except (KeyError, ValueError, OSError):
+        near = nearest(zone, available_timezones())
+        hint = f", did you mean '{near}'?" if near else ""
+        raise WorkloadError(
+            f"--time-zone '{zone}': no such zone{hint} (expected such as Europe/Paris or +02:00)"
+        ) from None
+
+
+CSV = Layout("csv", quote=True)
+TSV = Layout("tsv", delimiter="\t")
+JSONL = Layout("jsonl", kind="jsonl")
+PARQUET = Layout("parquet", kind="parquet")
+# What says how files are written, but not yet what their columns mean.
+PLAIN = {layout.name: layout for layout in (CSV, TSV, JSONL, PARQUET)}
 
 GOWALLA = Layout(
-    name="gowalla",
-    columns=("user", "time", "latitude", "longitude", "place"),
+    "gowalla",
+    ("user", "time", "latitude", "longitude", "place"),
     delimiter="\t",
-    time_format="yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]XXX",
-    time_example="2010-10-19T23:55:27Z",
+    time_formats=("yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]XXX",),
 )
+# The global check-ins of 2012 and 2013, TIST2015: positions stand in a file of places of their own.
+FOURSQUARE = Layout(
+    "foursquare-tist",
+    ("user", "place", "time", "offset"),
+    delimiter="\t",
+    time_formats=("EEE MMM dd HH:mm:ss Z yyyy",),
+)
+FOURSQUARE_PLACES = Layout("foursquare-tist", ("place", "latitude", "longitude", "category", "country"), delimiter="\t")
 
-LAYOUTS = {layout.name: layout for layout in (GOWALLA,)}
+LAYOUTS = {layout.name: layout for layout in (GOWALLA, FOURSQUARE)}

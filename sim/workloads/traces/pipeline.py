@@ -30,6 +30,7 @@ from sim.workloads.tables import strings
 from sim.workloads.traces import checkins as stages
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.quarantine import count_rows, describe, load_quarantine
+from sim.workloads.traces.rows import number_lines, read_rows
 from sim.workloads.traces.session import partitioned, watched
 from sim.workloads.traces.sources import Source, find_sources, link_sources
 from sim.workloads.workload import DAY, Publications, Workload, write_workload
@@ -84,7 +85,7 @@ def prepare_checkins(
     with _workshop(out) as folder:
         link_sources(sources, folder / "inputs")
         with _blaming(sources):
-            session = partitioned(spark, partitions, total)
+            session = partitioned(spark, partitions, total, layout.time_zone)
             _judge(session, folder, layout, box, window, sources, progress)
         progress("finding visits", "")
         checkins = stages.load_checkins(folder / "judged" / "usable=true")
@@ -132,9 +133,9 @@ def _judge(
     size = sum(source.bytes for source in sources) / 2**20
     step = f"reading {len(sources)} file{'s' * (len(sources) > 1)} ({size:.1f} MiB)"
     with watched(spark, partial(progress, step)):
-        lines = stages.read_lines(spark, folder / "inputs")
-        stages.judge_lines(lines, layout, box, window).write.parquet(str(folder / "parsed"))
-        rows = stages.number_lines(spark.read.parquet(str(folder / "parsed")))
+        rows = read_rows(spark, folder / "inputs", layout, stages.USED)
+        stages.judge_rows(rows, layout, box, window).write.parquet(str(folder / "parsed"))
+        rows = number_lines(spark.read.parquet(str(folder / "parsed")), layout)
         read = stages.check_form(rows, layout, sources)
     with watched(spark, partial(progress, f"looking for duplicates in {read:,} rows")):
         judged = stages.mark_duplicates(rows).selectExpr("*", "reason IS NULL AS usable")

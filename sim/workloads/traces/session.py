@@ -201,16 +201,21 @@ def _cause(error: Exception) -> str:
     return str(said[-1] if said else text.partition("\n")[0])
 
 
-def partitioned(spark: SparkSession, partitions: int | None, size: int) -> SparkSession:
+def partitioned(spark: SparkSession, partitions: int | None, size: int, time_zone: str) -> SparkSession:
     """A session of the same application that cuts inputs of `size` bytes, and shuffles, into this many parts.
 
-    None leaves inputs to Spark and shuffles into a part per core. Casts follow ANSI rules, datetime patterns the current ones.
+    None leaves inputs to Spark and shuffles into a part per core. Times without a zone are in `time_zone`. Casts follow ANSI
+    rules, datetime patterns the current ones.
     """
     session = spark.newSession()
     settings = {
         "spark.sql.ansi.enabled": "true",
         "spark.sql.legacy.timeParserPolicy": "CORRECTED",  # else a time that Spark 2 could read raises
-        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.session.timeZone": time_zone,
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.legacy.parquet.nanosAsLong": "true",
+        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
         "spark.sql.shuffle.partitions": partitions or max(4, spark.sparkContext.defaultParallelism),
     }
     if partitions is not None:

@@ -1,0 +1,353 @@
+"""The rows of a trace's files, in any layout: taken apart by Spark, with their true place, none lost and none raising."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sim.errors import WorkloadError, nearest
+from sim.workloads.traces.layouts import NAMED_TIMES, Layout
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
+
+_EPOCH = r"^\s*[+-]?[0-9]+(\.[0-9]*)?([eE]\+?[0-9]{1,2})?\s*$"
+_ISO = ("yyyy-MM-dd'T'HH:mm[:ss[.SSSSSSSSS]][XXX]", "yyyy-MM-dd HH:mm[:ss[.SSSSSSSSS]][XXX]", "yyyy-MM-dd")
+_TYPED = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+_WEEKDAY = r"^(?i:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?i:day)?([\s\S]*)$"
+_YEAR_1, _YEAR_9999 = -62_135_596_800, 253_402_300_799  # s; ISO 8601 counts a year 0, calendars do not
+
+
+def read_rows(spark: SparkSession, folder: Path, layout: Layout, used: Sequence[str]) -> DataFrame:
+    """The rows of the files in `folder` (see `link_sources`), a string per field.
+
+    Columns: source, block, row (from which `number_lines` finds the line, once the rows are stored), raw, `parsed` (false
+    where the row cannot be taken apart: all fields are null then), and each of `used` that the layout has; null where the
+    row lacks it. Values of Parquet become text without loss: whole numbers as they are, times so that `parse_time` reads
+    them; its rows' raw is JSON. Raises WorkloadError where a file lacks a column or is of another kind.
+    """
+    _check_times(spark, layout)
+    fields = [field for field in used if field in layout.columns]
+    shapes: dict[Any, list[Path]] = {}
+    for path in sorted(folder.iterdir()):
+        shapes.setdefault(_shape(path, layout, fields), []).append(path)
+    frames = []
+    for shape, members in shapes.items():
+        paths = [str(path) for path in members]
+        if layout.kind == "text":
+            frames.append(_read_text(spark, paths, layout, fields, shape))
+        elif layout.kind == "jsonl":
+            frames.append(_read_json(spark, paths, layout, fields))
+        else:
+            frames.append(_read_parquet(spark, paths, layout, fields, shape))
+    return reduce(lambda one, other: one.unionByName(other), frames)
+
+
+def number_lines(rows: DataFrame, layout: Layout) -> DataFrame:
+    """Replace block and row by `line`, from 1 in each source (in Parquet the row's number); a header is no row."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    blocks = rows.groupBy("source", "block").agg(F.count("*").alias("lines"), F.min("row").alias("first"))
+    before = Window.partitionBy("source").orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
+    shifts = blocks.select(
+        "source", "block", (F.coalesce(F.sum("lines").over(before), F.lit(0)) - F.col("first") + 1).alias("shift")
+    )
+    numbered = rows.join(F.broadcast(shifts), ["source", "block"])
+    numbered = numbered.withColumn("line", F.col("row") + F.col("shift")).drop("block", "row", "shift")
+    return numbered.where("line > 1") if layout.header else numbered
+
+
+def parse_time(column: Column, layout: Layout) -> Column:
+    """The time that a text tells, in µs since 1970, UTC; null where it is in none of the layout's formats.
+
+    Times without a zone are in the session's, which `partitioned` takes from the layout.
+    """
+    from pyspark.sql import functions as F
+
+    formats = list(layout.time_formats)
+    if layout.kind == "parquet" and "iso" not in formats:  # its own times and dates need no format
+        formats.append("iso")
+    patterns = [pattern for format in formats for pattern in (_ISO if format == "iso" else (format,))]
+    micros = F.coalesce(*(_micros(column, pattern) for pattern in patterns))
+    return F.when(micros.between(_YEAR_1 * 10**6, _YEAR_9999 * 10**6 + 999_999), micros)
+
+
+def _micros(column: Column, pattern: str) -> Column:
+    from pyspark.sql import functions as F
+
+    if pattern in NAMED_TIMES:
+        digits = {"epoch": 6, "epoch-ms": 3}[pattern]
+        number = F.when(column.rlike(_EPOCH), F.trim(column).try_cast(f"decimal(22,{digits})"))
+        limits = (bound * 10 ** (6 - digits) for bound in (_YEAR_1, _YEAR_9999))
+        return F.when(number.between(*limits), (number * 10**digits).cast("bigint"))
+    if pattern.startswith("E"):  # which Spark prints but does not read
+        column, pattern = F.regexp_extract(column, _WEEKDAY, 1), pattern.lstrip("E")
+    return F.unix_micros(F.try_to_timestamp(column, F.lit(pattern)))
+
+
+def example_time(spark: SparkSession, layout: Layout) -> str:
+    """A time as the first of the layout's formats writes it."""
+    from pyspark.sql import functions as F
+
+    first = layout.time_formats[0]
+    if first in NAMED_TIMES:
+        return NAMED_TIMES[first]
+    while "[" in first:
+        first = re.sub(r"\[[^][]*\]", "", first)
+    moment = F.timestamp_micros(F.lit(1_287_532_527_000_000))
+    [row] = spark.range(1).select(F.date_format(moment, first)).collect()
+    return str(row[0])
+
+
+def _check_times(spark: SparkSession, layout: Layout) -> None:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as F
+
+    for pattern in set(layout.time_formats) - set(NAMED_TIMES):
+        try:
+            spark.range(1).select(parse_time(F.lit(""), replace(layout, time_formats=(pattern,)))).collect()
+        except PySparkException:
+            raise WorkloadError(
+                f"--time-format '{pattern}': no datetime pattern of Spark "
+                "(letters that stand for themselves are quoted: yyyy-MM-dd'T'HH:mm:ss)"
+            ) from None
+
+
+def _shape(path: Path, layout: Layout, fields: Sequence[str]) -> Any:
+    """What files have in common that are read together: nothing, the names in their headers, or their schema."""
+    file = path.resolve()
+    with file.open("rb") as content:
+        parquet = content.read(4) == b"PAR1"
+    if layout.kind != "parquet" and parquet:
+        raise WorkloadError(f"{file}: a Parquet file; say --format parquet")
+    if layout.kind == "parquet":
+        try:
+            schema = pq.read_schema(file)
+        except (pa.ArrowException, OSError) as error:
+            found = f"damaged Parquet file ({error})" if parquet else "no Parquet file, as --format parquet says"
+            raise WorkloadError(f"{file}: {found}") from None
+        _check_columns(file, layout, fields, schema.names)
+        _check_types(file, layout, fields, schema)
+        return schema.remove_metadata()
+    if isinstance(layout.columns, Mapping) and layout.kind == "text":
+        names = _header(file, layout)
+        _check_columns(file, layout, fields, names)
+        return names
+    return None
+
+
+def _check_columns(file: Path, layout: Layout, fields: Sequence[str], names: Sequence[str]) -> None:
+    assert isinstance(layout.columns, Mapping)
+    for field in fields:
+        column = layout.columns[field]
+        if column not in names:
+            near = nearest(column, names)
+            hint = f", did you mean '{near}'?" if near else ""
+            raise WorkloadError(f"{file}: no column '{column}' for {field}{hint} (it has {', '.join(names)})")
+        if list(names).count(column) > 1:
+            raise WorkloadError(f"{file}: two columns '{column}', one of them for {field}")
+
+
+def _header(file: Path, layout: Layout) -> tuple[str, ...]:
+    with file.open("rb") as raw:
+        gzipped = raw.read(2) == b"\x1f\x8b"
+    try:
+        with gzip.open(file) if gzipped else file.open("rb") as lines:
+            line = lines.readline(1 << 20).decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
+    except (UnicodeDecodeError, EOFError, OSError) as error:
+        raise WorkloadError(f"{file}: line 1: no header that can be read ({error})") from None
+    if not layout.quote:
+        return tuple(line.split(layout.delimiter))
+    found = re.findall(_field(layout), layout.delimiter + line)
+    return tuple(next(csv.reader([field]), [""])[0] if field.startswith('"') else field for field in found)
+
+
+def _field(layout: Layout) -> str:
+    """A delimiter and a field that may be quoted, as Java and Python understand it; nothing in it tracks back."""
+    delimiter = re.escape(layout.delimiter)
+    plain = rf"[^{delimiter}]*+" if len(layout.delimiter) == 1 else rf"(?:(?!{delimiter})[\s\S])*+"
+    return rf'{delimiter}("(?:[^"]++|"")*+"|(?!"){plain})'
+
+
+def _read_lines(spark: SparkSession, paths: list[str]) -> DataFrame:
+    """Source, block, row, raw, and `text`, null where it is not UTF-8.
+
+    `row` ascends in a block, the part of a file from byte `block` on that one task reads.
+    """
+    from pyspark.sql import functions as F
+
+    # "\n" alone ends a line: Spark would also cut at a lone "\r", and no tool then agrees on line numbers.
+    return spark.read.text(paths, lineSep="\n").select(
+        _source(),
+        F.col("_metadata.file_block_start").alias("block"),
+        F.monotonically_increasing_id().alias("row"),
+        # It is for people to read. A line's end is no part of it; invalid bytes become U+FFFD.
+        F.regexp_replace(F.make_valid_utf8("value"), "\r$", "").alias("raw"),
+        F.when(F.is_valid_utf8("value"), F.regexp_replace("value", "^\ufeff|\r$", "")).alias("text"),
+    )
+
+
+def _source() -> Column:
+    from pyspark.sql import functions as F
+
+    return F.substring("_metadata.file_name", 1, 6).cast("int").alias("source")
+
+
+def _read_text(
+    spark: SparkSession, paths: list[str], layout: Layout, fields: Sequence[str], names: tuple[str, ...] | None
+) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    order = list(layout.columns) if names is None else list(names)
+    column = layout.columns if isinstance(layout.columns, Mapping) else {field: field for field in fields}
+    text, count = F.col("text"), len(order)
+    # Not from_csv: even a permissive one dies of a line with very many fields, and it changes quotes and NULs.
+    found = F.split(text, re.escape(layout.delimiter), count + 1)
+    if layout.quote:
+        one, whole = _field(layout), F.concat(F.lit(layout.delimiter), text)
+        quoted = F.when(whole.rlike(rf"^(?:{one}){{{count}}}\z"), F.regexp_extract_all(whole, F.lit(one), F.lit(1)))
+        found = F.when(text.contains('"'), F.transform(quoted, _unquoted)).otherwise(found)
+    lines = _read_lines(spark, paths).withColumn("fields", found)
+    lines = lines.withColumn("fields", F.when(F.size("fields") == count, F.col("fields")))
+    return lines.select(
+        *("source", "block", "row", "raw"),
+        F.col("fields").isNotNull().alias("parsed"),
+        *(F.get("fields", F.lit(order.index(column[field]))).alias(field) for field in fields),
+    )
+
+
+def _unquoted(field: Column) -> Column:
+    from pyspark.sql import functions as F
+
+    inner = F.substring(field, F.lit(2), F.length(field) - 2)
+    return F.when(field.startswith('"'), F.replace(inner, F.lit('""'), F.lit('"'))).otherwise(field)
+
+
+def _read_json(spark: SparkSession, paths: list[str], layout: Layout, fields: Sequence[str]) -> DataFrame:
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+
+    assert isinstance(layout.columns, Mapping)
+    keys = list(dict.fromkeys(layout.columns[field] for field in fields))
+    row = ArrayType(StructType([StructField(key, StringType()) for key in keys]))
+    # As an array of one, because the parser would not look at what stands behind an object.
+    text = F.when(F.col("text").rlike(r"^\s*\{[\s\S]*\}\s*$"), F.concat(F.lit("["), "text", F.lit("]")))
+    objects = F.from_json(text, row, {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"})
+    lines = _read_lines(spark, paths).withColumn("objects", objects)
+    lines = lines.withColumn("object", F.when(F.size("objects") == 1, F.get("objects", F.lit(0))))
+    return lines.select(
+        *("source", "block", "row", "raw"),
+        F.col("object").isNotNull().alias("parsed"),
+        *(F.col("object").getField(layout.columns[field]).alias(field) for field in fields),
+    )
+
+
+def _read_parquet(
+    spark: SparkSession, paths: list[str], layout: Layout, fields: Sequence[str], schema: pa.Schema
+) -> DataFrame:
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StructField, StructType
+
+    assert isinstance(layout.columns, Mapping)
+    # Said and not left to Spark, which refuses the whole file where it does not know the type of a column.
+    types = {column.name: _spark_type(column.type) for column in schema}
+    known = StructType([StructField(name, type) for name, type in types.items() if type is not None])
+    # Names are quoted so that a dot in one is no path.
+    columns = {name: F.col(f"`{name.replace('`', '``')}`") for name in known.names}
+    values = {name: _timed(column, schema.field(name).type).alias(name) for name, column in columns.items()}
+    raw = F.to_json(F.struct(*values.values()), {"ignoreNullFields": "false", "timestampNTZFormat": _TYPED})
+    return (
+        spark.read.schema(known)
+        .parquet(*paths)
+        .select(
+            _source(),
+            F.lit(0).cast("bigint").alias("block"),
+            F.col("_metadata.row_index").alias("row"),
+            F.make_valid_utf8(raw).alias("raw"),
+            F.lit(True).alias("parsed"),
+            *(
+                _text_of(values[layout.columns[field]], schema.field(layout.columns[field]).type).alias(field)
+                for field in fields
+            ),
+        )
+    )
+
+
+def _plain(type: pa.DataType) -> pa.DataType:
+    return type.value_type if pa.types.is_dictionary(type) else type
+
+
+def _spark_type(type: pa.DataType) -> DataType | None:
+    """The type that Spark reads a column of Parquet as; None where it has none."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import DecimalType, IntegerType, LongType, ShortType, StringType
+
+    type = _plain(type)
+    special = {
+        pa.uint8(): ShortType(),
+        pa.uint16(): IntegerType(),
+        pa.uint32(): LongType(),
+        pa.uint64(): DecimalType(20),
+        pa.string_view(): StringType(),
+    }
+    if type in special:
+        return special[type]
+    if pa.types.is_timestamp(type) and type.unit == "ns":
+        return LongType()
+    if pa.types.is_time(type):
+        return None
+    try:
+        return from_arrow_type(type, prefer_timestamp_ntz=True)
+    except PySparkException:
+        return None
+
+
+def _timed(value: Column, type: pa.DataType) -> Column:
+    """The value itself, but times that Spark reads as whole ns as times to the µs, of no zone."""
+    from pyspark.sql import functions as F
+
+    if not (pa.types.is_timestamp(type) and type.unit == "ns"):
+        return value
+    micros = F.call_function("div", value, F.lit(1000)) - F.when(value % 1000 < 0, 1).otherwise(0)
+    return F.timestamp_add("MICROSECOND", micros, F.lit("1970-01-01").cast("timestamp_ntz"))
+
+
+def _text_of(value: Column, type: pa.DataType) -> Column:
+    from pyspark.sql import functions as F
+
+    if pa.types.is_timestamp(type):
+        if type.tz is None:
+            return F.date_format(value, _TYPED)
+        text = F.date_format(value, _TYPED if type.unit == "ns" else f"{_TYPED}XXX")
+        return F.concat(text, F.lit("Z")) if type.unit == "ns" else text
+    text = value.cast("string")
+    return F.when(F.is_valid_utf8(text), text)
+
+
+def _check_types(file: Path, layout: Layout, fields: Sequence[str], schema: pa.Schema) -> None:
+    assert isinstance(layout.columns, Mapping)
+    for field in fields:
+        column = layout.columns[field]
+        type = _plain(schema.field(column).type)
+        if _spark_type(type) is None:
+            raise WorkloadError(f"{file}: column '{column}' ({field}) has the type {type}, which cannot be read")
+        number = pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type)
+        if field == "time" and number and not {"epoch", "epoch-ms"} & set(layout.time_formats):
+            raise WorkloadError(
+                f"{file}: column '{column}' (time) holds numbers ({type}), which are no dates: name a column that holds "
+                f"dates (it has {', '.join(schema.names)}), or say --time-format epoch or epoch-ms where they count from 1970"
+            )

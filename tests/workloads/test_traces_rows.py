@@ -1,0 +1,206 @@
+"""Rows of any layout: every field as it stands in the file, at its true place, and no row that kills the reading."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F
+
+from sim.errors import WorkloadError
+from sim.workloads.traces.layouts import CSV, JSONL, PARQUET, TSV, Layout, lay_over
+from sim.workloads.traces.rows import number_lines, parse_time, read_rows
+from sim.workloads.traces.session import partitioned
+from sim.workloads.traces.sources import find_sources, link_sources
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FIELDS = ("user", "time", "size")
+
+
+def rows_of(
+    spark: SparkSession, folder: Path, paths: list[Path], layout: Layout, partitions: int = 3
+) -> list[tuple[Any, ...]]:
+    """(source, line, the fields, raw) of all rows, in order."""
+    link_sources(find_sources(paths), folder / "inputs")
+    session = partitioned(spark, partitions, sum(path.stat().st_size for path in paths), layout.time_zone)
+    read_rows(session, folder / "inputs", layout, FIELDS).write.parquet(str(folder / "rows"))
+    rows = number_lines(session.read.parquet(str(folder / "rows")), layout).collect()
+    fields = [field for field in FIELDS if field in rows[0].__fields__]
+    return sorted(
+        (row["source"], row["line"], tuple(row[field] for field in fields) if row["parsed"] else None, row["raw"])
+        for row in rows
+    )
+
+
+QUOTED = [
+    ("7,t,1", ("7", "t", "1")),
+    ('"7","t","1"', ("7", "t", "1")),
+    ('"7, or 8","say ""t""",""', ("7, or 8", 'say "t"', "")),
+    ('7,5" disk,', ("7", '5" disk', "")),
+    (",,", ("", "", "")),
+    ('"""",",",","', ('"', ",", ",")),
+    ('7,"t\r,1",', ("7", "t\r,1", "")),
+    ('"7,t,1', None),
+    ('"7"8,t,1', None),
+    ("7,t", None),
+    ('"7,t",1', None),
+    ("7,t,1,", None),
+    ("", None),
+    ('"' + "x" * 200_000 + '",t,' + "y," * 3, None),
+    ('"' + '""' * 200_000 + '",t,' + "y" * 200_000, ('"' * 200_000, "t", "y" * 200_000)),
+    ("," * 100_000 + '"', None),
+]
+
+
+def test_quoted_fields_hold_delimiters_and_quotes(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text("".join(f"{line}\n" for line, _ in QUOTED), newline="")
+    found = rows_of(spark, tmp_path, [path], lay_over(CSV, columns=",".join(FIELDS)))
+    assert [row[1:3] for row in found] == [(number, fields) for number, (_, fields) in enumerate(QUOTED, 1)]
+    assert [row[3] for row in found] == [line for line, _ in QUOTED]
+
+
+def test_columns_are_found_by_name_in_each_file(spark: SparkSession, tmp_path: Path) -> None:
+    plain, packed = tmp_path / "a.csv", tmp_path / "b.csv.gz"
+    plain.write_bytes(b'\xef\xbb\xbftime,"the ""user"""\r\n1,2\r\n3,4\r\n5\r\n')
+    packed.write_bytes(gzip.compress(b'"the ""user""",other,time\na,b,c\n'))
+    layout = lay_over(CSV, columns='user=the "user",time', header=True)
+    assert rows_of(spark, tmp_path, [plain, packed], layout) == [
+        (0, 2, ("2", "1"), "1,2"),
+        (0, 3, ("4", "3"), "3,4"),
+        (0, 4, None, "5"),
+        (1, 2, ("a", "c"), "a,b,c"),
+    ]
+
+
+def test_lines_of_json_are_one_object_each(spark: SparkSession, tmp_path: Path) -> None:
+    lines = {
+        b'\xef\xbb\xbf{"a.b": 3, "time": "x", "`n": 1.5}': ("3", "x", "1.5"),
+        b'{"time": "\\u0041", "A.B": 1, "`n": {"m": [1]}}': (None, "A", '{"m":[1]}'),
+        b'{"a.b": null}': (None, None, None),
+        b"[1]": None,
+        b"": None,
+        b'{"a.b": 1} {"a.b": 2}': None,
+        b'{"a.b": NaN}': None,
+        b"{'a.b': 1}": None,
+        b'{"a.b": "caf\xe9"}': None,
+        b'{"a.b": ' + b"[" * 5000: None,
+    }
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b"\n".join(lines))
+    found = rows_of(spark, tmp_path, [path], lay_over(JSONL, columns="user=a.b,time,size=`n"))
+    assert [row[1:3] for row in found] == list(enumerate(lines.values(), 1))
+
+
+def test_values_of_parquet_become_text_without_loss(spark: SparkSession, tmp_path: Path) -> None:
+    moment = dt.datetime(2010, 10, 19, 23, 55, 27, 123456)
+    values = {
+        "2010-10-19T23:55:27.123456": [pa.array([moment], pa.timestamp(unit)) for unit in ("us", "ns")],
+        "2010-10-19T23:55:27.123456Z": [pa.array([moment], pa.timestamp(unit, "Asia/Tokyo")) for unit in ("us", "ns")],
+        "2010-10-19": [pa.array([moment.date()])],
+        str(2**64 - 1): [pa.array([2**64 - 1], pa.uint64())],
+        "7": [pa.array([7], kind) for kind in (pa.int8(), pa.uint8(), pa.uint16(), pa.uint32(), pa.int64())],
+        "caf\u00e9": [pa.array(["caf\u00e9"], kind) for kind in (pa.large_string(), pa.string_view(), pa.binary())],
+        "a": [pa.array(["a"]).dictionary_encode()],
+        "0.1": [pa.array([0.1], kind) for kind in (pa.float32(), pa.float64())],
+    }
+    paths = []
+    for number, array in enumerate(array for arrays in values.values() for array in arrays):
+        paths.append(tmp_path / f"{number:02}.parquet")
+        unread = pa.array([dt.time(1)])  # Spark knows no such type
+        pq.write_table(pa.table({"a `b`.c": array, "TIME": unread, "Time": ["x"]}), paths[-1])
+    found = rows_of(spark, tmp_path, paths, lay_over(PARQUET, columns="user=a `b`.c,time=Time"))
+    assert [row[2] for row in found] == [(text, "x") for text, arrays in values.items() for _ in arrays]
+    assert json.loads(found[0][3]) == {"a `b`.c": "2010-10-19T23:55:27.123456", "Time": "x"}
+
+
+def test_rows_of_parquet_are_numbered_whatever_the_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "in.parquet"
+    pq.write_table(pa.table({"user": list(range(1000)), "time": ["x"] * 999 + [None]}), path, row_group_size=100)
+    found = rows_of(spark, tmp_path, [path], lay_over(PARQUET, columns="user,time"), partitions=8)
+    assert [(line, fields[0]) for _, line, fields, _ in found] == [(n + 1, str(n)) for n in range(1000)]
+    assert found[-1][2:] == (("999", None), '{"user":999,"time":null}')
+
+
+def test_times_in_several_formats_and_zones(spark: SparkSession) -> None:
+    layout = lay_over(
+        TSV, time_formats=["iso", "EEE MMM dd HH:mm:ss Z yyyy", "dd/MM/yyyy", "epoch-ms"], time_zone="Europe/Paris"
+    )
+    texts = {
+        "2010-07-01": "2010-06-30T22:00",
+        "2010-07-01 12:00Z": "2010-07-01T12:00",
+        "2010-07-01T12:00:00.123456789": "2010-07-01T10:00:00.123456",
+        "2010-03-28T02:30": "2010-03-28T01:30",  # an hour that the clocks left out
+        "Tue Apr 03 18:00:06 +0000 2012": "2012-04-03T18:00:06",
+        "Foo Apr 03 18:00:06 +0000 2012": None,
+        "03/04/2012": "2012-04-02T22:00",
+        "1287532527500": "2010-10-19T23:55:27.5",
+        "-1e3": "1969-12-31T23:59:59",
+        "99999999999999999": None,
+        "1e999999999": None,
+        "0000-01-01": None,
+        "2010-02-30": None,
+        "": None,
+    }
+    session = partitioned(spark, 1, 1, layout.time_zone)
+    frame = session.createDataFrame(list(enumerate(texts)), "number int, text string")
+    found = frame.select(parse_time(F.col("text"), layout)).collect()
+    start = dt.datetime(1970, 1, 1)
+    told = [None if row[0] is None else start + dt.timedelta(microseconds=row[0]) for row in found]
+    assert told == [text and dt.datetime.fromisoformat(text) for text in texts.values()]
+
+
+@pytest.mark.parametrize(
+    ("content", "layout", "message"),
+    [
+        (
+            b"time,usr\n1,2\n",
+            {"columns": "user=user,time", "header": True},
+            "no column 'user' for user, did you mean 'usr'?",
+        ),
+        (
+            b"time,user,user\n",
+            {"columns": "user=user,time", "header": True},
+            "two columns 'user', one of them for user",
+        ),
+        (b"\xff\n", {"columns": "user=user", "header": True}, "line 1: no header that can be read"),
+        (b"PAR1", {"columns": "user"}, "a Parquet file; say --format parquet"),
+        (b"", {"columns": "user", "time_formats": ["yyyy-MM-dd {"]}, "'yyyy-MM-dd {': no datetime pattern of Spark"),
+    ],
+)
+def test_what_a_file_lacks_is_told(
+    spark: SparkSession, tmp_path: Path, content: bytes, layout: dict[str, Any], message: str
+) -> None:
+    (tmp_path / "in.csv").write_bytes(content)
+    (tmp_path / "inputs").mkdir()
+    (tmp_path / "inputs" / "000000.txt").symlink_to(tmp_path / "in.csv")
+    with pytest.raises(WorkloadError) as raised:
+        read_rows(spark, tmp_path / "inputs", lay_over(CSV, **layout), FIELDS)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("user=label", "no column 'label' for user (it has id, time, clock)"),
+        (
+            "user=id,time",
+            "column 'time' (time) holds numbers (int64), which are no dates: name a column that holds dates",
+        ),
+        ("user=clock", "column 'clock' (user) has the type time64[us], which cannot be read"),
+    ],
+)
+def test_what_a_parquet_file_lacks_is_told(spark: SparkSession, tmp_path: Path, columns: str, message: str) -> None:
+    path = tmp_path / "in.parquet"
+    pq.write_table(pa.table({"id": [1], "time": [976], "clock": [dt.time(1)]}), path)
+    with pytest.raises(WorkloadError) as raised:
+        rows_of(spark, tmp_path, [path], lay_over(PARQUET, columns=columns))
+    assert message in str(raised.value)
