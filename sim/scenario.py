@@ -180,6 +180,8 @@ class Scenario(_Section):
     """Width of the windows of time series."""
     trace: bool = False
     """Also write one row per message hop."""
+    subscribers: bool = False
+    """Also write how much each user received on each topic."""
     workload: Annotated[WorkloadTable, WORKLOAD] = Field(default_factory=WORKLOAD.default_table)
     """What happens to the network from outside."""
     network: Network = Field(default_factory=Network)

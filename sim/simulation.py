@@ -125,6 +125,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         service_time=scenario.brokers.service.time,
         queue=scenario.brokers.queue,
         trace=scenario.trace,
+        subscribers=scenario.subscribers,
         plane=scenario.network.data_plane,
     )
     return Network(setting, workload, streams)
@@ -154,9 +155,8 @@ def simulate(
             "node": network.node_of,
         },
     }
-    trace = network.trace()
-    if trace is not None:
-        tables["trace"] = trace
+    kept = {"subscribers": network.subscribers(), "trace": network.trace()}
+    tables |= {name: columns for name, columns in kept.items() if columns is not None}
     return RunRecord({name: metrics[name] for name in METRICS}, tables)
 
 

@@ -169,7 +169,7 @@ metrics = [
 """
 
 FILE_KEYS = (
-    "variant, report, title, seed, replications, horizon, warm_up, window, trace, workload, network, brokers, selection, "
+    "variant, report, title, seed, replications, horizon, warm_up, window, trace, subscribers, workload, network, brokers, selection, "
     "reconfiguration, offloading"
 )
 SIMILARITY_KEYS = "kind, load_weight, load, similarity, update_period, cluster_size, hysteresis"

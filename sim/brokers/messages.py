@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.brokers.receipts import Audience
 from sim.overlay.geometry import TopicTree
 
 _NONE: NDArray[np.int32] = np.empty(0, np.int32)
@@ -20,11 +21,13 @@ class Flight:
     """One publication on its way: up to the root, and from there down the tree as it stood when it left the root.
 
     `arrival` has one time (s) per tree position, NaN where nothing has arrived; `due_users` the users due there; `sent` tells
-    whether a message to the position was sent. `pending` counts messages that are on a link or in a queue.
+    whether a message to the position was sent. `audience` is who wanted it when it left the root, where that is kept. `pending`
+    counts messages that are on a link or in a queue.
     """
 
     __slots__ = (
         "arrival",
+        "audience",
         "broker_array",
         "brokers",
         "child_bounds",
@@ -64,6 +67,7 @@ class Flight:
         self.rooted = float("nan")
         self.pending = 0
         self.tree: TopicTree | None = None
+        self.audience: Audience | None = None
         # until the root is left: empty, and the same for all, as many may wait in a queue
         self.brokers = _NO_INTS
         self.broker_array = _NONE

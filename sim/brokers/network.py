@@ -16,6 +16,7 @@ from sim.brokers.fabric import Fabric
 from sim.brokers.links import Links
 from sim.brokers.planes.folded import FoldedPlane
 from sim.brokers.planes.messages import MessagePlane
+from sim.brokers.receipts import Receipts
 from sim.brokers.record_kernels import BROKER_DELIVERED, RECEIVED, RELAYED, SENT
 from sim.brokers.recorder import Columns, Recorder
 from sim.brokers.subscriptions import Subscriptions
@@ -51,6 +52,7 @@ class NetworkSetting:
     service_time: float = 0.0
     queue: int | None = None
     trace: bool = False
+    subscribers: bool = False
     plane: Literal["auto", "messages", "folded"] = "auto"
 
 
@@ -77,7 +79,14 @@ class Network:
         brokers = len(setting.node_of)
         self.setting, self.workload = setting, workload
         self.clock = Clock()
-        self.recorder = Recorder(setting.horizon, setting.warm_up, setting.window, setting.hop_delay, setting.trace)
+        self.recorder = Recorder(
+            setting.horizon,
+            setting.warm_up,
+            setting.window,
+            setting.hop_delay,
+            setting.trace,
+            Receipts(workload, brokers) if setting.subscribers else None,
+        )
         self.node_of = setting.node_of
         self.broker_of = np.empty(brokers, np.int32)
         self.broker_of[setting.node_of] = np.arange(brokers)
@@ -200,6 +209,11 @@ class Network:
         """Which broker hosts whom from when on; `from` is -1 at the first attachment."""
         user, former, broker = np.array(self.users.decisions, np.int32).reshape(-1, 3).T
         return {"time": np.array(self.users.decided_at), "user": user, "from": former, "broker": broker}
+
+    def subscribers(self) -> Columns | None:
+        """What each user received on each topic, from time 0 on, where that was kept."""
+        receipts = self.recorder.receipts
+        return None if receipts is None else dict(receipts.table())
 
     def trace(self) -> Columns | None:
         """Every hop of every publication, where the trace was kept."""

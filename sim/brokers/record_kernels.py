@@ -235,6 +235,7 @@ def fold_publications(
     window: NDArray[np.int64],
     horizon: float,
     tally: NDArray[np.int64],
+    reached: NDArray[np.int64],
     first: int,
     used: int,
     measured: NDArray[np.bool_],
@@ -251,7 +252,8 @@ def fold_publications(
 
     Publication f goes down the tree number `tree[f]`, which has the part `tree_from[t]:tree_from[t + 1]` of the four arrays of trees;
     `due` (trees, 2) are the brokers and users to which a publication was due, on the tree or not yet. What would arrive at the
-    `horizon` or later is on its way at the end. `tally` (windows, TALLIES) counts what became of the publications.
+    `horizon` or later is on its way at the end. `tally` (windows, TALLIES) counts what became of the publications, `reached` how
+    many arrived at each position of the trees.
     """
     arrival, sent = np.empty(hop_delay.shape[0]), np.empty(hop_delay.shape[0], np.uint8)
     for f in range(first, published.size):
@@ -282,12 +284,15 @@ def fold_publications(
                 count[JOINING_USERS] -= users
             if i == 0:
                 arrival[0], sent[0] = root_time, 0
+                reached[a] += 1
                 continue
             above = parents[a + i]
             time = arrival[above] + hop_delay[brokers[a + above], brokers[a + i]]
             sent[i] = not np.isnan(arrival[above])
             arrival[i] = time if time < horizon else np.nan
-            if users > 0 and np.isnan(arrival[i]):
+            if time < horizon:
+                reached[a + i] += 1
+            elif users > 0:
                 count[IN_FLIGHT] += 1
                 count[IN_FLIGHT_USERS] += users
         used += enter(

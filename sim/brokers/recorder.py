@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sim.brokers import record_kernels as rk
 from sim.brokers.messages import Flight
+from sim.brokers.receipts import Receipts
 from sim.errors import ConservationError
 
 CAUSES = ("joining", "queue_full")
@@ -27,17 +28,23 @@ class Recorder:
     """The books of one run. Publications count in the window in which they were published, control messages when they are sent.
 
     Windows are `width` seconds wide from time 0 on and are cut at `warm_up` too; those before it are kept apart from the metrics.
-    `hop_delay` (brokers, brokers): seconds of a hop without jitter, for the path stretch.
+    `hop_delay` (brokers, brokers): seconds of a hop without jitter, for the path stretch. `receipts` counts by user, where asked for.
     """
 
     def __init__(
-        self, horizon: float, warm_up: float, width: float, hop_delay: NDArray[np.float64], keep_trace: bool
+        self,
+        horizon: float,
+        warm_up: float,
+        width: float,
+        hop_delay: NDArray[np.float64],
+        keep_trace: bool,
+        receipts: Receipts | None,
     ) -> None:
         starts = np.arange(math.ceil(horizon / width)) * width
         starts = starts[starts < horizon]  # rounding may have put one at the very end
         starts = np.union1d(starts, [warm_up]) if 0 < warm_up < horizon else starts
         self.edges: list[float] = [*starts.tolist(), horizon]
-        self.horizon, self.warm_up = horizon, warm_up
+        self.horizon, self.warm_up, self.receipts = horizon, warm_up, receipts
         self._measured = starts >= warm_up
         self.measured: list[bool] = self._measured.tolist()
         self._hop_delay = hop_delay
@@ -91,6 +98,8 @@ class Recorder:
         """Enter a publication that no message carries any more (or that the end of the run overtook)."""
         finished = self._finished
         finished.add(flight, len(flight.uplink) - 1 if uplinks_sent is None else uplinks_sent)
+        if self.receipts is not None and flight.audience is not None:
+            self.receipts.arrive(flight.audience, flight.broker_array, ~np.isnan(flight.arrival))
         if len(finished.window) >= _BATCH or len(finished.arrival) >= _POSITIONS:
             self._enter()
 
@@ -102,9 +111,9 @@ class Recorder:
             self._kernel(rk.record_flights, columns, len(finished.window))
             self._finished = _Finished()
 
-    def fold(self, columns: Any, tally: NDArray[np.int64]) -> None:
+    def fold(self, columns: Any, tally: NDArray[np.int64], reached: NDArray[np.int64]) -> None:
         """Carry publications down their trees and enter them; `columns` are the first ones of `fold_publications`."""
-        self._kernel(rk.fold_publications, (*columns, self.horizon, tally), len(columns[-1]))
+        self._kernel(rk.fold_publications, (*columns, self.horizon, tally, reached), len(columns[-1]))
 
     def _kernel(self, kernel: Any, columns: Any, publications: int) -> None:
         """Have a kernel enter publications; whenever the hash table of delays is half full, it is emptied first."""

@@ -142,6 +142,8 @@ class Users:
             subscriptions.add(topic, broker)
         subscriptions.users[broker] += 1
         self.host[user] = broker
+        if self._recorder.receipts is not None:
+            self._recorder.receipts.attach(user, broker)
         if former >= 0:
             self._touch(former)
             for topic in before:
@@ -242,6 +244,8 @@ class Users:
                 f"subscription_events.parquet: row {row}: user {int(events.user[row])} "
                 f"{'subscribes to' if action > 0 else 'unsubscribes from'} topic {topic} but {state}"
             )
+        if self._recorder.receipts is not None:
+            self._recorder.receipts.change(int(events.user[row]), topic, action)
         if action > 0:
             topics.append(topic)
             topics.sort()

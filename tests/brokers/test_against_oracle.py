@@ -193,7 +193,7 @@ def built(case: Case, **setting: Any) -> Network:
 
 def simulated(case: Case) -> tuple[Network, list[Any], list[list[dict[int, int | None]]]]:
     """The network after its run, the flights that were entered into the books, and the trees at the looks and at the end."""
-    network = built(case, trace=True)
+    network = built(case, trace=True, subscribers=True)
     finished: list[Any] = []
     finish = network.recorder.finish
     network.recorder.finish = lambda flight, *sent, **named: (finished.append(flight), finish(flight, *sent, **named))
@@ -294,6 +294,9 @@ def compare(case: Case) -> oracle.Network:
     compare_windows(network.recorder.timeseries(), truth)
     compare_delays(network, truth)
     compare_brokers(network, case, truth)
+    received = network.subscribers()
+    pairs = zip(received["topic"].tolist(), received["user"].tolist(), strict=True)
+    assert dict(zip(pairs, received["delivered"].tolist(), strict=True)) == truth.received
     return truth
 
 

@@ -31,6 +31,7 @@ def tables(network: Network) -> dict[str, bytes]:
         "brokers": network.brokers(),
         "links": network.links(),
         "selections": network.selections(),
+        "subscribers": network.subscribers(),
     }
     columns = {f"{part}/{name}": values for part, table in parts.items() for name, values in table.items()}
     metrics = {f"metric {name}": repr(value).encode() for name, value in network.metrics().items()}
@@ -63,7 +64,7 @@ def deliveries() -> Iterator[Deliveries]:
 
 
 def ran(case: Case, plane: str) -> Network:
-    network = built(case, plane=plane)
+    network = built(case, plane=plane, subscribers=True)
     network.run()
     return network
 

@@ -197,6 +197,7 @@ class Network:
         ] = []  # time, subscriptions and users per broker from then on
         self.origin: dict[int, list[int]] = {}  # publication → brokers on its way up
         self.rooted: dict[int, float] = {}
+        self.audience: dict[int, dict[int, int]] = {}  # publication → who wants it when it leaves the root, and where
         self.dropped: set[int] = set()
         self.hops: list[Hop] = []
         self.due: dict[Pair, int] = {}  # → users
@@ -459,6 +460,7 @@ class Network:
         """It becomes due, to all that want it now, along the tree as it is now."""
         topic = self.world.publications[number][1]
         self.rooted[number] = self.now
+        self.audience[number] = {user: broker for broker, t, user in self.registered if t == topic}
         parents = self.tree(topic)
         on_tree = {self.broker_at[node] for node in parents}
         for broker in range(len(self.brokers)):
@@ -517,6 +519,16 @@ class Network:
     @property
     def handovers(self) -> list[tuple[float, int, int, int]]:
         return [(time, user, former, to) for time, user, former, to in self.decisions if former is not None]
+
+    @property
+    def received(self) -> Counter[tuple[int, int]]:
+        """How much each user got on each topic."""
+        return Counter(
+            (self.world.publications[number][1], user)
+            for number, users in self.audience.items()
+            for user, broker in users.items()
+            if (number, broker) in self.delivered
+        )
 
     @property
     def in_flight(self) -> set[Pair]:

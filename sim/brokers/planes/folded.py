@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sim.brokers import record_kernels as rk
 from sim.brokers.fabric import Fabric
 from sim.brokers.messages import Message
+from sim.brokers.receipts import Audience, Receipts
 from sim.brokers.recorder import starts
 from sim.brokers.subscriptions import Subscriptions
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
@@ -92,11 +93,13 @@ class FoldedPlane:
         """Keep a tree with those that are due on it as they are now; its number."""
         subscriptions = self._subscriptions
         brokers = self._fabric.broker_of[tree.nodes]
+        receipts = self._fabric.recorder.receipts
         return self._rooted.take(
             tree,
             brokers,
             subscriptions.wanted[topic][brokers],
             (subscriptions.brokers_wanting[topic], subscriptions.users_wanting[topic]),
+            None if receipts is None else receipts.audience(topic, subscriptions.version[topic]),
         )
 
     def _enter(self, number: int, broker: int, topic: int, time: float, tree: int) -> None:
@@ -121,7 +124,10 @@ class FoldedPlane:
                 self._publications.size[number].astype(np.int64),
                 recorder.windows(published),
             )
-            recorder.fold(columns, self._tally)
+            reached = np.zeros(rooted.positions, np.int64)
+            recorder.fold(columns, self._tally, reached)
+            if recorder.receipts is not None:
+                rooted.arrive(recorder.receipts, reached)
         self._rooted = _Rooted()
 
     def close(self, held: list[Message]) -> None:
@@ -129,7 +135,7 @@ class FoldedPlane:
         assert not held
         self.settle()
         for time, number, topic, broker in self._climbing:
-            nowhere = self._rooted.take(EMPTY_TREE, EMPTY_TREE.nodes, EMPTY_TREE.nodes, (0, 0))
+            nowhere = self._rooted.take(EMPTY_TREE, EMPTY_TREE.nodes, EMPTY_TREE.nodes, (0, 0), None)
             self._enter(number, broker, topic, time, nowhere)
         self._fold()
         recorder, tally = self._fabric.recorder, self._tally.T.tolist()
@@ -161,14 +167,29 @@ class _Rooted:
         ] = {}  # by topic and root: of which version, its number
         self._taken: list[tuple[NDArray[np.int32], TopicTree, NDArray[np.int32]]] = []
         self._due: list[tuple[int, int]] = []
+        self._audiences: list[Audience | None] = []
 
     def take(
-        self, tree: TopicTree, brokers: NDArray[np.int32], due_users: NDArray[np.int32], due: tuple[int, int]
+        self,
+        tree: TopicTree,
+        brokers: NDArray[np.int32],
+        due_users: NDArray[np.int32],
+        due: tuple[int, int],
+        audience: Audience | None,
     ) -> int:
         self._taken.append((brokers, tree, due_users))
         self._due.append(due)
+        self._audiences.append(audience)
         self.positions += len(tree)
         return len(self._due) - 1
+
+    def arrive(self, receipts: Receipts, reached: NDArray[np.int64]) -> None:
+        """Tell the audiences' receipts how many publications reached each position of the trees."""
+        first = 0
+        for audience, (brokers, _, _) in zip(self._audiences, self._taken, strict=True):
+            if audience is not None:
+                receipts.arrive(audience, brokers, reached[first : first + len(brokers)])
+            first += len(brokers)
 
     def columns(self) -> tuple[Any, ...]:
         return (

@@ -101,6 +101,8 @@ class MessagePlane:
         flight.due_users = self._subscriptions.wanted[flight.topic][flight.broker_array]
         due = self._subscriptions.brokers_wanting[flight.topic]
         due_users = self._subscriptions.users_wanting[flight.topic]
+        if recorder.receipts is not None:
+            flight.audience = recorder.receipts.audience(flight.topic, self._subscriptions.version[flight.topic])
         recorder.rooted[window] += 1
         recorder.due[window] += due
         recorder.due_users[window] += due_users

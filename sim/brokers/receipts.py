@@ -1,0 +1,89 @@
+"""Who receives how much of what, user by user: kept only when asked for."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.workloads.workload import Workload
+
+_PENDING = 1 << 20  # pairs of topic and user that are held before they are summed up
+
+
+class Audience(NamedTuple):
+    """Who wanted a topic, and at which brokers these users were, while the topic's subscriptions were of this version."""
+
+    topic: int
+    version: int
+    users: NDArray[Any]
+    brokers: NDArray[np.int32]
+
+
+class Receipts:
+    """Counts what each user receives on each topic, whenever it was published: a publication that has become due to a user is
+    received when it arrives at the broker that hosted the user then."""
+
+    def __init__(self, workload: Workload, brokers: int) -> None:
+        interests, users, topics = workload.interests, len(workload.users), len(workload.topics)
+        self._by_topic = np.argsort(interests.indices, kind="stable")
+        self._starts = np.searchsorted(interests.indices[self._by_topic], np.arange(topics + 1))
+        self._owner = np.repeat(np.arange(users), np.diff(interests.indptr))
+        self._changed: dict[int, set[int]] = {}  # topic → users, where they are no longer those at time 0
+        self._host = np.full(users, -1, np.int32)
+        self._audiences: dict[int, Audience] = {}
+        self._arrived = np.zeros(brokers, np.int64)
+        self._keys = np.empty(0, np.int64)  # topic << 32 | user
+        self._counts = np.empty(0, np.int64)
+        self._pending: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        self._held = 0
+
+    def attach(self, user: int, broker: int) -> None:
+        """The user is at this broker from now on."""
+        self._host[user] = broker
+
+    def change(self, user: int, topic: int, action: int) -> None:
+        """The user begins (+1) or ceases (-1) to want the topic."""
+        members = self._changed.get(topic)
+        if members is None:
+            members = self._changed[topic] = set(self._initial(topic).tolist())
+        if action > 0:
+            members.add(user)
+        else:
+            members.remove(user)
+
+    def _initial(self, topic: int) -> NDArray[np.int64]:
+        return self._owner[self._by_topic[self._starts[topic] : self._starts[topic + 1]]]
+
+    def audience(self, topic: int, version: int) -> Audience:
+        """Who wants the topic now; `version` has changed since somebody joined or left the topic or took it to another broker."""
+        known = self._audiences.get(topic)
+        if known is None or known.version != version:
+            users = np.array(list(self._changed[topic]), int) if topic in self._changed else self._initial(topic)
+            known = self._audiences[topic] = Audience(topic, version, users, self._host[users])
+        return known
+
+    def arrive(self, audience: Audience, brokers: NDArray[np.int32], times: NDArray[Any]) -> None:
+        """What was due to an audience has arrived at these brokers, all different, so many times."""
+        self._arrived[brokers] = times
+        received = self._arrived[audience.brokers]
+        self._arrived[brokers] = 0
+        those = np.flatnonzero(received)
+        self._pending.append((audience.topic << 32 | audience.users[those], received[those]))
+        self._held += len(those)
+        if self._held > _PENDING:
+            self._sum_up()
+
+    def _sum_up(self) -> None:
+        keys = np.concatenate([self._keys, *(keys for keys, _ in self._pending)])
+        counts = np.concatenate([self._counts, *(counts for _, counts in self._pending)])
+        self._keys, which = np.unique(keys, return_inverse=True)
+        self._counts = np.zeros(len(self._keys), np.int64)
+        np.add.at(self._counts, which, counts)
+        self._pending, self._held = [], 0
+
+    def table(self) -> dict[str, NDArray[np.int64]]:
+        """A row for each topic and user that received anything: topic, user, delivered; sorted by both."""
+        self._sum_up()
+        return {"topic": self._keys >> 32, "user": self._keys & 0xFFFFFFFF, "delivered": self._counts}
