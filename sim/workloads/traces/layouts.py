@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, available_timezones
@@ -47,7 +48,7 @@ class Layout:
             raise WorkloadError("--columns: fields without a --header have no names; name all of them in order")
         for pattern in self.time_formats:
             _check_pattern(pattern)
-        _check_zone(self.time_zone)
+        zone_of(self.time_zone)
 
     def require(self, what: str, fields: Sequence[str]) -> None:
         """Raise WorkloadError unless it says where to find each of these fields, which `what` needs."""
@@ -70,6 +71,20 @@ class Layout:
         text = {"delimiter": self.delimiter, "header": self.header, "quote": self.quote} if self.kind == "text" else {}
         times = {"time_formats": list(self.time_formats), "time_zone": self.time_zone}
         return {"format": self.name, "columns": self.said(), **text, **times}
+
+
+def zone_of(name: str) -> tzinfo:
+    """The time zone of this name, or at this distance from UTC, such as +02:00. Raises WorkloadError where there is none."""
+    try:
+        if re.fullmatch(r"[+-](0\d|1[0-7]):[0-5]\d", name):
+            return datetime.strptime(name, "%z").tzinfo or UTC
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        near = nearest(name, available_timezones())
+        hint = f", did you mean '{near}'?" if near else ""
+        raise WorkloadError(
+            f"--time-zone '{name}': no such zone{hint} (expected such as Europe/Paris or +02:00)"
+        ) from None
 
 
 def lay_over(
@@ -148,18 +163,6 @@ def _check_pattern(pattern: str) -> None:
         raise WorkloadError(f"{said}: {where}; {expected}")
     if not ("y" in letters and ("D" in letters or {"M", "d"} <= set(letters.replace("L", "M")))):
         raise WorkloadError(f"{said}: no year, month and day in it, which make a date; {expected}")
-
-
-def _check_zone(zone: str) -> None:
-    try:
-        if not re.fullmatch(r"[+-](0\d|1[0-7]):[0-5]\d", zone):
-            ZoneInfo(zone)
-    except (KeyError, ValueError, OSError):
-        near = nearest(zone, available_timezones())
-        hint = f", did you mean '{near}'?" if near else ""
-        raise WorkloadError(
-            f"--time-zone '{zone}': no such zone{hint} (expected such as Europe/Paris or +02:00)"
-        ) from None
 
 
 CSV = Layout("csv", quote=True)

@@ -1,0 +1,141 @@
+"""What the commands of `brokersim prepare` share: options, how the text of some is understood, and progress."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sim.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from sim.workloads.traces.layouts import Layout
+    from sim.workloads.traces.sources import Source
+
+Inputs = Annotated[list[str], typer.Argument(metavar="INPUT…", help="Files, plain or gzip, or patterns.")]
+Out = Annotated[Path, typer.Option(metavar="WORKLOAD", help="The folder to write; a workload there is replaced.")]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="The fields in order, such as user,time,_,latitude (_ skips one), or by their names in the file, such as "
+        "user=label,time=ts (Parquet, JSON lines, and text with a header).",
+    ),
+]
+Delimiter = Annotated[str | None, typer.Option(metavar="TEXT", help="What parts the fields of a line; tab for a tab.")]
+Header = Annotated[bool | None, typer.Option("--header/--no-header", help="The first line of each file names fields.")]
+Quote = Annotated[
+    bool | None, typer.Option("--quote/--no-quote", help='Fields may be quoted as "a, b"; so where commas part them.')
+]
+TimeFormat = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="How times are written: a datetime pattern of Spark, iso, epoch (s) or epoch-ms; several are tried in order.",
+    ),
+]
+TimeZone = Annotated[
+    str | None, typer.Option(metavar="ZONE", help="Where times without a zone are from, such as Europe/Paris. [UTC]")
+]
+From = Annotated[
+    str | None, typer.Option("--from", metavar="TIME", help="Use times from this ISO date or time on only.")
+]
+To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="Use times before this one only.")]
+Master = Annotated[str, typer.Option(help="Spark master: local[N], spark://HOST:PORT, …")]
+Partitions = Annotated[
+    int | None, typer.Option(min=1, help="Parts that Spark cuts the work into (the files do not depend on it).")
+]
+DriverMemory = Annotated[str, typer.Option(metavar="SIZE", help="Memory of Spark's driver.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+
+SHORT = 64 << 20  # bytes of input that are read in a few seconds
+
+
+def short(sources: Sequence[Source]) -> bool:
+    """Whether these files are read so soon that Spark should rather start quickly."""
+    return sum(source.bytes for source in sources) < SHORT
+
+
+def choose_layout(
+    name: str | None,
+    presets: Mapping[str, Layout],
+    sources: Sequence[Source],
+    *,
+    columns: str | None,
+    delimiter: str | None,
+    header: bool | None,
+    quote: bool | None,
+    time_formats: Sequence[str] | None,
+    time_zone: str | None,
+) -> Layout:
+    """The layout that options tell: a preset or a plain one by its name, or what the first file looks like; the others over it.
+
+    Raises InputError where the name is unknown, or is missing and so are the columns.
+    """
+    from sim.workloads.traces.layouts import PLAIN, guess_layout, lay_over
+
+    if name is None and columns is None:
+        raise InputError(
+            f"--format ({', '.join(presets)}) or --columns is needed: nothing tells what the fields of the files are"
+        )
+    known = {**PLAIN, **presets}
+    if name is not None and name not in known:
+        raise InputError(f"--format: {unknown("layout", name, known)}")
+    layout = guess_layout(sources[0].path) if name is None else known[name]
+    return lay_over(
+        layout,
+        columns=columns,
+        delimiter=delimiter,
+        header=header,
+        quote=quote,
+        time_formats=time_formats or (),
+        time_zone=time_zone,
+    )
+
+
+def time_span(first: str | None, end: str | None, zone: str) -> tuple[int | None, int | None]:
+    """`--from` and `--to` in µs since 1970, each None where it is not said; what names no zone is in `zone`."""
+    start, stop = (_instant(option, text, zone) for option, text in (("--from", first), ("--to", end)))
+    if start is not None and stop is not None and start >= stop:
+        raise InputError(f"--from '{first}', --to '{end}': the first must be before the second")
+    return start, stop
+
+
+def _instant(option: str, text: str | None, zone: str) -> int | None:
+    from sim.workloads.traces.layouts import zone_of
+
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text.strip())
+        time = time if time.tzinfo else time.replace(tzinfo=zone_of(zone))
+        return (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        raise InputError(
+            f"{option} '{text}': expected an ISO date or time, such as 2009-03-01 or 2009-03-01T12:00"
+        ) from None
+
+
+@contextmanager
+def progress_lines(quiet: bool) -> Iterator[Callable[[str, str], None]]:
+    """On a terminal one line that tells the step and its tasks; else a line per step; nothing when quiet. All on stderr."""
+    if quiet:
+        yield lambda step, detail: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.text import Text
+
+        with Console(stderr=True).status("") as status:
+            yield lambda step, detail: status.update(Text(f"{step} … {detail}".rstrip()))
+    else:
+
+        def say(step: str, detail: str) -> None:
+            if not detail:
+                print(f"brokersim: {step}", file=sys.stderr, flush=True)
+
+        yield say
