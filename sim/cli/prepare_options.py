@@ -85,7 +85,7 @@ def choose_layout(
         )
     known = {**PLAIN, **presets}
     if name is not None and name not in known:
-        raise InputError(f"--format: {unknown("layout", name, known)}")
+        raise InputError(f"--format: {unknown('layout', name, known)}")
     layout = guess_layout(sources[0].path) if name is None else known[name]
     return lay_over(
         layout,
