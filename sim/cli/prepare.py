@@ -63,10 +63,11 @@ def checkins(
 ) -> None:
     """Turn files of check-ins into a location workload: cells as topics, visits, drawn friends, publications."""
     from sim.workloads.traces.layouts import LAYOUTS
-    from sim.workloads.traces.pipeline import check_room, prepare_checkins
+    from sim.workloads.traces.pipeline import prepare_checkins
     from sim.workloads.traces.quarantine import describe
     from sim.workloads.traces.session import spark_session
     from sim.workloads.traces.sources import find_sources
+    from sim.workloads.traces.workshop import check_room
 
     if format not in LAYOUTS:
         raise InputError(f"--format: {unknown('layout', format, LAYOUTS)}")

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -33,6 +29,7 @@ from sim.workloads.traces.quarantine import count_rows, describe, load_quarantin
 from sim.workloads.traces.rows import number_lines, read_rows
 from sim.workloads.traces.session import partitioned, watched
 from sim.workloads.traces.sources import Source, find_sources, link_sources
+from sim.workloads.traces.workshop import Progress, blaming, check_room, iso, put_in_place, workshop
 from sim.workloads.workload import DAY, Publications, Workload, write_workload
 
 if TYPE_CHECKING:
@@ -41,8 +38,6 @@ if TYPE_CHECKING:
 _LARGEST = 2**31 - 1
 _DAY = int(DAY) * 1_000_000
 
-# Called with what is being done and, again and again, with how far it is ("" at its start).
-Progress = Callable[[str, str], None]
 Publishing = Literal["per-visit", "per-check-in"]
 
 
@@ -82,9 +77,9 @@ def prepare_checkins(
     check_room(out)
     sources = find_sources(inputs)
     total = sum(source.bytes for source in sources)
-    with _workshop(out) as folder:
+    with workshop(out) as folder:
         link_sources(sources, folder / "inputs")
-        with _blaming(sources):
+        with blaming(sources):
             session = partitioned(spark, partitions, total, layout.time_zone)
             _judge(session, folder, layout, box, window, sources, progress)
         progress("finding visits", "")
@@ -101,13 +96,13 @@ def prepare_checkins(
             published,
             friends=friends,
             streams=Streams(seed),
-            origin=_iso(first_day * _DAY),
+            origin=iso(first_day * _DAY),
             horizon=days * DAY,
             generator={
                 "name": "checkins",
                 "format": layout.name,
                 "bounding_box": None if box is None else [box.south, box.west, box.north, box.east],
-                "window": None if window is None else [_iso(time) for time in window],
+                "window": None if window is None else [iso(time) for time in window],
                 "publications": publications,
                 "size": size,
             },
@@ -116,7 +111,7 @@ def prepare_checkins(
         )
         progress(f"writing {out}", "")
         write_workload(workload, folder / "workload", quarantine)
-        _replace(folder / "workload", out, folder / "replaced")
+        put_in_place(folder / "workload", out, folder / "replaced")
     return workload
 
 
@@ -154,58 +149,3 @@ def _drive(
     if publications == "per-check-in":
         single = single.rows(np.lexsort((single.cell, single.user, single.time)))
     return visits, cells, publish_each(visits if publications == "per-visit" else single, size), first, last - first + 1
-
-
-def _iso(micros: int) -> str:
-    return f"{np.datetime64(micros, 'us').astype('datetime64[s]')}Z"
-
-
-def check_room(out: Path) -> None:
-    """Raise WorkloadError unless `out` is free, an empty folder, or a workload and nothing else."""
-    if not out.exists():
-        return
-    if not out.is_dir():
-        raise WorkloadError(f"{out}: is a file; give a new folder")
-    try:
-        files = json.loads((out / "manifest.json").read_bytes())["files"]
-        own = {Path(name).parts[0] for name in files} | {"manifest.json"}
-    except (OSError, ValueError, TypeError, KeyError):
-        own = set()
-    other = sorted({entry.name for entry in out.iterdir()} - own)
-    if other:
-        raise WorkloadError(f"{out}: holds '{other[0]}', which is no part of a workload; give an empty or new folder")
-
-
-@contextmanager
-def _workshop(out: Path) -> Iterator[Path]:
-    """A folder beside `out`, so that a rename can move what is made there, and so that a cluster's workers see it too."""
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".unfinished", dir=out.parent))
-    except OSError as error:
-        raise WorkloadError(f"{out}: cannot be written ({error.strerror})") from None
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _replace(made: Path, out: Path, aside: Path) -> None:
-    if out.exists():
-        out.rename(aside)
-    made.rename(out)
-
-
-@contextmanager
-def _blaming(sources: Sequence[Source]) -> Iterator[None]:
-    """Where Spark fails because a file does not unpack, say which and why."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (PySparkException, Py4JError):
-        for source in sources:
-            if (damage := source.damage()) is not None:
-                raise WorkloadError(f"{source.path}: damaged gzip file ({damage})") from None
-        raise

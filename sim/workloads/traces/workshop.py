@@ -1,0 +1,75 @@
+"""Where a pipeline works: the folder it may write to, and what is beside it until the workload is whole."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from sim.errors import WorkloadError
+from sim.workloads.traces.sources import Source
+
+# Called with what is being done and, again and again, with how far it is ("" at its start).
+Progress = Callable[[str, str], None]
+
+
+def iso(micros: int) -> str:
+    """A time in µs since 1970 as ISO 8601, UTC, to the second."""
+    return f"{np.datetime64(micros, 'us').astype('datetime64[s]')}Z"
+
+
+def check_room(out: Path) -> None:
+    """Raise WorkloadError unless `out` is free, an empty folder, or a workload and nothing else."""
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise WorkloadError(f"{out}: is a file; give a new folder")
+    try:
+        files = json.loads((out / "manifest.json").read_bytes())["files"]
+        own = {Path(name).parts[0] for name in files} | {"manifest.json"}
+    except (OSError, ValueError, TypeError, KeyError):
+        own = set()
+    other = sorted({entry.name for entry in out.iterdir()} - own)
+    if other:
+        raise WorkloadError(f"{out}: holds '{other[0]}', which is no part of a workload; give an empty or new folder")
+
+
+@contextmanager
+def workshop(out: Path) -> Iterator[Path]:
+    """A folder beside `out`, so that a rename can move what is made there, and so that a cluster's workers see it too."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".unfinished", dir=out.parent))
+    except OSError as error:
+        raise WorkloadError(f"{out}: cannot be written ({error.strerror})") from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def put_in_place(made: Path, out: Path, aside: Path) -> None:
+    """Rename `made` to `out`; a workload that stands there is moved `aside` first."""
+    if out.exists():
+        out.rename(aside)
+    made.rename(out)
+
+
+@contextmanager
+def blaming(sources: Sequence[Source]) -> Iterator[None]:
+    """Where Spark fails because a file does not unpack, say which and why."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError):
+        for source in sources:
+            if (damage := source.damage()) is not None:
+                raise WorkloadError(f"{source.path}: damaged gzip file ({damage})") from None
+        raise
