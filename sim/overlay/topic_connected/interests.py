@@ -1,0 +1,86 @@
+"""Who is interested in what: the input of every topic-connected overlay, and random ones of the kinds that papers use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Interests:
+    """The interest function I(v, t) as CSR: node v wants `indices[indptr[v]:indptr[v + 1]]`, ascending and distinct.
+
+    Topics are numbered from 0 to `topics` - 1; a node may want none, a topic may have no subscriber.
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    topics: int
+
+    @classmethod
+    def of(cls, rows: Iterable[Iterable[int]]) -> Interests:
+        """From each node's topics: any integers, renumbered in their order; a topic that a node names twice counts once."""
+        wanted = [sorted(set(row)) for row in rows]
+        number = {topic: i for i, topic in enumerate(sorted({topic for row in wanted for topic in row}))}
+        indptr = np.zeros(len(wanted) + 1, np.int64)
+        np.cumsum([len(row) for row in wanted], out=indptr[1:])
+        return cls(indptr, np.array([number[topic] for row in wanted for topic in row], np.int32), len(number))
+
+    @classmethod
+    def where(cls, wanted: NDArray[np.bool_]) -> Interests:
+        """From a matrix (nodes, topics) that tells who wants what."""
+        indptr = np.zeros(len(wanted) + 1, np.int64)
+        np.cumsum(wanted.sum(axis=1), out=indptr[1:])
+        return cls(indptr, np.nonzero(wanted)[1].astype(np.int32), wanted.shape[1])
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes."""
+        return len(self.indptr) - 1
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The number of subscribers of each topic."""
+        return np.diff(self.by_topic[0])
+
+    @cached_property
+    def by_topic(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The same the other way round: the subscribers of topic t are `members[starts[t]:starts[t + 1]]`, ascending."""
+        starts = np.zeros(self.topics + 1, np.int64)
+        np.cumsum(np.bincount(self.indices, minlength=self.topics), out=starts[1:])
+        nodes = np.repeat(np.arange(self.nodes, dtype=np.int32), np.diff(self.indptr))
+        return starts, nodes[np.argsort(self.indices, kind="stable")]
+
+    @property
+    def merges(self) -> int:
+        """C_start - C_end: how many times two components of a topic must be joined until every topic is connected."""
+        return int(np.maximum(self.sizes - 1, 0).sum())
+
+    def row(self, node: int) -> NDArray[np.int32]:
+        """The topics of a node, ascending."""
+        return self.indices[self.indptr[node] : self.indptr[node + 1]]
+
+    def among(self, nodes: NDArray[np.int64]) -> Interests:
+        """The interests of some of the nodes, numbered anew in this order."""
+        rows = [self.row(node) for node in nodes.tolist()]
+        indptr = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum([len(row) for row in rows], out=indptr[1:])
+        return Interests(indptr, np.concatenate([self.indices[:0], *rows]), self.topics)
+
+
+def coin_flips(nodes: int, topics: int, mean: float, generator: np.random.Generator) -> Interests:
+    """Every node wants every topic with probability `mean` / `topics`, independently (the paper's figures come out with this)."""
+    return Interests.where(generator.random((nodes, topics)) < mean / topics)
+
+
+def exactly(nodes: int, topics: int, count: int, generator: np.random.Generator, exponent: float = 0.0) -> Interests:
+    """Every node wants exactly `count` distinct topics, drawn without replacement with Zipf weights (i + 1)^-`exponent`."""
+    # the largest of log-weight + Gumbel noise are a draw without replacement (Vieira 2014)
+    keys = generator.gumbel(size=(nodes, topics)) - exponent * np.log(np.arange(1, topics + 1))
+    wanted = np.zeros((nodes, topics), np.bool_)
+    np.put_along_axis(wanted, np.argpartition(-keys, count - 1, axis=1)[:, :count], True, axis=1)
+    return Interests.where(wanted)

@@ -1,0 +1,185 @@
+"""Topic-connected overlays that follow changes of interest: by repair of what fell apart, and by DCB-M."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.overlay.topic_connected.design import DEFAULT_K, GreedyAlgorithm, design, extend
+from sim.overlay.topic_connected.interests import Interests
+from sim.overlay.topic_connected.repair_kernels import is_connected, links_among, prune
+
+Edges = set[tuple[int, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What a change of interests did to an overlay: the links that came and those that went, (·, 2) each, u < v, ascending."""
+
+    added: NDArray[np.int32]
+    removed: NDArray[np.int32]
+    rebuilt: bool = False
+
+    @property
+    def cost(self) -> int:
+        """The number of links that changed."""
+        return len(self.added) + len(self.removed)
+
+    @classmethod
+    def between(cls, before: Edges, after: Edges, rebuilt: bool = False) -> Change:
+        """The symmetric difference of two sets of edges."""
+        return cls(_array(after - before), _array(before - after), rebuilt)
+
+
+class RepairedOverlay:
+    """An overlay of one of the greedy designs that is repaired after each change of a node's interests.
+
+    Only the topics that the node took up or gave up can have fallen apart: the greedy goes on from the links that are there,
+    over the subscribers of these alone. Then the links of the node that no topic needs any more are taken out. After every
+    `check`-th change a fresh design is made, and takes their place where they are more than `slack` times as many.
+    """
+
+    def __init__(
+        self,
+        interests: Interests,
+        algorithm: GreedyAlgorithm = "gm",
+        k: Fraction = DEFAULT_K,
+        strict: bool = False,
+        slack: float = 1.05,
+        check: int = 1,
+    ) -> None:
+        self.algorithm, self.k, self.strict, self.slack, self.check = algorithm, k, strict, slack, check
+        self._wanted = np.zeros((interests.topics, interests.nodes), np.bool_)
+        self._wanted[interests.indices, np.repeat(np.arange(interests.nodes), np.diff(interests.indptr))] = True
+        self._changes = 0
+        self._degree = np.zeros(interests.nodes, np.int64)
+        self._links = np.zeros((interests.nodes, 1), np.int32)
+        self._adopt(self._design())
+
+    @property
+    def interests(self) -> Interests:
+        """Who wants what now."""
+        return Interests.where(self._wanted.T)
+
+    @property
+    def edges(self) -> NDArray[np.int32]:
+        """The links (m, 2), u < v, ascending."""
+        nodes = np.arange(len(self._degree))
+        edges = links_among(nodes, nodes, self._links, self._degree)
+        return edges[np.lexsort((edges[:, 1], edges[:, 0]))]
+
+    def change(self, node: int, add: Iterable[int] = (), drop: Iterable[int] = ()) -> Change:
+        """The node takes up the topics `add` and gives up those of `drop`, all of them topics of the first interests.
+
+        Raises ValueError where it wants one of `add` already, or one of `drop` not at all.
+        """
+        add, drop = sorted(add), sorted(drop)
+        if self._wanted[add, node].any():
+            raise ValueError(f"node {node} wants topic {add[int(self._wanted[add, node].argmax())]} already")
+        if not self._wanted[drop, node].all():
+            raise ValueError(f"node {node} does not want topic {drop[int(self._wanted[drop, node].argmin())]}")
+        self._wanted[add, node], self._wanted[drop, node] = True, False
+        self._changes += 1
+        broken = [t for t in (*add, *drop) if not is_connected(self._wanted[t], self._links, self._degree)]
+        added = _pairs(self._reconnect(broken)) if broken else set()
+        removed = {(min(node, x), max(node, x)) for x in prune(node, self._wanted, self._links, self._degree).tolist()}
+        if self._changes % self.check == 0:
+            fresh = self._design()
+            if self._degree.sum() // 2 > self.slack * len(fresh):
+                before = (_pairs(self.edges) | removed) - added
+                self._adopt(fresh)
+                return Change.between(before, _pairs(fresh), rebuilt=True)
+        return Change.between(removed, added)
+
+    def _design(self) -> NDArray[np.int32]:
+        return design(self.interests, self.algorithm, self.k, self.strict)
+
+    def _adopt(self, edges: NDArray[np.int32]) -> None:
+        self._degree[:] = 0
+        self._link(edges)
+
+    def _link(self, edges: NDArray[np.int32]) -> None:
+        room = int((self._degree + np.bincount(edges.ravel(), minlength=len(self._degree))).max(initial=0))
+        if room > self._links.shape[1]:
+            self._links = np.pad(self._links, ((0, 0), (0, 2 * room - self._links.shape[1])))
+        for u, v in edges.tolist():
+            self._links[u, self._degree[u]], self._links[v, self._degree[v]] = v, u
+            self._degree[[u, v]] += 1
+
+    def _reconnect(self, topics: list[int]) -> NDArray[np.int32]:
+        """Let the greedy go on over the subscribers of these topics; the links that it adds."""
+        nodes = np.flatnonzero(self._wanted[topics].any(axis=0))
+        place = np.full(len(self._degree), -1)
+        place[nodes] = np.arange(len(nodes))
+        added = extend(
+            Interests.where(self._wanted[topics][:, nodes].T),
+            links_among(nodes, place, self._links, self._degree),
+            self.algorithm,
+            self.k,
+            self.strict,
+            degrees=self._degree[nodes],
+            highest=int(self._degree.max()),
+        )
+        edges = nodes[added].astype(np.int32)
+        self._link(edges)
+        return edges
+
+
+class Dcbm:
+    """DCB-M, an overlay of parts, in a reading of our own (of the original, no more than abstracts is public).
+
+    The nodes are dealt out into parts of equal size, for good. The greedy makes an overlay inside each part, and goes on over all
+    nodes with these edges kept. Where interests change, the edges inside the parts with a changed node are made anew, all others
+    are kept, and the greedy goes on from there.
+    """
+
+    def __init__(
+        self,
+        interests: Interests,
+        parts: int,
+        generator: np.random.Generator,
+        algorithm: GreedyAlgorithm = "gm",
+        k: Fraction = DEFAULT_K,
+        strict: bool = False,
+    ) -> None:
+        self._greedy = (algorithm, k, strict)
+        self.part = np.empty(interests.nodes, np.int64)
+        self.part[generator.permutation(interests.nodes)] = np.arange(interests.nodes) % parts
+        self._interests = interests
+        self.edges = np.empty((0, 2), np.int32)
+        """The links (m, 2), u < v: kept ones first, then those of the last change in the order added."""
+        self._remake(set(range(parts)))
+
+    def change(self, interests: Interests) -> Change:
+        """Follow a batch of changes: all nodes' interests after it, over the same nodes and topics."""
+        changed = {
+            int(self.part[node])
+            for node in range(interests.nodes)
+            if not np.array_equal(interests.row(node), self._interests.row(node))
+        }
+        self._interests = interests
+        before = _pairs(self.edges)
+        self._remake(changed)
+        return Change.between(before, _pairs(self.edges))
+
+    def _remake(self, parts: set[int]) -> None:
+        ends = self.part[self.edges]
+        inside = (ends[:, 0] == ends[:, 1]) & np.isin(ends[:, 0], list(parts))
+        kept = [self.edges[~inside]]
+        for part in sorted(parts):
+            nodes = np.flatnonzero(self.part == part)
+            kept.append(nodes[design(self._interests.among(nodes), *self._greedy)].astype(np.int32))
+        links = np.concatenate(kept)
+        self.edges = np.concatenate([links, extend(self._interests, links, *self._greedy)])
+
+
+def _pairs(edges: NDArray[np.int32]) -> Edges:
+    return {(u, v) for u, v in edges.tolist()}
+
+
+def _array(edges: Edges) -> NDArray[np.int32]:
+    return np.array(sorted(edges), np.int32).reshape(-1, 2)
