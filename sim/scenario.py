@@ -277,6 +277,16 @@ def _tables(*values: object) -> bool:
     return all(isinstance(value, dict) for value in values)
 
 
+def _resolve_paths(table: Raw, folder: Path, keys: Keys = ()) -> None:
+    """What a scenario file names in its keys `file`, `*_file` and workload.path is relative to its folder."""
+    for key, value in table.items():
+        place = (*keys, key)
+        if isinstance(value, dict):
+            _resolve_paths(value, folder, place)
+        elif isinstance(value, str) and (key == "file" or key.endswith("_file") or place == ("workload", "path")):
+            table[key] = str(folder / value)
+
+
 def json_schema() -> Raw:
     """The JSON Schema of a scenario file, with the parameters of every plug-in that is installed."""
     schema = Scenario.model_json_schema()
@@ -327,7 +337,8 @@ class _Reader:
         self.variants: list[Raw] = []
         self._take_variants(self.raw.pop("variant", []))
         for table in (self.raw, *self.variants):
-            self._resolve_path(table.get("workload"))
+            if self.path:
+                _resolve_paths(table, self.path.parent)
 
     def set(self, text: str) -> None:
         """Lay `key.path=value` over the scenario."""
@@ -399,11 +410,6 @@ class _Reader:
                 self._mistake(("variant", number, "name"), f"another variant has this name (got '{name}')")
             for key in SHARED & variant.keys():
                 self._mistake(("variant", number, key), "variants share this key; say it once, above them")
-
-    def _resolve_path(self, workload: object) -> None:
-        """Folders are relative to the scenario file."""
-        if self.path and isinstance(workload, dict) and isinstance(workload.get("path"), str):
-            workload["path"] = str(self.path.parent / workload["path"])
 
     def _read(
         self, model: type[Model], raw: object, variant: int | None = None, root: Keys = (), more: Sequence[str] = ()

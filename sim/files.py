@@ -1,0 +1,175 @@
+"""Files that parameters name: read and parsed when a scenario is validated, and told apart by their content."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import math
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import core_schema
+
+from sim.errors import nearest
+
+T = TypeVar("T")
+_GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class File(Generic[T]):
+    """A file that was read: its name and SHA-256, and what its text came to. Where it stands is no part of it."""
+
+    name: str
+    sha256: str
+    content: T = field(compare=False, repr=False)
+
+    def dump(self) -> dict[str, str]:
+        """What a resolved scenario says of the file."""
+        return {"name": self.name, "sha256": self.sha256}
+
+
+@dataclass(frozen=True)
+class InputFile(Generic[T]):
+    """Makes a model's field the path of a text file, plain or gzip, that is read when the model is validated.
+
+    `links: Annotated[File[Links], InputFile(parse)]`, where `parse` makes Links of the text, or raises ValueError with a sentence
+    such as "line 3: …". A scenario's keys named `file` or ending in `_file` are relative to the scenario file.
+    """
+
+    parse: Callable[[str], T]
+
+    def read(self, path: object) -> File[T]:
+        """The file at a path. Raises ValueError where it is missing, cannot be read or is not what is expected."""
+        if isinstance(path, File):
+            return path
+        if not isinstance(path, str):
+            raise ValueError(f"expected the path of a file, found {path!r}")
+        data = _bytes(Path(path))
+        try:
+            content = _parsed(self.parse, _text(data))
+        except ValueError as error:
+            raise ValueError(f"{path}, {error}") from None
+        return File(Path(path).name, hashlib.sha256(data).hexdigest(), content)
+
+    def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        dump = core_schema.plain_serializer_function_ser_schema(File.dump)
+        return core_schema.no_info_plain_validator_function(self.read, serialization=dump)
+
+    def __get_pydantic_json_schema__(self, _schema: Any, _handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "string", "format": "path"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a CSV file: the line on which it ends, and its fields by column, without space around them."""
+
+    line: int
+    fields: Mapping[str, str]
+
+    def wrong(self, column: str, what: str) -> ValueError:
+        """The error to raise for what is wrong in a column."""
+        return ValueError(f"line {self.line}: {column}: {what}")
+
+    def text(self, column: str) -> str:
+        """A field that must not be empty."""
+        if not self.fields[column]:
+            raise self.wrong(column, "missing")
+        return self.fields[column]
+
+    def number(self, column: str, least: float = -math.inf, most: float = math.inf) -> float:
+        """A field that is a finite number within limits, both included."""
+        text = self.text(column)
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) and least <= value <= most):
+            limits = [f"from {least:g}"] * (least > -math.inf) + [f"to {most:g}"] * (most < math.inf)
+            raise self.wrong(column, f"expected {' '.join(['a number', *limits])}, found {text!r}")
+        return value
+
+
+def csv_rows(text: str, required: Sequence[str], optional: Sequence[str] = (), others: bool = False) -> Iterator[Row]:
+    """The rows of a CSV text with a header; empty lines are skipped, and columns beyond those named only with `others`.
+
+    Raises ValueError where a column is missing, unknown or there twice, where a row has not as many fields as the header, and
+    where there is no row.
+    """
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    header: list[str] = []
+    rows = 0
+    try:
+        for fields in lines:
+            if not any(map(str.strip, fields)):
+                continue
+            if not header:
+                header = [name.strip() for name in fields]
+                _check_header(header, lines.line_num, required, optional, others)
+                continue
+            if len(fields) != len(header):
+                raise ValueError(f"line {lines.line_num}: expected {len(header)} fields, found {len(fields)}")
+            named = zip(header, fields, strict=True)
+            yield Row(lines.line_num, {name: value.strip() for name, value in named if name in (*required, *optional)})
+            rows += 1
+    except csv.Error as error:
+        raise ValueError(f"line {lines.line_num}: not valid CSV: {error}") from None
+    if not rows:
+        raise ValueError(f"no rows (expected a header with {', '.join(required)}, and rows below it)")
+
+
+def _check_header(header: list[str], line: int, required: Sequence[str], optional: Sequence[str], others: bool) -> None:
+    known = [*required, *optional]
+    allowed = f"(allowed: {', '.join(known)})"
+    for name in required:
+        if name not in header:
+            near = nearest(name, header)
+            hint = f", is it '{near}'?" if near else ""
+            raise ValueError(f"line {line}: no column '{name}'{hint} (columns found: {', '.join(header)})")
+    for name in header:
+        if name in known and header.count(name) > 1:
+            raise ValueError(f"line {line}: column '{name}' is there twice")
+        if name not in known and not others:
+            near = nearest(name, known)
+            raise ValueError(
+                f"line {line}: unknown column '{name}'{f', did you mean {near!r}?' if near else ''} {allowed}"
+            )
+
+
+def _bytes(path: Path) -> bytes:
+    if not path.is_file():
+        if path.exists():
+            raise ValueError(f"expected a file, '{path}' is {'a folder' if path.is_dir() else 'none'}")
+        folder = path.parent
+        near = nearest(path.name, sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else None
+        hint = f", did you mean '{folder / near}'?" if near else ""
+        raise ValueError(f"no such file{hint} (got '{path}')")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"'{path}' cannot be read ({error.strerror})") from None
+
+
+def _text(data: bytes) -> str:
+    if data.startswith(_GZIP):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"not a whole gzip file: {error}") from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"line {error.object[: error.start].count(10) + 1}: not UTF-8 text") from None
+
+
+@lru_cache(maxsize=16)
+def _parsed(parse: Callable[[str], T], text: str) -> T:
+    """Parsed once for all variants that name the file."""
+    return parse(text)
