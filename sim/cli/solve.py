@@ -1,0 +1,241 @@
+"""`brokersim solve`: single problems of design, without a simulation."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sim.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from sim.overlay.topic_connected.design import Algorithm
+    from sim.overlay.topic_connected.interests import Interests
+    from sim.overlay.topic_connected.measures import Measures
+
+app = typer.Typer(no_args_is_help=True, help="Solve single problems of design, without a simulation.")
+
+SMALL = 12
+"""Nodes up to which the optimum is found by the way."""
+SHOWN_EDGES = 40
+
+
+@app.command()
+def overlay(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|WORKLOAD",
+            help='JSON, {"interests": [[topic, …] per node]} or a list of such objects; or a workload\'s folder.',
+        ),
+    ],
+    algorithm: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="gm, minmax-oda, low-oda, cd-oda, cd-oda-i or cd-oda-ii."),
+    ],
+    k: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K",
+            help="low-oda: how much heavier a link that raises the maximum degree must be; at least 1; 1.5 by default.",
+            show_default=False,
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="low-oda: as the paper's prose has it, > in place of ≥.")
+    ] = False,
+    bounds: Annotated[
+        bool,
+        typer.Option("--bounds", help=f"Compute how few edges are possible; the optimum for up to {SMALL} nodes."),
+    ] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print edges and measures as JSON.")] = False,
+    graphml: Annotated[
+        Path | None, typer.Option(metavar="OUT", help="Write the overlay as a graph, too.", show_default=False)
+    ] = None,
+) -> None:
+    """Design a topic-connected overlay.
+
+    In it, the subscribers of each topic are connected among themselves. The nodes of a workload are its users, with the
+    interests that they have at its start.
+    """
+    from sim.overlay.topic_connected.design import ALGORITHMS
+
+    chosen = next((name for name in ALGORITHMS if name == algorithm), None)
+    if chosen is None:
+        raise InputError(f"--algorithm: {unknown('design', algorithm, ALGORITHMS)}")
+    for option, given in (("--k", k is not None), ("--strict", strict)):
+        if given and algorithm != "low-oda":
+            raise InputError(f"{option} is for low-oda alone (got --algorithm {algorithm})")
+    factor = _fraction(k) if k is not None else None
+    instances, listed = _read(source)
+    if graphml is not None and len(instances) != 1:
+        raise InputError(f"--graphml writes one graph: {source} holds a list of {len(instances)}")
+    try:
+        solutions = [_solve(wanted, chosen, factor, strict, bounds) for wanted in instances]
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+    if graphml is not None:
+        _write_graph(graphml, instances[0], solutions[0].edges)
+    if json_:
+        found = [solution.as_json() for solution in solutions]
+        print(json.dumps(found if listed else found[0], allow_nan=False))
+    else:
+        _show(f"{source}: {algorithm}", solutions)
+
+
+@dataclass(frozen=True)
+class _Solution:
+    interests: Interests
+    edges: NDArray[np.int32]
+    measures: Measures
+    bounds: dict[str, int]
+
+    def as_json(self) -> dict[str, Any]:
+        return {"edges": self.edges.tolist(), **asdict(self.measures), "lower_bounds": self.bounds}
+
+
+def _fraction(text: str) -> Fraction:
+    try:
+        value = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise InputError(f"--k {text}: expected a number such as 1.5 or 3/2") from None
+    if value < 1:
+        raise InputError(f"--k {text}: allowed: at least 1")
+    return value
+
+
+def _read(source: Path) -> tuple[list[list[list[int]]], bool]:
+    """The topics of each node, for each instance, and whether these came as a list."""
+    if source.is_dir():
+        from sim.workloads.workload import load_workload
+
+        interests = load_workload(source).interests
+        bounds, topics = interests.indptr.tolist(), interests.indices.tolist()
+        return [[topics[start:stop] for start, stop in itertools.pairwise(bounds)]], False
+    try:
+        content = json.loads(source.read_bytes())
+    except OSError as error:
+        raise InputError(f"{source}: cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{source}: not valid JSON ({error})") from None
+    listed = isinstance(content, list)
+    instances = content if listed else [content]
+    return [_rows(source, f"[{i}]" if listed else "", instance) for i, instance in enumerate(instances)], listed
+
+
+def _rows(source: Path, place: str, instance: Any) -> list[list[int]]:
+    """The topics of each node of one instance, checked."""
+    if not (isinstance(instance, dict) and "interests" in instance):
+        found = f"keys {', '.join(instance) or 'none'}" if isinstance(instance, dict) else _short(instance)
+        raise InputError(
+            f'{source}: {place or "the file"} is no object with a key "interests" ({found}); '
+            'expected {"interests": [[topic, …] per node]}'
+        )
+    rows = instance["interests"]
+    place = f"{place}.interests" if place else "interests"
+    if not isinstance(rows, list):
+        raise InputError(f"{source}: {place} is {_short(rows)}, expected a list with a list of topics per node")
+    for node, row in enumerate(rows):
+        if not isinstance(row, list):
+            raise InputError(f"{source}: {place}[{node}] is {_short(row)}, expected a list of topics")
+        for i, topic in enumerate(row):
+            if type(topic) is not int:
+                raise InputError(f"{source}: {place}[{node}][{i}] is {_short(topic)}, expected an integer, a topic")
+    return rows
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _solve(wanted: list[list[int]], algorithm: Algorithm, k: Fraction | None, strict: bool, bounds: bool) -> _Solution:
+    from sim.overlay.topic_connected.design import DEFAULT_K, design
+    from sim.overlay.topic_connected.interests import Interests
+    from sim.overlay.topic_connected.measures import measure
+
+    interests = Interests.of(wanted)
+    edges = design(interests, algorithm, DEFAULT_K if k is None else k, strict)
+    return _Solution(interests, edges, measure(interests, edges), _bounds(interests) if bounds else {})
+
+
+def _bounds(interests: Interests) -> dict[str, int]:
+    from sim.overlay.topic_connected.bounds import lower_bounds, optimum
+
+    found = lower_bounds(interests)
+    return found | {"optimum": len(optimum(interests))} if interests.nodes <= SMALL else found
+
+
+def _write_graph(path: Path, wanted: list[list[int]], edges: NDArray[np.int32]) -> None:
+    """GraphML, whose attributes are no lists: a node's topics are written one after the other, with spaces."""
+    import networkx as nx
+
+    from sim.overlay.topic_connected.graphs import to_graph
+
+    graph = to_graph(wanted, edges)
+    for _, data in graph.nodes(data=True):
+        data["topics"] = " ".join(map(str, data["topics"]))
+    unfinished = path.with_name(f".{path.name}.part")
+    try:
+        nx.write_graphml(graph, unfinished)
+        os.replace(unfinished, path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def _show(title: str, solutions: list[_Solution]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from sim.cli.run import PLAIN_WIDTH
+
+    columns = ["nodes", "topics", "edges", "average\ndegree", "maximum\ndegree", "largest\ndiameter", "mean\ndiameter"]
+    bounded = any(solution.bounds for solution in solutions)
+    if bounded:
+        columns.insert(3, "at least")
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in columns:
+        table.add_column(column, justify="right", vertical="bottom")
+    for solution in solutions:
+        interests, measures = solution.interests, solution.measures
+        table.add_row(
+            f"{interests.nodes:,}",
+            f"{interests.topics:,}",
+            f"{len(solution.edges):,}",
+            *([f"{max(solution.bounds.values()):,}"] if bounded else []),
+            f"{measures.average_degree:.2f}",
+            f"{measures.maximum_degree:,}",
+            f"{measures.diameter:,}",
+            f"{measures.mean_topic_diameter:.2f}",
+        )
+    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console.print(title, style="bold")
+    console.print(table)
+    if len(solutions) == 1:
+        for line in _told(solutions[0]):
+            console.print(line)
+
+
+def _told(solution: _Solution) -> Iterator[str]:
+    """What the bounds are, and the edges in the order added, as far as they are few."""
+    if solution.bounds:
+        bounds = [f"{name.replace('_', ' ')} {value:,}" for name, value in solution.bounds.items()]
+        yield f"No overlay has fewer edges than: {', '.join(bounds)}."
+    if len(solution.edges):
+        shown = ", ".join(f"{u}–{v}" for u, v in solution.edges[:SHOWN_EDGES].tolist())
+        more = len(solution.edges) - SHOWN_EDGES
+        yield f"Edges, in the order added: {shown}" + (
+            f", … and {more:,} more (all of them: --json)" if more > 0 else ""
+        )
