@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -82,6 +82,30 @@ def relay(brokers: int, hops: int, publications: int) -> Network:
         policy=Assigned(np.concatenate([far, roots])),
         horizon=workload.horizon,
         plane="messages",
+    )
+    return Network(setting, workload, Streams(1))
+
+
+def broadcast(brokers: int, publications: int, plane: Literal["messages", "folded"]) -> Network:
+    """Every publication goes to all brokers, each of which has one subscriber, down Chord trees with hops of any length."""
+    topics = 50
+    random = np.random.default_rng(1)
+    workload = still_workload(
+        Interests(np.arange(brokers + 1) * topics, np.tile(np.arange(topics, dtype=np.int32), brokers)),
+        topics,
+        publications + 60.0,
+        np.sort(random.uniform(0, publications, publications)),
+        random.integers(0, topics, publications),
+        random.integers(0, brokers, publications),
+    )
+    setting = NetworkSetting(
+        overlay=Chord(Chord.Parameters(), GeometrySetting(brokers, topics, 1)),
+        node_of=np.arange(brokers, dtype=np.int32),
+        hop_delay=random.uniform(0.001, 0.2, (brokers, brokers)),
+        jitter=0.0,
+        policy=Assigned(np.arange(brokers)),
+        horizon=workload.horizon,
+        plane=plane,
     )
     return Network(setting, workload, Streams(1))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,10 @@ from sim.brokers.network import Network
 from sim.brokers.planes.folded import FoldedPlane
 from sim.brokers.planes.messages import MessagePlane
 from sim.errors import ScenarioError
+from sim.scenario import Scenario, load_scenario
+from sim.simulation import build, prepare_workload
 
+SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
 NOTHING_CONTENDS = {"jitter": 0.0, "service": ("none", 0.0), "queue": None}
 Deliveries = dict[tuple[float, int, int], list[tuple[int, bytes]]]
 
@@ -31,7 +35,7 @@ def tables(network: Network) -> dict[str, bytes]:
         "brokers": network.brokers(),
         "links": network.links(),
         "selections": network.selections(),
-        "subscribers": network.subscribers(),
+        "subscribers": network.subscribers() or {},
     }
     columns = {f"{part}/{name}": values for part, table in parts.items() for name, values in table.items()}
     metrics = {f"metric {name}": repr(value).encode() for name, value in network.metrics().items()}
@@ -98,6 +102,22 @@ def test_every_delivery_of_random_networks_is_the_same_to_the_last_bit() -> None
 def test_all_tables_and_metrics_are_the_same_bytes(case: Case) -> None:
     one, other = tables(ran(case, "messages")), tables(ran(case, "folded"))
     assert [name for name in one if one[name] != other[name]] == []
+
+
+@pytest.mark.parametrize("name", ["quickstart.toml"])
+def test_shipped_scenarios_come_to_the_same_bytes(name: str) -> None:
+    for variant, scenario in load_scenario(SCENARIOS / name).variants.items():
+        workload = prepare_workload(scenario, 0, None)
+        both = []
+        for plane in ("messages", "folded"):
+            network = build(with_plane(scenario, plane), workload, 0)
+            network.run()
+            both.append(tables(network))
+        assert both[0] == both[1], variant
+
+
+def with_plane(scenario: Scenario, plane: str) -> Scenario:
+    return scenario.model_copy(update={"network": scenario.network.model_copy(update={"data_plane": plane})})
 
 
 def test_publications_between_two_changes_are_folded_together() -> None:
