@@ -105,6 +105,12 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         geometry.parameters,
         GeometrySetting(brokers, len(workload.topics), streams.key("geometry"), sites, times.round_trips),
     )
+    if scenario.network.join == "message" and not overlay.rendezvous:
+        raise ScenarioError(
+            f'network.join: "message" asks the root of a topic\'s tree, but kind "{geometry.kind}" has a tree for each publisher '
+            '(allowed: "instant")'
+        )
+    round_trips = times.round_trips if overlay.round_trips is None else overlay.round_trips
     policy: SelectionPolicy = plugins.load("selection", selection.kind)(
         selection.parameters,
         SelectionSetting(len(workload.users), sites.latitude, sites.longitude, cell, streams.key("selection")),
@@ -113,7 +119,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
     setting = NetworkSetting(
         overlay=overlay,
         node_of=node_of.astype(np.int32),
-        hop_delay=times.round_trips if scenario.network.hop_cost == "rtt" else times.round_trips / 2,
+        hop_delay=round_trips if scenario.network.hop_cost == "rtt" else round_trips / 2,
         jitter=times.jitter,
         policy=policy,
         horizon=horizon,

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 import scenarios
+from sim import plugins
 from sim.errors import ScenarioError
 from sim.metrics import METRICS
 from sim.scenario import Scenario, json_schema, load_scenario, merge
@@ -187,7 +188,8 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
             f"5: windw: unknown key, did you mean 'window'? (allowed: {FILE_KEYS}) (got 3)",
             "7: network.brokers: expected a number of brokers (1 or more) or 'cells' (one per visited cell), found 0",
             "8: network.hop_cost: unknown value, did you mean 'one_way'? (allowed: one_way, rtt) (got 'oneway')",
-            "9: network.geometry.kind: unknown kind, did you mean 'chord'? (allowed: chord) (got 'chrod')",
+            "9: network.geometry.kind: unknown kind, did you mean 'chord'? "
+            f"(allowed: {', '.join(plugins.names('geometry'))}) (got 'chrod')",
             "10: network.latency.rtt: expected a finite duration, found nan",
             f"11: network.data_plain: unknown key, did you mean 'data_plane'? (allowed: {network_keys}) (got 'auto')",
             "13: brokers.service: kind 'exponential' needs a time above 0",

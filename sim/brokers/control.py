@@ -27,7 +27,7 @@ class TreeControl:
     """Carries the transitions of brokers' subscriptions into the overlay.
 
     Trees change at once; or else every hop to the root and back is a message, which brokers that take time serve ahead of
-    publications. `requests`: a change counts as two messages, the request and the answer, or else as one per hop.
+    publications. `requests`: a message counts once, such as a request and its answer, or else once per hop.
     `settle()` is called before a tree changes because an answer is back.
     """
 
@@ -41,7 +41,8 @@ class TreeControl:
         """The broker begins (+1) or ceases (-1) to want the topic."""
         fabric = self._fabric
         node = int(fabric.node_of[broker])
-        messages = 2 if self._requests else fabric.overlay.control_hops(topic, node)
+        count = fabric.overlay.control_requests if self._requests else fabric.overlay.control_hops
+        messages = count(topic, node)
         if self.bootstrapping:
             self._recorder.bootstrap_messages += messages
         else:

@@ -66,7 +66,6 @@ class Chord(RendezvousTrees):
                 f"network.geometry.bits: a ring of 2^{bits} ids has no room for {setting.nodes} brokers (got {bits})"
             )
         make = even_ids if parameters.ids == "even" else None
-        self.bits = bits
         self.ids = make(setting.nodes, bits) if make else hashed_ids(setting.key, setting.nodes, bits)
         topic_hashes = np.fromiter(
             (hashed(f"{setting.key}/topic/{topic}", bits) for topic in range(setting.topics)), np.int64, setting.topics
@@ -74,8 +73,4 @@ class Chord(RendezvousTrees):
         roots = (np.searchsorted(self.ids, topic_hashes) % setting.nodes).astype(np.int32)
         next_hop, parent, self.hops = chord_tables(finger_offsets(self.ids, bits))
         super().__init__(roots, next_hop, parent)
-
-    @property
-    def positions(self) -> NDArray[np.float64]:
-        """Each node's id as a fraction of the ring."""
-        return self.ids / float(1 << self.bits)
+        self.positions = self.ids / float(1 << bits)

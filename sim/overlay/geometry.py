@@ -1,4 +1,5 @@
-"""What every overlay geometry offers to those who publish and subscribe: uplink paths and topic trees."""
+"""What every overlay geometry offers to those who publish and subscribe: uplink paths and topic trees, rooted at a rendezvous node or
+at the publisher's."""
 
 from __future__ import annotations
 
@@ -67,8 +68,19 @@ class Dissemination(Protocol):
         """Whether node i is broker i, for good; else brokers are mapped to nodes."""
 
     @property
+    def rendezvous(self) -> bool:
+        """Whether a topic has one root, whoever publishes, which joins and leaves can ask for."""
+
+    @property
     def positions(self) -> NDArray[np.float64] | None:
         """Where each node stands on the ring, in [0, 1); None where the geometry is no ring."""
+
+    @property
+    def round_trips(self) -> NDArray[np.float64] | None:
+        """Times between brokers (n, n; s) in place of the latency model's, where an anchored geometry has its own; else None."""
+
+    def edges(self) -> NDArray[np.int32]:
+        """The overlay's links (m, 2), from node to node, in both directions where a link has no direction. Only exports ask."""
 
     def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
         """The nodes from `source` to the root, both included; the root alone where the source is the root."""
@@ -83,10 +95,13 @@ class Dissemination(Protocol):
         """The node unsubscribes. Raises ValueError where it does not subscribe."""
 
     def control_hops(self, topic: int, node: int) -> int:
-        """How many messages between brokers a join or leave of the node takes."""
+        """How many messages between brokers a join or leave of the node takes, each hop counted."""
+
+    def control_requests(self, topic: int, node: int) -> int:
+        """How many messages it takes when each counts once, however many hops it goes."""
 
     def control_path(self, topic: int, node: int) -> NDArray[np.int32]:
         """The nodes that a join or leave request and its answer pass: from the node to the root and back to the node.
 
-        Raises ScenarioError where the geometry has no one root to ask.
+        Only where the geometry is a `rendezvous`.
         """

@@ -73,6 +73,20 @@ def shift_counts(counts: NDArray[np.int32], parent: NDArray[np.int32], node: int
 
 
 @kernel
+def mark_routes(joined: NDArray[np.bool_], parent: NDArray[np.int32], root: int) -> NDArray[np.int32]:
+    """1 for all nodes on the routes from the root to those that have joined, 0 elsewhere; `parent[v]` is the node before v."""
+    marks = np.zeros(joined.size, np.int32)
+    for v in range(joined.size):
+        if joined[v]:
+            marks[root] = 1
+            node = v
+            while marks[node] == 0:
+                marks[node] = 1
+                node = parent[node]
+    return marks
+
+
+@kernel
 def compact_tree(
     counts: NDArray[np.int32], parent: NDArray[np.int32], root: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:

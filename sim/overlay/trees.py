@@ -18,6 +18,9 @@ class RendezvousTrees:
     """
 
     anchored = False
+    rendezvous = True
+    positions: NDArray[np.float64] | None = None
+    round_trips: NDArray[np.float64] | None = None
 
     def __init__(self, roots: NDArray[np.int32], next_hop: NDArray[np.int32], parent: NDArray[np.int32]) -> None:
         self.roots: list[int] = roots.tolist()
@@ -40,6 +43,16 @@ class RendezvousTrees:
         """The hops to the rendezvous node and back."""
         root = self.roots[topic]
         return route_length(self.next_hop, node, root) + route_length(self.next_hop, root, node)
+
+    def control_requests(self, topic: int, node: int) -> int:
+        """A request and its answer."""
+        return 2
+
+    def edges(self) -> NDArray[np.int32]:
+        """All routes of one hop (m, 2), ascending."""
+        links = self.next_hop == np.arange(len(self.next_hop))
+        np.fill_diagonal(links, False)
+        return np.argwhere(links).astype(np.int32)
 
     def join(self, topic: int, node: int) -> None:
         """Put the node on the topic's tree. Raises ValueError where it has joined already."""

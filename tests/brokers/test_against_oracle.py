@@ -15,22 +15,28 @@ import tiny
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from oracles import network as oracle
+from oracles import overlays
 
 from sim.brokers.network import Network, NetworkSetting
 from sim.overlay.chord import Chord, hashed
-from sim.overlay.geometry import GeometrySetting
+from sim.overlay.full_mesh import FullMesh
+from sim.overlay.geometry import Dissemination, GeometrySetting
+from sim.overlay.sites import Sites
+from sim.overlay.star import Star
 from sim.policies.selection.fixed import StaticSelection
 from sim.policies.selection.similarity import SimilaritySelection
 from sim.policies.views import SelectionSetting
 from sim.randomness import Streams, exponential, normal, uniform
 
 GRAIN = 0.25  # s: changes, publications, hops and services share a coarse grid, so that ties are frequent
+RENDEZVOUS = ("chord", "star")
 
 
 @dataclass
 class Case:
     brokers: int
     topics: int
+    geometry: str
     ids: str
     bits: int
     seed: int
@@ -91,11 +97,13 @@ def cases(draw: st.DrawFn, **fixed: Any) -> Case:
         who, what = rng.randrange(users), rng.randrange(topics)
         changes.append((time, who, what, -1 if what in held[who] else +1))
         held[who] ^= {what}
+    geometry = fixed.get("geometry") or draw(st.sampled_from(("chord", "chord", "star", "full-mesh")))
     kind = draw(st.sampled_from(("none", "none", "deterministic", "exponential")))
     return Case(
         **{
             "brokers": brokers,
             "topics": topics,
+            "geometry": geometry,
             "ids": draw(st.sampled_from(("hashed", "even"))),
             "bits": draw(st.sampled_from((4, 5, 8, 32))),
             "seed": seed,
@@ -112,7 +120,7 @@ def cases(draw: st.DrawFn, **fixed: Any) -> Case:
             "horizon": horizon,
             "warm_up": draw(st.sampled_from((0.0, 0.0, GRAIN, 1.1, horizon / 2))),
             "window": draw(st.sampled_from((1.0, 1.3, 100.0))),
-            "join": draw(st.sampled_from(("instant", "message"))),
+            "join": draw(st.sampled_from(("instant", "message") if geometry in RENDEZVOUS else ("instant",))),
             "control_count": draw(st.sampled_from(("hops", "requests"))),
             "service": (kind, draw(st.integers(1, 3)) * GRAIN if kind != "none" else 0.0),
             "queue": draw(st.sampled_from((None, None, 0, 1, 2, 3))) if kind != "none" else None,
@@ -136,8 +144,27 @@ def policies(brokers: int) -> list[st.SearchStrategy[tuple[Any, ...]]]:
     return [scripted, similarity, st.tuples(st.just("static"))]
 
 
-def chord(case: Case) -> Chord:
-    return Chord(Chord.Parameters(ids=case.ids, bits=case.bits), GeometrySetting(case.brokers, case.topics, case.seed))
+def overlay(case: Case) -> Dissemination:
+    nowhere = np.full(case.brokers, np.nan)
+    sites = Sites(tuple(map(str, range(case.brokers))), nowhere, nowhere)
+    setting = GeometrySetting(case.brokers, case.topics, case.seed, sites, np.array(case.delay))
+    match case.geometry:
+        case "chord":
+            return Chord(Chord.Parameters(ids=case.ids, bits=case.bits), setting)
+        case "star":
+            return Star(Star.Parameters(hub=str(hub(case))), setting)
+        case _:
+            return FullMesh(FullMesh.Parameters(), setting)
+
+
+def hub(case: Case) -> int:
+    return case.seed % case.brokers
+
+
+def names(case: Case) -> list[int]:
+    """What the oracle calls the overlay's nodes: ids on a ring, elsewhere their numbers."""
+    geometry = overlay(case)
+    return geometry.ids.tolist() if isinstance(geometry, Chord) else list(range(case.brokers))
 
 
 def script(case: Case, time: float, user: int) -> int:
@@ -171,7 +198,7 @@ def built(case: Case, **setting: Any) -> Network:
     )
     return Network(
         NetworkSetting(
-            overlay=chord(case),
+            overlay=overlay(case),
             node_of=np.array(case.node_of, np.int32),
             hop_delay=np.array(case.delay),
             jitter=case.jitter,
@@ -208,20 +235,21 @@ def simulated(case: Case) -> tuple[Network, list[Any], list[list[dict[int, int |
 
 
 def tree_of(network: Network, case: Case, topic: int) -> dict[int, int | None]:
-    """A tree as parents by node id; where joins are instant, it must also be the tree of a ring that has never changed."""
+    """A tree as parents by node id; where joins are instant, it must also be the tree of an overlay that has never changed."""
     tree = network.setting.overlay.tree(topic, 0)
     if case.join == "instant":
-        fresh = chord(case)
+        fresh = overlay(case)
         for broker in np.flatnonzero(network.subscriptions.wanted[topic]).tolist():
             fresh.join(topic, case.node_of[broker])
         for name in ("nodes", "parents", "first_child", "depth"):
             np.testing.assert_array_equal(getattr(tree, name), getattr(fresh.tree(topic, 0), name))
-    ids = network.setting.overlay.ids[tree.nodes].tolist()
+    named = names(case)
+    ids = [named[node] for node in tree.nodes.tolist()]
     return {node: None if above < 0 else ids[above] for node, above in zip(ids, tree.parents.tolist(), strict=True)}
 
 
 def expected(case: Case) -> oracle.Network:
-    overlay, streams = chord(case), Streams(case.seed)
+    streams = Streams(case.seed)
     jitter_key, service_key, outside_key = (streams.key(n) for n in ("jitter", "service", "outside publishers"))
     sigma, n = case.jitter, case.brokers
 
@@ -256,11 +284,12 @@ def expected(case: Case) -> oracle.Network:
         def select(view: oracle.Case) -> int:
             return int(uniform(case.seed, view.user) * n) if view.current is None else view.current
 
-    ids = overlay.ids.tolist()
+    ids = names(case)
+    routes, roots = expected_routes(case, ids)
     return oracle.Network(
         oracle.Setting(
-            ring=oracle.Ring(ids, case.bits),
-            topic_hashes=[hashed(f"{case.seed}/topic/{topic}", case.bits) for topic in range(case.topics)],
+            overlay=routes,
+            roots=roots,
             node_of=[ids[node] for node in case.node_of],
             delay=case.delay,
             factor=factor,
@@ -282,6 +311,21 @@ def expected(case: Case) -> oracle.Network:
         ),
         moments=[case.horizon * look / 100 for look in case.looks],
     )
+
+
+def expected_routes(case: Case, ids: list[int]) -> tuple[overlays.Overlay, list[int | None]]:
+    """The overlay, and where each topic's trees start."""
+    match case.geometry:
+        case "chord":
+            ring = overlays.Ring(ids, case.bits)
+            hashes = (hashed(f"{case.seed}/topic/{topic}", case.bits) for topic in range(case.topics))
+            return ring, [ring.successor(point) for point in hashes]
+        case "star":
+            spokes = [(hub(case), node) for node in ids if node != hub(case)]
+            links = dict.fromkeys(spokes + [(node, middle) for middle, node in spokes], 1.0)
+            return overlays.Links(links), [hub(case)] * case.topics
+        case _:
+            return overlays.Mesh(), [None] * case.topics
 
 
 def compare(case: Case) -> oracle.Network:

@@ -1,7 +1,7 @@
 """Tiny broker networks, simulated slowly and obviously from the definitions.
 
-Node ids, topic hashes, the mapping of brokers, hop and service times, and the selection rule come in as plain values and functions.
-Nothing is kept that can be worked out anew: routes by fingers, trees as unions of routes, counts as sums over users.
+Node ids, roots of topics, the mapping of brokers, hop and service times, and the selection rule come in as plain values and functions.
+Nothing is kept that can be worked out anew: routes of the overlay, trees as unions of routes, counts as sums over users.
 """
 
 from __future__ import annotations
@@ -12,47 +12,16 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
 from itertools import count, pairwise
 from statistics import fmean, pstdev
+
+from oracles.overlays import Overlay
 
 TICKS, CHANGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS = range(
     5
 )  # what happens first at equal times; among equals, what was scheduled first
 LOOKS = -1  # snapshots come before everything of their time
-
-
-class Ring:
-    """Chord on ids 0..2^bits: finger i of u is the first node at or after u + 2^i."""
-
-    def __init__(self, ids: Iterable[int], bits: int) -> None:
-        self.ids, self.size = sorted(ids), 2**bits
-        self.fingers = {u: {self.successor(u + 2**i) for i in range(bits)} for u in self.ids}
-        self.route = cache(self._route)
-
-    def successor(self, point: int) -> int:
-        """The first node at or after a point, wrapping."""
-        return min(self.ids, key=lambda node: self.ahead(point, node))
-
-    def ahead(self, here: int, there: int) -> int:
-        """How far it is clockwise."""
-        return (there - here) % self.size
-
-    def _route(self, source: int, target: int) -> list[int]:
-        """The farthest finger that is not past the target, again and again; the target itself is allowed."""
-        if source == target:
-            return [source]
-        allowed = [f for f in self.fingers[source] if 0 < self.ahead(source, f) <= self.ahead(source, target)]
-        return [source, *self.route(max(allowed, key=lambda f: self.ahead(source, f)), target)]
-
-    def tree(self, root: int, members: Iterable[int]) -> dict[int, int | None]:
-        """Parents in the union of the routes from the root to all members, which is a tree."""
-        parents: dict[int, int | None] = {}
-        for member in sorted(members):
-            route = self.route(root, member)
-            for above, node in zip([None, *route], route, strict=False):
-                assert parents.setdefault(node, above) == above, "two routes to one node"
-        return parents
 
 
 # -- selection
@@ -98,14 +67,15 @@ def similarity(
 
 @dataclass
 class Setting:
-    """A network: `node_of` gives each broker's node id, `delay[a][b]` the seconds of a hop, `factor(what, a, b)` multiplies them.
+    """A network: `roots` gives the node at which each topic's trees start, None where that is the publisher's; `node_of` each broker's
+    node id, `delay[a][b]` the seconds of a hop, `factor(what, a, b)` multiplies them.
 
     What travels is known by a number: publications by their row, the n-th join or leave by -n. `service(what, broker, stage)` gives
     seconds, `queue` how many publications may wait. `exchange` is a period and the cluster of each broker.
     """
 
-    ring: Ring
-    topic_hashes: list[int]
+    overlay: Overlay
+    roots: list[int | None]
     node_of: list[int]
     delay: list[list[float]]
     horizon: float
@@ -177,7 +147,6 @@ class Network:
         self.now = 0.0
         self.heap: list[tuple[float, int, int, Callable[[], None]]] = []
         self.order = count()
-        self.roots = [setting.ring.successor(point) for point in setting.topic_hashes]
         self.broker_at = {node: broker for broker, node in enumerate(setting.node_of)}
         self.brokers = [Broker() for _ in setting.node_of]
         self.last_arrival: dict[tuple[int, int], float] = {}
@@ -185,7 +154,7 @@ class Network:
         self.wants = [set(topics) for topics in world.wants]
         self.host: list[int | None] = [None] * len(self.wants)
         self.registered: set[tuple[int, int, int]] = set()  # broker, topic, user
-        self.joined: list[set[int]] = [set() for _ in self.roots]  # nodes whose join has come through
+        self.joined: list[set[int]] = [set() for _ in setting.roots]  # nodes whose join has come through
 
         self.bootstrap_messages = 0
         self.transitions: list[tuple[float, int, int, int]] = []  # time, topic, broker, ±1
@@ -224,10 +193,10 @@ class Network:
             self.bootstrap_messages += self.exchange()  # tiny networks: before every join
             self.attach(user, self.decide(user, wants), set(), wants)
         self.bootstrap_messages += self.exchange()
-        self.trees = [self.tree(topic) for topic in range(len(self.roots))]
+        self.trees = self.all_trees()
         self.note_hosting()
         for moment in moments:
-            self.at(moment, LOOKS, lambda: self.looks.append([self.tree(t) for t in range(len(self.roots))]))
+            self.at(moment, LOOKS, lambda: self.looks.append(self.all_trees()))
         if self.setting.exchange is not None:
             self.at(self.setting.exchange[0], TICKS, self.tick)
         for time in {row[0] for row in (*self.world.changes, *self.world.movements)}:
@@ -326,16 +295,28 @@ class Network:
 
     # -- trees
 
-    def tree(self, topic: int) -> dict[int, int | None]:
+    def root(self, topic: int, source: int) -> int:
+        root = self.setting.roots[topic]
+        return source if root is None else root
+
+    def all_trees(self) -> list[dict[int, int | None]]:
+        return [self.tree(topic) for topic in range(len(self.setting.roots))]
+
+    def tree(self, topic: int, source: int | None = None) -> dict[int, int | None]:
+        """The tree as it is now, for publications from a node, or from the lowest."""
+        root = self.root(topic, min(self.setting.node_of) if source is None else source)
         members = self.joined[topic]
         if not self.setting.join_by_message:
             members = {self.setting.node_of[broker] for broker, t, _ in self.registered if t == topic}
-        return self.setting.ring.tree(self.roots[topic], members)
+        return self.setting.overlay.tree(root, members)
 
     def transition(self, topic: int, broker: int, change: int) -> None:
-        node, root, route = self.setting.node_of[broker], self.roots[topic], self.setting.ring.route
-        path = [self.broker_at[n] for n in route(node, root) + route(root, node)[1:]]
-        messages = 2 if self.setting.two_requests else len(path) - 1
+        node, root, route = self.setting.node_of[broker], self.setting.roots[topic], self.setting.overlay.route
+        if root is None:
+            messages = len(self.brokers) - 1  # everybody else is told
+        else:
+            path = [self.broker_at[n] for n in route(node, root) + route(root, node)[1:]]
+            messages = 2 if self.setting.two_requests else len(path) - 1
         if not self.trees:  # still joining
             self.bootstrap_messages += messages
             self.enact(topic, node, change)
@@ -426,7 +407,8 @@ class Network:
         _, topic, publisher, _ = self.world.publications[number]
         broker = self.outside(number) if publisher is None else self.host[publisher]
         assert broker is not None
-        route = self.setting.ring.route(self.setting.node_of[broker], self.roots[topic])
+        node = self.setting.node_of[broker]
+        route = self.setting.overlay.route(node, self.root(topic, node))
         self.origin[number] = [self.broker_at[node] for node in route]
         self.travelling[number] += 1
         self.reach_uplink(number, 0, None)
@@ -461,18 +443,16 @@ class Network:
         topic = self.world.publications[number][1]
         self.rooted[number] = self.now
         self.audience[number] = {user: broker for broker, t, user in self.registered if t == topic}
-        parents = self.tree(topic)
+        root = self.setting.node_of[self.origin[number][-1]]
+        parents = self.tree(topic, root)
         on_tree = {self.broker_at[node] for node in parents}
         for broker in range(len(self.brokers)):
             if users := self.users_of(broker, topic):
                 self.due[number, broker] = users
-                self.depth[number, broker] = (
-                    len(self.setting.ring.route(self.roots[topic], self.setting.node_of[broker])) - 1
-                )
+                self.depth[number, broker] = len(self.setting.overlay.route(root, self.setting.node_of[broker])) - 1
                 if broker not in on_tree:
                     self.lost[number, broker] = "joining"
         if parents:
-            root = self.roots[topic]
             if (number, self.broker_at[root]) in self.due:
                 self.deliver(number, self.broker_at[root])
             self.forward(number, parents, root)

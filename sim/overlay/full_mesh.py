@@ -1,0 +1,28 @@
+"""Every broker linked to every other: publications go straight to all who want them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim import plugins
+from sim.overlay.geometry import GeometrySetting
+from sim.overlay.source_trees import SourceTrees
+
+
+class FullMesh(SourceTrees):
+    """Every broker linked to every other; a publisher's broker sends to all brokers that subscribe, in one hop."""
+
+    class Parameters(plugins.Parameters):
+        pass
+
+    def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
+        super().__init__(setting.nodes)
+
+    def parents(self, topic: int, source: int) -> NDArray[np.int32]:
+        """The source itself, before every node."""
+        return np.full(self.nodes, source, np.int32)
+
+    def edges(self) -> NDArray[np.int32]:
+        """All pairs of nodes (m, 2), ascending."""
+        return np.argwhere(~np.eye(self.nodes, dtype=np.bool_)).astype(np.int32)
