@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 from sim.errors import unknown
 
-NAMES = ("relay", "folded", "backlog", "memory", "sharing", "startup")
+NAMES = ("relay", "folded", "checkins", "backlog", "memory", "sharing", "startup", "overlays")
 
 
 def main() -> None:
