@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from analysis.deliveries import DeliveryCheck
     from sim.experiments.results import Results
+    from sim.scenario import Experiment
 
 PLAIN_WIDTH = 100
 """Columns of a table that is not shown on a terminal."""
+SHOWN = 20
+"""Pairs of topic and subscriber that are shown, at most."""
 
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file (TOML).")]
 Overrides = Annotated[
@@ -40,6 +45,13 @@ def run(
     jobs: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Processes; all cores by default.", show_default=False)
     ] = None,
+    check_deliveries: Annotated[
+        bool,
+        typer.Option(
+            "--check-deliveries",
+            help="Compare what users received with the deliveries of the trace; exit status 1 where counts differ.",
+        ),
+    ] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
@@ -53,7 +65,12 @@ def run(
     from sim.experiments.engines import run as run_experiment
     from sim.scenario import load_scenario
 
-    experiment = load_scenario(scenario, set_ or (), workload)
+    overrides = [*(set_ or ()), *(["subscribers=true"] if check_deliveries else [])]
+    experiment = load_scenario(scenario, overrides, workload)
+    if check_deliveries:
+        from analysis.deliveries import traces_of
+
+        traces_of(experiment)  # what has none is told before anything is run
     folder = out if out is not None else default_folder(experiment)
     try:
         with display(experiment, quiet) as progress:
@@ -61,15 +78,18 @@ def run(
     except KeyboardInterrupt:
         print(f"brokersim: interrupted; finished runs are kept in {folder}, the same command goes on", file=sys.stderr)
         raise typer.Exit(130) from None
+    checks = _checks(results, experiment) if check_deliveries else []
     if json_:
-        print(json.dumps(as_json(results), indent=2, ensure_ascii=False))
+        print(json.dumps(as_json(results, checks), indent=2, ensure_ascii=False))
     else:
         print_summary(results)
+        for check in checks:
+            print_check(check)
         print(f"\nResults: {results.folder}")
     for failure in results.failed:
         where = f"variant {failure['variant']}, replication {failure['replication']}"
         print(f"{failure['traceback']}brokersim: {where} failed: {failure['reason']}", file=sys.stderr)
-    if results.failed:
+    if results.failed or not all(check.differing.empty for check in checks):
         raise typer.Exit(1)
 
 
@@ -104,13 +124,42 @@ def print_summary(results: Results) -> None:
         console.print(sentence)
 
 
-def as_json(results: Results) -> dict[str, Any]:
+def _checks(results: Results, experiment: Experiment) -> list[DeliveryCheck]:
+    from analysis.deliveries import check_deliveries
+
+    return check_deliveries(results, experiment)
+
+
+def print_check(check: DeliveryCheck) -> None:
+    """The deliveries of one run beside those of the trace; of many pairs, only those that differ most."""
+    from rich.console import Console
+    from rich.table import Table
+
+    rows = check.counts if len(check.counts) <= SHOWN else check.differing.head(SHOWN)
+    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console.print(f"\nDeliveries of {check.variant}, replication {check.replication + 1}", style="bold")
+    if len(rows):
+        table = Table("topic", "subscriber")
+        for name in ("in the trace", "simulated", "difference"):
+            table.add_column(name, justify="right")
+        for topic, subscriber, trace, simulated, difference in rows.itertuples(index=False, name=None):
+            table.add_row(str(topic), str(subscriber), f"{trace:,}", f"{simulated:,}", f"{difference:+,}")
+        console.print(table)
+    console.print(check.sentence())
+
+
+def as_json(results: Results, checks: Sequence[DeliveryCheck] = ()) -> dict[str, Any]:
     """The summary for programs: all metrics of all variants, null where there is no interval or no difference."""
     from analysis.comparison import compare_table
 
     table = compare_table(results)
     rows = json.loads(table.to_json(orient="records", double_precision=15))
     failed = [{key: run[key] for key in ("variant", "replication", "reason")} for run in results.failed]
+    checked = [
+        {"variant": check.variant, "replication": check.replication, **row}
+        for check in checks
+        for row in json.loads(check.counts.to_json(orient="records"))
+    ]
     return {
         "results": str(results.folder),
         "title": results.manifest["title"],
@@ -118,4 +167,5 @@ def as_json(results: Results) -> dict[str, Any]:
         "replications": results.manifest["replications"],
         "metrics": rows,
         "failed": failed,
+        **({"deliveries": checked} if checks else {}),
     }

@@ -1,0 +1,96 @@
+"""What runs delivered beside what a trace says was delivered, by topic and subscriber."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from sim.errors import ScenarioError
+from sim.workloads.manifest import read_manifest
+
+if TYPE_CHECKING:
+    from sim.experiments.results import Results
+    from sim.scenario import Experiment
+
+KEYS = ["topic", "user"]
+
+
+@dataclass(frozen=True)
+class DeliveryCheck:
+    """One run. `counts` has a row for each topic and subscriber (by name, in the order of ids) of whom the trace or the run
+    has a delivery: `trace`, `simulated`, and `difference`, how many more were simulated."""
+
+    variant: str
+    replication: int
+    counts: pd.DataFrame
+
+    @property
+    def differing(self) -> pd.DataFrame:
+        """The rows that differ, the largest differences first."""
+        order = self.counts["difference"].abs().sort_values(ascending=False, kind="stable").index
+        return self.counts.loc[order].query("difference != 0")
+
+    def sentence(self) -> str:
+        """What the counts come to, in words."""
+        trace, simulated, pairs = self.counts["trace"].sum(), self.counts["simulated"].sum(), len(self.counts)
+        told = f"{trace:,} deliveries in the trace, {simulated:,} simulated"
+        if self.differing.empty:
+            return f"{told}: equal for each of {pairs:,} pairs of topic and subscriber."
+        off = self.differing["difference"].abs().sum()
+        return f"{told}: {len(self.differing):,} of {pairs:,} pairs of topic and subscriber differ, by {off:,} in all."
+
+
+def traces_of(experiment: Experiment) -> dict[str, Path]:
+    """The folder of each variant's workload. Raises ScenarioError where one has no deliveries that a run could be checked with."""
+    found = {}
+    for variant, scenario in experiment.variants.items():
+        table, where = scenario.workload, f"{experiment.path or 'scenario'}: variant {variant}"
+        if table.kind != "prepared":
+            raise ScenarioError(f"{where}: a workload of kind '{table.kind}' is made up, no trace tells its deliveries")
+        if table.path is None:
+            raise ScenarioError(f"{where}: workload.path: missing; name a workload folder there or by --workload")
+        if table.resample_users:
+            raise ScenarioError(f"{where}: workload.resample_users draws other users than those of the trace")
+        if not read_manifest(table.path)[0]["counts"].get("deliveries"):
+            raise ScenarioError(
+                f"{where}: {table.path} has no deliveries to check with; logs with deliver rows have (brokersim prepare events)"
+            )
+        found[variant] = table.path
+    return found
+
+
+def check_deliveries(results: Results, experiment: Experiment) -> list[DeliveryCheck]:
+    """Compare all finished runs with the traces that drove them, up to the runs' horizons; runs must have `subscribers = true`."""
+    traces = traces_of(experiment)
+    checks = []
+    for run, variant, replication in zip(
+        *(results.runs[key] for key in ("run", "variant", "replication")), strict=True
+    ):
+        simulated = results.table(run, "subscribers").rename(columns={"delivered": "simulated"})
+        counts = _compare(traces[variant], experiment.variants[variant].horizon, simulated)
+        checks.append(DeliveryCheck(variant, int(replication), counts))
+    return checks
+
+
+def _compare(folder: Path, horizon: float | None, simulated: pd.DataFrame) -> pd.DataFrame:
+    until = None if horizon is None else [("time", "<", horizon)]
+    told = pd.read_parquet(folder / "deliveries.parquet", columns=["topic", "subscriber"], filters=until)
+    told = told.rename(columns={"subscriber": "user"}).astype("int64")
+    trace = told.groupby(KEYS).size().rename("trace").reset_index()
+    counts = trace.merge(simulated, on=KEYS, how="outer").fillna(0).astype("int64").sort_values(KEYS)
+    names: Mapping[str, pd.Series[str]] = {
+        key: pd.read_parquet(folder / f"{key}s.parquet", columns=[key, "name"]).set_index(key)["name"] for key in KEYS
+    }
+    return pd.DataFrame(
+        {
+            "topic": counts["topic"].map(names["topic"]),
+            "subscriber": counts["user"].map(names["user"]),
+            "trace": counts["trace"],
+            "simulated": counts["simulated"],
+            "difference": counts["simulated"] - counts["trace"],
+        }
+    ).reset_index(drop=True)
