@@ -61,6 +61,7 @@ class Recorder:
         self._counts = np.empty((slots, 2), np.int64)  # brokers, users
         self._used = 0
         self._histogram = np.empty((3, 0), np.int64)  # key, brokers, users; ascending keys
+        self._emptied: list[NDArray[np.int64]] = []  # such columns in any order, still to be merged
         self.published = [0] * windows
         self.rooted = [0] * windows
         self.dropped = [0] * windows
@@ -135,19 +136,25 @@ class Recorder:
             )
             if done == publications:
                 return
+            self._empty()
+
+    def _empty(self) -> None:
+        """Empty the hash table of delays; what was in it is merged once it is as much as the histogram, so that this happens rarely."""
+        taken = self._keys >= 0
+        self._emptied.append(np.stack([self._keys[taken], *self._counts[taken].T]))
+        self._keys[:] = -1
+        self._used = 0
+        if sum(part.shape[1] for part in self._emptied) > self._histogram.shape[1]:
             self._merge()
 
     def _merge(self) -> None:
-        """Move the hash table of delays into the sparse histogram."""
-        held, taken = self._histogram, self._keys >= 0
-        keys = np.concatenate([held[0], self._keys[taken]])
-        counts = np.concatenate([held[1:], self._counts[taken].T], axis=1)
-        order = np.argsort(keys, kind="stable")
-        unique, first = np.unique(keys[order], return_index=True)
+        """Move what was counted into the sparse histogram."""
+        parts = np.concatenate([self._histogram, *self._emptied], axis=1)
+        self._emptied = []
+        parts = parts[:, np.argsort(parts[0], kind="stable")]
+        unique, first = np.unique(parts[0], return_index=True)
         if len(unique):
-            self._histogram = np.stack([unique, *np.add.reduceat(counts[:, order], first, axis=1)])
-        self._keys[:] = -1
-        self._used = 0
+            self._histogram = np.stack([unique, *np.add.reduceat(parts[1:], first, axis=1)])
 
     # -- load
 
@@ -175,6 +182,7 @@ class Recorder:
         """Check that nothing was lost count of. Raises ConservationError where due is not delivered + lost + in flight."""
         self._integrate_load(self.horizon)
         self._enter()
+        self._empty()
         self._merge()
         for window, due in enumerate(self.due):
             published = self.rooted[window] + self.dropped[window] + self.climbing[window]
