@@ -23,6 +23,10 @@ T = TypeVar("T")
 _GZIP = b"\x1f\x8b"
 
 
+class NoSuchFile(ValueError):
+    """There is nothing at a path."""
+
+
 @dataclass(frozen=True)
 class File(Generic[T]):
     """A file that was read: its name and SHA-256, and what its text came to. Where it stands is no part of it."""
@@ -47,7 +51,7 @@ class InputFile(Generic[T]):
     parse: Callable[[str], T]
 
     def read(self, path: object) -> File[T]:
-        """The file at a path. Raises ValueError where it is missing, cannot be read or is not what is expected."""
+        """The file at a path. Raises NoSuchFile, or ValueError where it cannot be read or is not what is expected."""
         if isinstance(path, File):
             return path
         if not isinstance(path, str):
@@ -84,16 +88,17 @@ class Row:
             raise self.wrong(column, "missing")
         return self.fields[column]
 
-    def number(self, column: str, least: float = -math.inf, most: float = math.inf) -> float:
-        """A field that is a finite number within limits, both included."""
+    def number(self, column: str, least: float = -math.inf, most: float = math.inf, above: float = -math.inf) -> float:
+        """A field that is a finite number, from `least` to `most` and greater than `above`."""
         text = self.text(column)
         try:
             value = float(text)
         except ValueError:
             value = math.nan
-        if not (math.isfinite(value) and least <= value <= most):
-            limits = [f"from {least:g}"] * (least > -math.inf) + [f"to {most:g}"] * (most < math.inf)
-            raise self.wrong(column, f"expected {' '.join(['a number', *limits])}, found {text!r}")
+        if not (math.isfinite(value) and least <= value <= most and value > above):
+            limits = {"from": least, "to": most, "above": above}
+            allowed = "".join(f" {word} {limit:g}" for word, limit in limits.items() if math.isfinite(limit))
+            raise self.wrong(column, f"expected a number{allowed}, found {text!r}")
         return value
 
 
@@ -150,7 +155,7 @@ def _bytes(path: Path) -> bytes:
         folder = path.parent
         near = nearest(path.name, sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else None
         hint = f", did you mean '{folder / near}'?" if near else ""
-        raise ValueError(f"no such file{hint} (got '{path}')")
+        raise NoSuchFile(f"no such file{hint} (got '{path}')")
     try:
         return path.read_bytes()
     except OSError as error:

@@ -30,8 +30,10 @@ from pydantic import (
 
 from sim import toml
 from sim.errors import ScenarioError
+from sim.files import File, InputFile, NoSuchFile
 from sim.kinds import Kinds, Table
 from sim.metrics import METRICS
+from sim.overlay.sites import Sites, parse_sites
 from sim.plugins import Parameters
 from sim.toml import Keys
 from sim.units import Duration, PositiveDuration
@@ -41,6 +43,8 @@ Raw = dict[str, Any]
 SHARED = {"title", "seed", "replications", "report", "variant"}
 """Keys that variants may not override: their runs are paired by seed and replication."""
 MORE = ("variant", "report")
+PATHS = {("workload", "path"), ("network", "brokers")}
+"""Keys whose texts are paths, beside those named `file` or `*_file`."""
 
 
 class Prepared(Parameters):
@@ -88,10 +92,19 @@ DEFAULTS: Raw = {
 """The kinds that hold where a file says none, so that every table has one when another is laid over it."""
 
 
-def _broker_count(value: object) -> int | str:
+BROKERS_FILE = InputFile(parse_sites)
+
+
+def _brokers(value: object) -> int | str | File[Sites]:
     if value == "cells" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
         return value
-    raise ValueError(f"expected a number of brokers (1 or more) or 'cells' (one per visited cell), found {show(value)}")
+    allowed = "a number of brokers (1 or more), 'cells' (one per visited cell) or a CSV file"
+    if not isinstance(value, str | File):
+        raise ValueError(f"expected {allowed}, found {show(value)}")
+    try:
+        return BROKERS_FILE.read(value)
+    except NoSuchFile as error:
+        raise ValueError(f"{error} (allowed: {allowed})") from None
 
 
 def _bound(value: object) -> int | None:
@@ -102,10 +115,11 @@ def _bound(value: object) -> int | None:
     raise ValueError(f"expected a number of messages (0 or more) or 'unbounded', found {show(value)}")
 
 
-BrokerCount = Annotated[
-    int | Literal["cells"],
-    PlainValidator(_broker_count),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"const": "cells"}]}),
+BrokerSites = Annotated[
+    int | Literal["cells"] | File[Sites],
+    PlainValidator(_brokers),
+    PlainSerializer(lambda brokers: brokers.dump() if isinstance(brokers, File) else brokers),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"const": "cells"}, {"type": "string"}]}),
 ]
 Bound = Annotated[
     int | None,
@@ -122,8 +136,8 @@ class _Section(BaseModel):
 class Network(_Section):
     """How many brokers there are, and how messages get from one to another."""
 
-    brokers: BrokerCount = "cells"
-    """A number, or "cells": one per visited cell, at its centre. A number takes the centres of the busiest cells."""
+    brokers: BrokerSites = "cells"
+    """A number, "cells": one per visited cell, at its centre, or a CSV file. A number takes the centres of the busiest cells."""
     geometry: Annotated[Table, GEOMETRY] = Field(default_factory=GEOMETRY.default_table)
     """The overlay that routes between the brokers' nodes."""
     latency: Annotated[Table, LATENCY] = Field(default_factory=LATENCY.default_table)
@@ -278,12 +292,12 @@ def _tables(*values: object) -> bool:
 
 
 def _resolve_paths(table: Raw, folder: Path, keys: Keys = ()) -> None:
-    """What a scenario file names in its keys `file`, `*_file` and workload.path is relative to its folder."""
+    """What a scenario file names in its keys `file`, `*_file`, workload.path and network.brokers is relative to its folder."""
     for key, value in table.items():
         place = (*keys, key)
         if isinstance(value, dict):
             _resolve_paths(value, folder, place)
-        elif isinstance(value, str) and (key == "file" or key.endswith("_file") or place == ("workload", "path")):
+        elif isinstance(value, str) and (key == "file" or key.endswith("_file") or place in PATHS) and value != "cells":
             table[key] = str(folder / value)
 
 

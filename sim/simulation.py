@@ -15,6 +15,7 @@ from sim.brokers.network import Network, NetworkSetting
 from sim.brokers.recorder import Columns
 from sim.brokers.subscriptions import frozen
 from sim.errors import ScenarioError, WorkloadError
+from sim.files import File
 from sim.metrics import METRICS
 from sim.overlay.geometry import Dissemination, GeometrySetting
 from sim.overlay.latency import LatencyModel, LatencySetting
@@ -56,11 +57,13 @@ def broker_sites(scenario: Scenario, workload: Workload) -> tuple[Sites, float |
     topics = workload.topics
     cells = np.flatnonzero(~np.isnan(topics.latitude))
     wanted = scenario.network.brokers
+    if isinstance(wanted, File):
+        return wanted.content, None
     if wanted == "cells":
         if not len(cells):
             raise ScenarioError(
                 'network.brokers: "cells" needs topics with places, which this workload does not have '
-                "(allowed: a number of brokers)"
+                "(allowed: a number of brokers, a CSV file)"
             )
         return _at_cells(topics, cells), workload.cell
     if not len(cells):
@@ -97,6 +100,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         )
     sites, cell = broker_sites(scenario, workload)
     brokers = len(sites)
+    capacity = frozen(np.ones(brokers)) if sites.capacity is None else sites.capacity
     geometry, latency, selection = scenario.network.geometry, scenario.network.latency, scenario.selection
     times: LatencyModel = plugins.load("latency", latency.kind)(
         latency.parameters, LatencySetting(sites, streams.key("latency"))
@@ -113,7 +117,9 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
     round_trips = times.round_trips if overlay.round_trips is None else overlay.round_trips
     policy: SelectionPolicy = plugins.load("selection", selection.kind)(
         selection.parameters,
-        SelectionSetting(len(workload.users), sites.latitude, sites.longitude, cell, streams.key("selection")),
+        SelectionSetting(
+            len(workload.users), sites.latitude, sites.longitude, cell, streams.key("selection"), capacity
+        ),
     )
     node_of = np.arange(brokers) if overlay.anchored else streams.generator("configuration").permutation(brokers)
     setting = NetworkSetting(
@@ -133,6 +139,8 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         trace=scenario.trace,
         subscribers=scenario.subscribers,
         plane=scenario.network.data_plane,
+        capacity=capacity,
+        regions=None if sites.regions is None else np.unique(sites.regions, return_inverse=True)[1],
     )
     return Network(setting, workload, streams)
 
@@ -146,11 +154,18 @@ def simulate(
     metrics = network.metrics()
     sites, _ = broker_sites(scenario, workload)
     positions = network.setting.overlay.positions
-    brokers = network.brokers()
     place: Any = [None] * len(sites) if positions is None else positions[network.node_of]
     tables = {
         "timeseries": network.recorder.timeseries(),
-        "brokers": {**brokers, "position": place, "latitude": sites.latitude, "longitude": sites.longitude},
+        "brokers": {
+            **network.brokers(),
+            "name": sites.names,
+            "region": pa.array(sites.regions or [None] * len(sites), pa.string()),
+            "capacity": network.capacity,
+            "position": place,
+            "latitude": sites.latitude,
+            "longitude": sites.longitude,
+        },
         "links": network.links(),
         "delays": network.recorder.delays(),
         "tree": _busiest_tree(network, positions),

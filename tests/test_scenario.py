@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pickle
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import scenarios
 from sim import plugins
 from sim.errors import ScenarioError
+from sim.files import File
 from sim.metrics import METRICS
 from sim.scenario import Scenario, json_schema, load_scenario, merge
 from sim.toml import read
@@ -127,6 +129,46 @@ def test_a_workload_is_relative_to_the_file(tmp_path: Path) -> None:
     assert mistakes(path) == [f"{path}:1: workload.path: no such folder (got '{tmp_path / 'w'}')"]
 
 
+BROKERS = "broker,latitude,longitude,region,capacity\nparis,48.86,2.35,eu,2\nnew york,40.7,-74,us,\n"
+
+
+def test_brokers_are_read_from_a_file_that_is_relative_to_the_scenario(tmp_path: Path) -> None:
+    path = written(tmp_path, 'network.brokers = "sites/b.csv"\n[[variant]]\nname = "few"\nnetwork.brokers = 1')
+    (tmp_path / "sites").mkdir()
+    brokers = written(tmp_path / "sites", BROKERS, "b.csv")
+    base = load_scenario(path).base
+    assert isinstance(base.network.brokers, File)
+    assert base.network.brokers.content.names == ("paris", "new york")
+    assert load_scenario(path).variants["few"].network.brokers == 1
+    assert load_scenario(tmp_path / "s.toml", [f"network.brokers={brokers}"]).base == base
+    again = pickle.loads(pickle.dumps(base))
+    assert again == base
+    assert again.network.brokers.content.latitude.tolist() == [48.86, 40.7]
+
+
+def test_a_file_counts_by_its_content(tmp_path: Path) -> None:
+    def identity(folder: str, text: str) -> Any:
+        (tmp_path / folder).mkdir()
+        brokers = written(tmp_path / folder, text, "b.csv")
+        return load_scenario({"network": {"brokers": str(brokers)}}).base.identity()
+
+    assert identity("here", BROKERS) == identity("there", BROKERS)
+    assert identity("other", BROKERS.replace("48", "49")) != identity("third", BROKERS)
+    dumped = identity("fourth", BROKERS)["network"]["brokers"]
+    assert dumped == {"name": "b.csv", "sha256": hashlib.sha256(BROKERS.encode()).hexdigest()}
+
+
+def test_a_mistake_in_a_file_is_told_with_both_places(tmp_path: Path) -> None:
+    brokers = written(tmp_path, "broker\na\na\n", "b.csv")
+    path = written(tmp_path, '[network]\nbrokers = "b.csv"')
+    assert mistakes(path) == [f"{path}:2: network.brokers: {brokers}, line 3: broker: 'a' is on line 2 already"]
+    override = f"network.brokers={tmp_path / 'bs.csv'}"
+    assert mistakes(path, override) == [
+        f"--set {override}: network.brokers: no such file, did you mean '{brokers}'? (got '{tmp_path / 'bs.csv'}') (allowed: a number "
+        "of brokers (1 or more), 'cells' (one per visited cell) or a CSV file)"
+    ]
+
+
 MISTAKES = """\
 seed = -1
 replications = "3"
@@ -186,7 +228,8 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
             "2: replications: expected a valid integer (got '3')",
             "4: warm_up: expected less than the horizon (3600 s), found 7200 s",
             f"5: windw: unknown key, did you mean 'window'? (allowed: {FILE_KEYS}) (got 3)",
-            "7: network.brokers: expected a number of brokers (1 or more) or 'cells' (one per visited cell), found 0",
+            "7: network.brokers: expected a number of brokers (1 or more), 'cells' (one per visited cell) or a CSV file, "
+            "found 0",
             "8: network.hop_cost: unknown value, did you mean 'one_way'? (allowed: one_way, rtt) (got 'oneway')",
             "9: network.geometry.kind: unknown kind, did you mean 'chord'? "
             f"(allowed: {', '.join(plugins.names('geometry'))}) (got 'chrod')",
@@ -200,8 +243,8 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
             "23: variant.a.seed: variants share this key; say it once, above them",
             "25: variant[1].name: another variant has this name (got 'a')",
             "28: variant.b.selection.foo: unknown key (allowed: kind) (got 1)",
-            "30: variant.b.network.brokers: expected a number of brokers (1 or more) or 'cells' (one per visited cell), "
-            "found 1.5",
+            "30: variant.b.network.brokers: expected a number of brokers (1 or more), 'cells' (one per visited cell) or a CSV "
+            "file, found 1.5",
             "31: variant[3].name: every variant needs a name (got null)",
             "32: variant[3].selection: expected a table such as { kind = \"static\" }, found 'static'",
             "34: report.baseline: no such variant (allowed: a, [1], b, [3]) (got 'c')",
@@ -245,7 +288,8 @@ def test_a_file_that_says_nothing_is_told(tmp_path: Path, text: str) -> None:
 def test_a_dict_is_a_scenario_too() -> None:
     assert load_scenario({"network": {"brokers": 3}}).base.network.brokers == 3
     assert mistakes({"network": {"brokers": "three"}}) == [
-        "scenario: network.brokers: expected a number of brokers (1 or more) or 'cells' (one per visited cell), found 'three'"
+        "scenario: network.brokers: no such file (got 'three') (allowed: a number of brokers (1 or more), 'cells' (one per visited "
+        "cell) or a CSV file)"
     ]
     assert mistakes({"variant": {"name": "a"}}) == [
         'scenario: variant: expected tables [[variant]], found {"name": "a"}'

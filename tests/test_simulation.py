@@ -67,6 +67,54 @@ def test_brokers_stand_nowhere_where_topics_have_no_places() -> None:
     assert (len(sites), sites.have_places, cell) == (3, False, None)
 
 
+BROKERS = """\
+broker,latitude,longitude,region,capacity
+a,0.5,0.5,west,1
+b,0.5,1.5,east,4
+c,0.5,2.5,east,
+"""
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "brokers.csv"
+    path.write_text(text)
+    return str(path)
+
+
+def test_brokers_of_a_file_stand_where_it_says_whether_or_not_topics_have_places(tmp_path: Path) -> None:
+    what = scenario(network={"brokers": written(tmp_path, BROKERS), "latency": {"kind": "distance"}})
+    for workload in (tiny.workload([{0}]), cells(1, 1)):
+        sites, cell = broker_sites(what, workload)
+        assert (sites.names, sites.longitude.tolist(), cell) == (("a", "b", "c"), [0.5, 1.5, 2.5], None)
+        brokers = simulate(what, workload, 0).tables["brokers"]
+        assert list(brokers["name"]) == ["a", "b", "c"]
+        assert brokers["region"].to_pylist() == ["west", "east", "east"]
+        assert brokers["capacity"].tolist() == [1.0, 4.0, 1.0]
+
+
+def test_a_message_is_served_faster_where_capacity_is_higher(tmp_path: Path) -> None:
+    """The one broker has a capacity of 4: each message takes it a quarter of the service time."""
+    network = {"brokers": written(tmp_path, "broker,capacity\nonly,4\n")}
+    service = {"kind": "deterministic", "time": "1s"}
+    world = tiny.workload([{0}], [(1.0, 0, 0, 1)])
+    brokers = simulate(scenario(network=network, brokers={"service": service}), world, 0).tables["brokers"]
+    assert brokers["utilisation"] == pytest.approx([brokers["served"][0] * 0.25 / 10.0])
+    assert brokers["served"][0] >= 1
+
+
+def test_bytes_between_regions_are_those_of_links_between_them(tmp_path: Path) -> None:
+    network = {"brokers": written(tmp_path, BROKERS)}
+    workload = cells(3, 4, 5)
+    region = np.array([0, 1, 1])
+    for plane in ("messages", "folded"):
+        record = simulate(scenario(network={**network, "data_plane": plane}, warm_up="5ms"), workload, 0)
+        links = pd.DataFrame(record.tables["links"])
+        crossing = region[links["source"]] != region[links["destination"]]
+        assert record.metrics["cross_region_bytes"] == links["bytes"][crossing].sum() > 0
+        assert links["bytes"].sum() == record.metrics["uplink_bytes"] + record.metrics["notification_bytes"]
+    assert simulate(scenario(), workload, 0).metrics["cross_region_bytes"] is None
+
+
 def test_distances_make_hop_times_and_hop_cost_says_how_much_of_them() -> None:
     """Cells 0 and 1 are 111.19 km apart: round trip 1 ms + 111.19 · 0.02 ms."""
     network = {"latency": {"kind": "distance"}}

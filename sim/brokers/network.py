@@ -34,8 +34,8 @@ _TOGETHER = 1 << 16  # publications that are handed over at once, at most
 class NetworkSetting:
     """What a network is made of. `hop_delay` (brokers, brokers) is in seconds; `node_of` (brokers) maps brokers to nodes.
 
-    `service_time` is the mean seconds that a broker needs for a message, `queue` how many may wait (None: any number). `plane` is the
-    data plane; "auto" takes the fastest that is exact.
+    `service_time` is the mean seconds that a broker needs for a message, divided by its `capacity` (brokers; None: 1), `queue` how many
+    may wait (None: any number). `plane` is the data plane; "auto" takes the fastest that is exact. `regions` (brokers) are numbers.
     """
 
     overlay: Dissemination
@@ -54,6 +54,8 @@ class NetworkSetting:
     trace: bool = False
     subscribers: bool = False
     plane: Literal["auto", "messages", "folded"] = "auto"
+    capacity: NDArray[np.float64] | None = None
+    regions: NDArray[np.int64] | None = None
 
 
 def _plane(setting: NetworkSetting) -> type[FoldedPlane] | type[MessagePlane]:
@@ -88,6 +90,7 @@ class Network:
             Receipts(workload, brokers) if setting.subscribers else None,
         )
         self.node_of = setting.node_of
+        self.capacity = np.ones(brokers) if setting.capacity is None else setting.capacity
         self.broker_of = np.empty(brokers, np.int32)
         self.broker_of[setting.node_of] = np.arange(brokers)
         self.servers = (
@@ -115,10 +118,11 @@ class Network:
 
     def _service(self, key: int) -> Callable[[int, int, int], float]:
         """Service times (s) that belong to what is served, where, and at which stage of its way."""
-        mean = self.setting.service_time
-        if self.setting.service == "exponential":
-            return lambda number, broker, stage: mean * exponential(key, number, broker << 16 | stage)
-        return lambda number, broker, stage: mean
+        setting = self.setting
+        mean: list[float] = (setting.service_time / self.capacity).tolist()
+        if setting.service == "exponential":
+            return lambda number, broker, stage: mean[broker] * exponential(key, number, broker << 16 | stage)
+        return lambda number, broker, stage: mean[broker]
 
     def run(self, progress: Callable[[float], None] | None = None) -> None:
         """Simulate up to the horizon; `progress` is told the share of simulated time, now and then.
@@ -168,11 +172,18 @@ class Network:
         seconds = self._measured_seconds()
         return {
             **self.recorder.metrics(),
+            "cross_region_bytes": self._cross_region_bytes(),
             "queue_wait": sum(server.wait for server in self.servers) / served if served else None,
             "utilisation": (
                 sum(server.busy for server in self.servers) / (seconds * len(self.servers)) if self.servers else None
             ),
         }
+
+    def _cross_region_bytes(self) -> int | None:
+        regions = self.setting.regions
+        if regions is None:
+            return None
+        return int(self.recorder.links[regions[:, None] != regions, 1].sum())
 
     def _measured_seconds(self) -> float:
         return self.setting.horizon - self.setting.warm_up

@@ -7,15 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.files import Row, csv_rows
+
 
 @dataclass(frozen=True, eq=False)
 class Sites:
-    """The brokers of a network, one entry each: names, positions in degrees (NaN where unknown), and regions where they have any."""
+    """The brokers of a network, one entry each: names, positions in degrees (NaN where unknown), and regions where they have any.
+
+    `capacity` is how fast each one is, relative to the service time of a message; None where all are alike.
+    """
 
     names: tuple[str, ...]
     latitude: NDArray[np.float64]
     longitude: NDArray[np.float64]
     regions: tuple[str, ...] | None = None
+    capacity: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -24,3 +30,48 @@ class Sites:
     def have_places(self) -> bool:
         """Whether all positions are known."""
         return not bool(np.isnan(self.latitude).any() or np.isnan(self.longitude).any())
+
+
+def parse_sites(text: str) -> Sites:
+    """The brokers of a CSV text with a header: broker, and where known latitude and longitude, region, capacity.
+
+    An empty capacity is 1; positions and regions are said of all brokers or of none. Raises ValueError with the line of a mistake.
+    """
+    lines: dict[str, int] = {}
+    latitude, longitude, regions, capacity = [], [], [], []
+    for row in csv_rows(text, ["broker"], ["latitude", "longitude", "region", "capacity"]):
+        name = row.text("broker")
+        if name in lines:
+            raise row.wrong("broker", f"'{name}' is on line {lines[name]} already")
+        lines[name] = row.line
+        position = _position(row)
+        latitude.append(position[0])
+        longitude.append(position[1])
+        regions.append(row.text("region") if "region" in row.fields else None)
+        capacity.append(_capacity(row))
+    return Sites(
+        tuple(lines),
+        _frozen(latitude),
+        _frozen(longitude),
+        tuple(region for region in regions if region) or None,
+        _frozen(capacity),
+    )
+
+
+def _position(row: Row) -> tuple[float, float]:
+    has = [name for name in ("latitude", "longitude") if name in row.fields]
+    if len(has) == 1:
+        raise ValueError(f"column '{has[0]}' without the other one (allowed: latitude and longitude, or none)")
+    return (row.number("latitude", -90, 90), row.number("longitude", -180, 180)) if has else (np.nan, np.nan)
+
+
+def _capacity(row: Row) -> float:
+    if not row.fields.get("capacity"):
+        return 1.0
+    return row.number("capacity", above=0)
+
+
+def _frozen(values: list[float]) -> NDArray[np.float64]:
+    array = np.array(values, np.float64)
+    array.flags.writeable = False
+    return array

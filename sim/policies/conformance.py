@@ -113,7 +113,8 @@ def _settings(seed: int) -> dict[str, SelectionSetting]:
     nowhere = np.full(7, np.nan)
 
     def setting(latitude: NDArray[np.float64], longitude: NDArray[np.float64], cell: float | None) -> SelectionSetting:
-        return SelectionSetting(_USERS, _frozen(latitude), _frozen(longitude), cell, int(rng.integers(2**62)))
+        key, capacity = int(rng.integers(2**62)), _frozen(rng.choice([1.0, 2.0], len(latitude)))
+        return SelectionSetting(_USERS, _frozen(latitude), _frozen(longitude), cell, key, capacity)
 
     return {
         "brokers that are cells": setting(40 + rows + 0.5, -80 + columns + 0.5, 1.0),

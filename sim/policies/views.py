@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class SelectionSetting:
-    """What stays the same in a run: brokers and where they stand (degrees, NaN without places).
+    """What stays the same in a run: brokers, where they stand (degrees, NaN without places), and their relative speeds.
 
     `cell` is the side (degrees) of the grid cells that brokers stand for, one each, or None where brokers are not cells. `key` is
     for the policy's own draws, by identity (`sim.randomness.uniform(key, user)`): they shift nobody else's.
@@ -22,6 +22,7 @@ class SelectionSetting:
     longitude: NDArray[np.float64]
     cell: float | None
     key: int
+    capacity: NDArray[np.float64]
 
     @property
     def brokers(self) -> int:

@@ -174,7 +174,7 @@ def script(case: Case, time: float, user: int) -> int:
 def built(case: Case, **setting: Any) -> Network:
     """The network of a case before its run."""
     nowhere = np.full(case.brokers, np.nan)
-    selection = SelectionSetting(len(case.wants), nowhere, nowhere, None, case.seed)
+    selection = SelectionSetting(len(case.wants), nowhere, nowhere, None, case.seed, np.ones(case.brokers))
     if case.policy[0] == "scripted":
         first = [script(case, 0.0, user) for user in range(len(case.wants))]
         policy = tiny.Scripted(first, lambda time, user, _: script(case, time, user), case.policy[2])

@@ -377,7 +377,8 @@ def test_a_handover_to_another_place_keeps_a_wanted_topic_on_the_tree() -> None:
     Both want topic 0. At 3 s broker 2 has it already and only 1 gives it up; at 6 s only 1 begins, and 2 keeps it for user 1.
     """
     latitude, longitude = np.zeros(3), np.array([0.0, 10.0, 20.0])
-    policy = LocationSelection(LocationSelection.Parameters(), SelectionSetting(2, latitude, longitude, None, key=1))
+    where = SelectionSetting(2, latitude, longitude, None, key=1, capacity=np.ones(3))
+    policy = LocationSelection(LocationSelection.Parameters(), where)
     world = tiny.workload(
         [{0}, {0}],
         movements=[(0.0, 0, 0.0, 11.0), (0.0, 1, 0.0, 19.0), (3.0, 0, 0.0, 21.0), (6.0, 0, 0.0, 9.0)],
@@ -411,7 +412,7 @@ def test_other_brokers_are_seen_as_of_the_last_exchange() -> None:
     """
     policy = SimilaritySelection(
         SimilaritySelection.Parameters(update_period=2.0, cluster_size=2, load_weight=0.0),
-        SelectionSetting(3, np.full(2, np.nan), np.full(2, np.nan), None, key=1),
+        SelectionSetting(3, np.full(2, np.nan), np.full(2, np.nan), None, key=1, capacity=np.ones(2)),
     )
     joins = {0: 0, 1: 1, 2: 1}
     select = policy.select

@@ -43,7 +43,7 @@ def setting(
     users: int = 10,
 ) -> SelectionSetting:
     latitude, longitude = np.array(places).T if places else np.full((2, brokers), np.nan)
-    return SelectionSetting(users, latitude, longitude, cell, key)
+    return SelectionSetting(users, latitude, longitude, cell, key, np.ones(len(latitude)))
 
 
 class Case:
