@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sim.errors import InputError, unknown
+from sim.cli import prepare_options as options
+from sim.errors import InputError
 
 if TYPE_CHECKING:
     from sim.workloads.traces.checkins import Box
+    from sim.workloads.traces.layouts import Layout
 
 app = typer.Typer(no_args_is_help=True, help="Turn raw traces into workloads.")
-
-SHORT = 64 << 20  # bytes of input that are read in a few seconds
 
 
 class Publishing(StrEnum):
@@ -29,6 +26,12 @@ class Publishing(StrEnum):
     CHECKIN = "per-check-in"
 
 
+class Consistent(StrEnum):
+    """How regularly a user has to be there."""
+
+    MONTHLY = "monthly"
+
+
 @app.callback()
 def _group() -> None:
     """Keeps `checkins` a command of its own while it is the only one."""
@@ -36,9 +39,29 @@ def _group() -> None:
 
 @app.command()
 def checkins(
-    inputs: Annotated[list[str], typer.Argument(metavar="INPUT…", help="Files, plain or gzip, or patterns.")],
-    out: Annotated[Path, typer.Option(metavar="WORKLOAD", help="The folder to write; a workload there is replaced.")],
-    format: Annotated[str, typer.Option(help="How the files are laid out: gowalla (the SNAP layout).")],
+    inputs: options.Inputs,
+    out: options.Out,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="How the files are laid out: gowalla (the SNAP layout), foursquare-tist (with --places), or csv, tsv, jsonl or "
+            "parquet with --columns. The other options of the layout lay over it. [what the first file looks like]",
+        ),
+    ] = None,
+    columns: options.Columns = None,
+    delimiter: options.Delimiter = None,
+    header: options.Header = None,
+    quote: options.Quote = None,
+    time_format: options.TimeFormat = None,
+    time_zone: options.TimeZone = None,
+    places: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Files that tell where places are, for check-ins that name a place only."),
+    ] = None,
+    places_columns: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Their fields, such as place,latitude,longitude.")
+    ] = None,
     cell: Annotated[float, typer.Option(min=1e-4, help="Side of a grid cell, in degrees.")] = 1.0,
     bounding_box: Annotated[
         str | None,
@@ -46,46 +69,66 @@ def checkins(
             metavar="S,W,N,E", help="Use positions in this box only, in degrees; or us-paper: 30,-126,50,-66."
         ),
     ] = None,
-    window: Annotated[
-        str | None,
-        typer.Option(metavar="FROM,TO", help="Use times from FROM to before TO only: ISO dates or times, UTC."),
+    from_: options.From = None,
+    to: options.To = None,
+    min_visits: Annotated[int, typer.Option(min=0, help="Use users with at least so many visits only.")] = 0,
+    consistent: Annotated[
+        Consistent | None, typer.Option(help="Use users only who check in in every month, from the first to the last.")
     ] = None,
+    sample: Annotated[float, typer.Option(min=0, max=1, help="Use a random share of the users.")] = 1.0,
     friends: Annotated[int, typer.Option(min=0, help="Friends drawn for each user.")] = 4,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 1,
     publications: Annotated[Publishing, typer.Option(help="What a user publishes.")] = Publishing.VISIT,
     size: Annotated[int, typer.Option(min=0, help="Size of a publication, in bytes.")] = 100,
-    master: Annotated[str, typer.Option(help="Spark master: local[N], spark://HOST:PORT, …")] = "local[*]",
-    partitions: Annotated[
-        int | None, typer.Option(min=1, help="Parts that Spark cuts the work into (the files do not depend on it).")
-    ] = None,
-    driver_memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory of Spark's driver.")] = "1g",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    master: options.Master = "local[*]",
+    partitions: options.Partitions = None,
+    driver_memory: options.DriverMemory = "1g",
+    quiet: options.Quiet = False,
 ) -> None:
-    """Turn files of check-ins into a location workload: cells as topics, visits, drawn friends, publications."""
+    """Turn files of check-ins into a location workload: cells as topics, visits, drawn friends, publications.
+
+    A check-in has a user, a time, and a latitude and longitude, or a space that holds both, or a place.
+    """
+    from sim.workloads.traces.checkins import check_layouts
     from sim.workloads.traces.layouts import LAYOUTS
     from sim.workloads.traces.pipeline import prepare_checkins
     from sim.workloads.traces.quarantine import describe
     from sim.workloads.traces.session import spark_session
     from sim.workloads.traces.sources import find_sources
+    from sim.workloads.traces.user_filters import UserFilters
     from sim.workloads.traces.workshop import check_room
 
-    if format not in LAYOUTS:
-        raise InputError(f"--format: {unknown('layout', format, LAYOUTS)}")
-    box, span = _box(bounding_box), _window(window)
+    box = _box(bounding_box)
     check_room(out)
     sources = find_sources(inputs)  # what is typed wrong is told before Spark takes its seconds to start
-    short = sum(source.bytes for source in sources) < SHORT
-    with _progress(quiet) as progress:
+    layout = options.choose_layout(
+        format,
+        LAYOUTS,
+        sources,
+        columns=columns,
+        delimiter=delimiter,
+        header=header,
+        quote=quote,
+        time_formats=time_format,
+        time_zone=time_zone,
+    )
+    located = _places(places, places_columns, layout)
+    check_layouts(layout, located and located[1])
+    window = options.time_span(from_, to, layout.time_zone)
+    filters = UserFilters(sample, consistent.value if consistent else None, min_visits)
+    with options.progress_lines(quiet) as progress:
         progress(f"starting Spark ({master})", "")
-        with spark_session(master, driver_memory, short) as spark:
+        with spark_session(master, driver_memory, options.short(sources)) as spark:
             workload = prepare_checkins(
                 spark,
                 [source.path for source in sources],
                 out,
-                LAYOUTS[format],
+                layout,
+                places=located,
                 cell=cell,
                 box=box,
-                window=span,
+                window=window,
+                filters=filters,
                 friends=friends,
                 seed=seed,
                 publications=publications.value,
@@ -102,6 +145,22 @@ def checkins(
     )
 
 
+def _places(files: list[str] | None, columns: str | None, checkins: Layout) -> tuple[list[Path], Layout] | None:
+    """The files of places and their layout: that of the preset, else the check-ins' own but for the columns."""
+    from sim.workloads.traces.layouts import PLACE_LAYOUTS, guess_layout, lay_over
+    from sim.workloads.traces.sources import find_sources
+
+    if not files:
+        if columns is not None:
+            raise InputError("--places-columns: says how --places is laid out, which is not given")
+        return None
+    sources = find_sources(files)
+    guess = guess_layout(sources[0].path)
+    alike = replace(checkins, columns=()) if guess.kind == checkins.kind else guess
+    layout = PLACE_LAYOUTS.get(checkins.name, alike)
+    return [source.path for source in sources], lay_over(layout, columns=columns)
+
+
 def _box(text: str | None) -> Box | None:
     from sim.workloads.traces.checkins import BOXES, Box
 
@@ -114,39 +173,3 @@ def _box(text: str | None) -> Box | None:
             f"--bounding-box '{text}': expected S,W,N,E in degrees or a name ({', '.join(BOXES)})"
         ) from None
     return Box(south, west, north, east)
-
-
-def _window(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    try:
-        first, end = (datetime.fromisoformat(part.strip()) for part in text.split(","))
-    except ValueError:
-        raise InputError(
-            f"--window '{text}': expected FROM,TO as ISO dates or times, such as 2009-03-01,2010-11-01"
-        ) from None
-    first, end = (time if time.tzinfo else time.replace(tzinfo=UTC) for time in (first, end))
-    if first >= end:
-        raise InputError(f"--window '{text}': FROM must be before TO")
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    return (first - epoch) // datetime.resolution, (end - epoch) // datetime.resolution
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[str, str], None]]:
-    """On a terminal one line that tells the step and its tasks; else a line per step; nothing when quiet. All on stderr."""
-    if quiet:
-        yield lambda step, detail: None
-    elif sys.stderr.isatty():
-        from rich.console import Console
-        from rich.text import Text
-
-        with Console(stderr=True).status("") as status:
-            yield lambda step, detail: status.update(Text(f"{step} … {detail}".rstrip()))
-    else:
-
-        def say(step: str, detail: str) -> None:
-            if not detail:
-                print(f"brokersim: {step}", file=sys.stderr, flush=True)
-
-        yield say

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,17 @@ def arrow(values: NDArray[Any] | pa.StringArray) -> pa.Array:
 
 def write_table(path: Path, table: pa.Table) -> None:
     """Write one parquet file, the same bytes for the same table."""
-    text = [field.name for field in table.schema if field.type == pa.string()]
-    pq.write_table(table, path, compression="zstd", version="2.6", row_group_size=ROW_GROUP, use_dictionary=text)
+    write_tables(path, [table])
+
+
+def write_tables(path: Path, tables: Iterable[pa.Table]) -> None:
+    """Write one parquet file of these tables, of which there is at least one, one below the other."""
+    tables = iter(tables)
+    first = next(tables)
+    text = [field.name for field in first.schema if field.type == pa.string()]
+    with pq.ParquetWriter(path, first.schema, compression="zstd", version="2.6", use_dictionary=text) as writer:
+        for table in chain([first], tables):
+            writer.write_table(table, ROW_GROUP)
 
 
 def write_columns(path: Path, columns: Columns) -> None:

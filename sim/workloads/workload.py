@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sim.errors import WorkloadError
 from sim.workloads.manifest import read_manifest, verify_files, write_manifest
-from sim.workloads.tables import Columns, read_columns, write_columns, write_table
+from sim.workloads.tables import Columns, read_columns, write_columns, write_tables
 from sim.workloads.validation import Checks
 
 DAY = 86400.0
@@ -200,11 +200,12 @@ class Workload:
         }
 
 
-def write_workload(workload: Workload, folder: Path, quarantine: pa.Table | None = None) -> None:
+def write_workload(workload: Workload, folder: Path, quarantine: pa.Table | Iterable[pa.Table] | None = None) -> None:
     """Write the directory; `manifest.json` last, so that a killed process leaves no workload.
 
     A workload that stands there already is replaced. `quarantine` holds rows that a pipeline could not use (columns source,
-    line, raw, reason). Raises WorkloadError where the folder holds something else or the workload breaks the format.
+    line, raw, reason), all or table by table. Raises WorkloadError where the folder holds something else or the workload
+    breaks the format.
     """
     validate(workload, folder)
     _clear(folder)
@@ -212,7 +213,7 @@ def write_workload(workload: Workload, folder: Path, quarantine: pa.Table | None
     if quarantine is not None:
         files.append("quarantine/part-00000.parquet")
         (folder / "quarantine").mkdir()
-        write_table(folder / files[-1], quarantine)
+        write_tables(folder / files[-1], [quarantine] if isinstance(quarantine, pa.Table) else quarantine)
     values = {
         "kind": workload.kind,
         "origin": workload.origin,

@@ -71,6 +71,7 @@ def test_it_says_what_became_of_the_rows_without_java_and_without_noise(
         "brokersim: starting Spark (local[1])",
         f"brokersim: reading 1 file ({trace.stat().st_size / 2**20:.1f} MiB)",
         "brokersim: looking for duplicates in 62 rows",
+        "brokersim: sorting 2 rows into quarantine",
         "brokersim: finding visits",
         f"brokersim: writing {home / 'far'}",
     ]
@@ -95,13 +96,20 @@ def test_a_killed_command_leaves_nothing_that_looks_like_a_workload(trace: Path,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--format", "gowala"], "--format: unknown layout 'gowala', did you mean 'gowalla'? (allowed: gowalla)"),
+        (["--format", "gowala"], "--format: unknown layout 'gowala', did you mean 'gowalla'? (allowed: csv,"),
         (["--bounding-box", "us-papers"], "expected S,W,N,E in degrees or a name (us-paper)"),
         (["--bounding-box", "30,-126,50"], "expected S,W,N,E in degrees or a name (us-paper)"),
         (["--bounding-box", "50,-126,30,-66"], "-90 <= S < N <= 90"),
-        (["--window", "2010"], "--window '2010': expected FROM,TO as ISO dates or times"),
-        (["--window", "2010-02-30,2010-03-01"], "expected FROM,TO as ISO dates or times"),
-        (["--window", "2010-03-01,2010-03-01"], "FROM must be before TO"),
+        (["--from", "2010"], "--from '2010': expected an ISO date or time, such as 2009-03-01"),
+        (["--to", "2010-02-30"], "--to '2010-02-30': expected an ISO date or time"),
+        (["--from", "2010-03-01", "--to", "2010-03-01"], "the first must be before the second"),
+        (["--sample", "0"], "sample is 0, allowed: above 0 and up to 1"),
+        (
+            ["--columns", "user,tme,latitude,longitude"],
+            "no time, did 'tme' mean it? (check-ins need user, time, latitude,",
+        ),
+        (["--format", "foursquare-tist"], "places without positions; --places FILE tells where they are"),
+        (["--places-columns", "place"], "--places-columns: says how --places is laid out, which is not given"),
         (["--driver-memory", "much"], "driver memory 'much'"),
         (["--master", "spark"], "master 'spark': expected local[N]"),
         (["no-such-file.tsv"], "no-such-file.tsv: no such file"),
@@ -117,8 +125,8 @@ def test_what_was_typed_wrong_is_told_before_spark_starts(
     assert message in str(raised.value)
 
 
-def test_box_and_window_leave_rows_out(spark: SparkSession, trace: Path, tmp_path: Path) -> None:
-    limits = ["--bounding-box", "48,2,49,5", "--window", "2010-03-01,2010-03-03T12:00+00:00"]
+def test_box_and_times_leave_rows_out(spark: SparkSession, trace: Path, tmp_path: Path) -> None:
+    limits = ["--bounding-box", "48,2,49,5", "--from", "2010-03-01T09:00+09:00", "--to", "2010-03-03T12:00"]
     said = prepare(trace, "--format", "gowalla", "--out", tmp_path / "w", "--publications", "per-check-in", *limits)
     assert "quarantined (bad_time 1, outside_box 30, outside_window" in said
     assert load_workload(tmp_path / "w").generator["window"] == ["2010-03-01T00:00:00Z", "2010-03-03T12:00:00Z"]

@@ -193,8 +193,8 @@ def test_users_are_numbered_by_value_then_by_name() -> None:
     [
         (
             [GOOD, "a,b\n", "c,d\n"],
-            "line 2: expected 5 fields (user, time, latitude, longitude, place) parted by '\\t' in UTF-8 and a user that is "
-            "not empty, found 'a,b' (2 of 3 rows cannot be read as --format gowalla)",
+            "line 2: expected 5 fields (user, time, latitude, longitude, place) parted by '\\t' in UTF-8, "
+            "found 'a,b' (2 of 3 rows cannot be read as --format gowalla)",
         ),
         (
             [GOOD, GOOD.replace("T", " "), "7\t12 May\t1\t2\tx\n"],
@@ -203,6 +203,10 @@ def test_users_are_numbered_by_value_then_by_name() -> None:
         (
             [GOOD, *2 * [GOOD.replace("-97.5", "30.5").replace("30.5", "-97.5", 1)]],
             "line 2: column 3 (latitude) looks wrong",
+        ),
+        (
+            [GOOD, *2 * [GOOD.replace("7\t", "\t", 1)]],
+            "line 2: column 1 (user) looks wrong: expected a user, which is not empty",
         ),
         ([GOOD.replace("30.5", "0").replace("-97.5", "0")], "none of 1 rows is usable (null_island 1)"),
     ],
@@ -255,9 +259,10 @@ def test_a_box_has_a_south_below_its_north(sides: tuple[float, float, float, flo
 
 def test_a_box_may_cross_the_date_line(spark: SparkSession) -> None:
     longitudes = (-180, -179, -175, 0, 176, 177, 180)
-    fields = [("1", "2010-01-01T00:00:00Z", "-17", str(longitude)) for longitude in longitudes]
-    lines = spark.createDataFrame(fields, "user string, time string, latitude string, longitude string")
-    rows = judge_rows(lines, GOWALLA, Box(-20, 177, -15, -175), None).where("reason IS NULL").collect()
+    fields = [(0, 0, 0, "", True, "1", "2010-01-01T00:00:00Z", "-17", str(longitude)) for longitude in longitudes]
+    text = "user string, time string, latitude string, longitude string"
+    lines = spark.createDataFrame(fields, f"source int, block int, row int, raw string, parsed boolean, {text}")
+    rows = judge_rows(lines, GOWALLA, Box(-20, 177, -15, -175), (None, None)).where("reason IS NULL").collect()
     assert [row["longitude"] for row in rows] == [-180, -179, 177, 180]
 
 

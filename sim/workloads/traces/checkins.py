@@ -1,4 +1,4 @@
-"""Raw check-ins, read and judged by Spark: every row ends as a usable check-in or with a reason in quarantine.
+"""Raw check-ins, judged by Spark and loaded as arrays: every row ends as a usable check-in or with a reason in quarantine.
 
 Stages hand over typed Parquet, so that each row is parsed once. A row has its true place (source, line) and its fate
 whatever the partitions; nothing that depends on them leaves this module.
@@ -6,12 +6,9 @@ whatever the partitions; nothing that depends on them leaves this module.
 
 from __future__ import annotations
 
-import textwrap
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.dataset as ds
@@ -19,14 +16,24 @@ from numpy.typing import NDArray
 
 from sim.errors import WorkloadError
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.quarantine import FORM
-from sim.workloads.traces.rows import NUMBER, example_time, parse_time
-from sim.workloads.traces.sources import Source
+from sim.workloads.traces.quarantine import row_number
+from sim.workloads.traces.rows import NUMBER, parse_time, read_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-USED = ("user", "time", "latitude", "longitude")
+FIELDS = ("user", "time", "place", "space", "latitude", "longitude")
+LOADED = ("user", "micros", "latitude", "longitude", "source", "line")
+# What should stand in a field, for people.
+EXPECTED = {
+    "user": "a user, which is not empty",
+    "latitude": "degrees from -90 to 90",
+    "longitude": "degrees from -180 to 180",
+    "space": "latitude and longitude in degrees, such as '40.7 -74.0'",
+    "place": "a place to which --places gives a latitude and longitude in degrees",
+}
+# Times from the first to before the second, µs since 1970; None where there is no such limit.
+Window = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True)
@@ -52,9 +59,10 @@ BOXES = {"us-paper": Box(30.0, -126.0, 50.0, -66.0)}  # 20 × 60 cells of one de
 
 @dataclass(frozen=True)
 class Checkins:
-    """Usable check-ins, one entry each, ordered by (user, time, latitude, longitude), in which no two are equal.
+    """Check-ins, one entry each, ordered by (user, time, latitude, longitude, row).
 
-    `user` is a position in `names`; `micros` is the time in µs since 1970, UTC; positions are degrees.
+    `user` is a position in `names`; `micros` is the time in µs since 1970, UTC; positions are degrees; `row` is where it stood,
+    see `row_number`.
     """
 
     names: list[str]
@@ -62,32 +70,90 @@ class Checkins:
     micros: NDArray[np.int64]
     latitude: NDArray[np.float64]
     longitude: NDArray[np.float64]
+    row: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.user)
 
+    def repeated(self) -> NDArray[np.bool_]:
+        """Which ones equal the one before, that is an earlier row, in all but the row."""
+        same = np.zeros(len(self), np.bool_)
+        same[1:] = True
+        for column in (self.user, self.micros, self.latitude, self.longitude):
+            same[1:] &= column[1:] == column[:-1]
+        return same
 
-def judge_rows(rows: DataFrame, layout: Layout, box: Box | None, window: tuple[int, int] | None) -> DataFrame:
-    """Type the fields of `read_rows`: user, micros, latitude, longitude, `reason` and `column`, of which the reason speaks.
+    def where(self, which: NDArray[np.bool_]) -> Checkins:
+        """These alone, and the names of those users alone who are left, in their order."""
+        user = self.user[which]
+        left = np.bincount(user, minlength=len(self.names)) > 0
+        user = (np.cumsum(left, dtype=np.int32) - np.int32(1))[user]
+        names = [name for name, stays in zip(self.names, left, strict=True) if stays]
+        return Checkins(names, user, self.micros[which], self.latitude[which], self.longitude[which], self.row[which])
 
-    `reason` is null where the row is usable, as far as one row can tell. `window` is [first, end) in µs since 1970.
-    No row raises, whatever it holds, under ANSI rules too.
+
+def check_layouts(layout: Layout, places: Layout | None) -> None:
+    """Raise WorkloadError where the layouts of check-ins, and of places if they tell the positions, lack a field."""
+    if places is None and "place" in layout.columns and not {"latitude", "longitude", "space"} & set(layout.columns):
+        raise WorkloadError(f"--columns {layout.said()}: places without positions; --places FILE tells where they are")
+    layout.require("check-ins", _fields(layout, places))
+    if places is not None:
+        places.require("places", ("place", *_position(places)), "--places-columns")
+
+
+def _fields(layout: Layout, places: Layout | None) -> tuple[str, ...]:
+    return ("user", "time", *(_position(layout) if places is None else ("place",)))
+
+
+def _position(layout: Layout) -> tuple[str, ...]:
+    return ("space",) if "space" in layout.columns and "latitude" not in layout.columns else ("latitude", "longitude")
+
+
+def read_checkins(spark: SparkSession, folder: Path, layout: Layout, places: tuple[Path, Layout] | None) -> DataFrame:
+    """`read_rows` of the check-ins in `folder`, their positions from the files in the folder of `places` where it is given.
+
+    A place that has several rows is where the first says.
     """
     from pyspark.sql import functions as F
 
-    def number(name: str, limit: float) -> Column:
-        value = F.when(F.col(name).rlike(NUMBER), F.col(name).try_cast("double"))
-        return F.when(F.abs(value) <= limit, value).alias(name)
+    if places is None:
+        return read_rows(spark, folder, layout, _fields(layout, None))
+    where = _position(places[1])
+    found = read_rows(spark, places[0], places[1], ("place", *where)).groupBy("place")
+    first = F.min_by(F.struct(*where), F.struct("source", "block", "row"))
+    known = found.agg(first.alias("position")).select("place", "position.*")
+    return read_rows(spark, folder, layout, _fields(layout, places[1])).join(known, "place", "left")
 
-    def inside(value: Column, low: float, high: float) -> Column:
-        return (value >= low) & (value < high) if low < high else (value >= low) | (value < high)
 
+def judge_rows(rows: DataFrame, layout: Layout, box: Box | None, window: Window) -> DataFrame:
+    """Type the fields of `read_checkins`: user, micros, latitude, longitude; null where they are not usable.
+
+    Adds `reason`, null where the row is usable as far as one row can tell, and, for a reason that speaks of a field's form,
+    `column` and `found`, its name and its text. No row raises, whatever it holds, under ANSI rules too.
+    """
+    from pyspark.sql import functions as F
+
+    def inside(value: Column, low: float | None, high: float | None) -> Column:
+        above = F.lit(True) if low is None else value >= low
+        below = F.lit(True) if high is None else value < high
+        return above | below if low is not None and high is not None and low > high else above & below
+
+    def number(text: Column, limit: float) -> Column:
+        value = F.when(text.rlike(NUMBER), text.try_cast("double"))
+        return F.when(F.abs(value) <= limit, value)
+
+    if "space" in rows.columns:
+        pair = r"^\s*([^\s,;]+)[\s,;]+([^\s,;]+)\s*$"
+        texts = [F.regexp_extract("space", pair, part) for part in (1, 2)]
+    else:
+        texts = [F.col("latitude"), F.col("longitude")]
     typed = rows.select(
-        *(name for name in rows.columns if name not in USED),
+        *("source", "block", "row", "raw", "parsed"),
+        *(F.col(name).alias(f"{name}_text") for name in rows.columns if name in FIELDS),
         F.when(F.trim("user") != "", F.col("user")).alias("user"),
         parse_time(F.col("time"), layout).alias("micros"),
-        number("latitude", 90),
-        number("longitude", 180),
+        number(texts[0], 90).alias("latitude"),
+        number(texts[1], 180).alias("longitude"),
     )
     user, micros, latitude, longitude = (F.col(name) for name in ("user", "micros", "latitude", "longitude"))
     reason = F.when(user.isNull(), "unparsable").when(micros.isNull(), "bad_time")
@@ -96,83 +162,37 @@ def judge_rows(rows: DataFrame, layout: Layout, box: Box | None, window: tuple[i
     if box is not None:
         within = inside(latitude, box.south, box.north) & inside(longitude, box.west, box.east)
         reason = reason.when(~within, "outside_box")
-    if window is not None:
-        reason = reason.when(~inside(micros, *window), "outside_window")
-    column = (
-        F.when(F.col("reason") == "bad_time", "time")
-        .when((F.col("reason") == "bad_position") & latitude.isNull(), "latitude")
-        .when(F.col("reason") == "bad_position", "longitude")
-    )
-    return typed.drop("parsed").withColumn("reason", reason).withColumn("column", column)
-
-
-def mark_duplicates(rows: DataFrame) -> DataFrame:
-    """Give the reason `duplicate` to usable rows that equal an earlier one (source, line) in every used column."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    usable = rows.where("reason IS NULL")
-    same = Window.partitionBy("user", "micros", "latitude", "longitude").orderBy("source", "line")
-    marked = usable.withColumn("reason", F.when(F.row_number().over(same) > 1, "duplicate"))
-    return marked.unionByName(rows.where("reason IS NOT NULL"))
-
-
-def check_form(rows: DataFrame, layout: Layout, sources: Sequence[Source]) -> int:
-    """The number of rows. Raises WorkloadError where a source has none, or more than half are not in this layout."""
-    from pyspark.sql import functions as F
-
-    counted = rows.groupBy("source", "reason", "column").agg(F.count("*").alias("rows")).collect()
-    for number in sorted(set(range(len(sources))) - {row["source"] for row in counted}):
-        raise WorkloadError(f"{sources[number].path}: the file is empty")
-    wrong: Counter[tuple[str, str | None]] = Counter()
-    for row in counted:
-        if row["reason"] in FORM:
-            wrong[row["reason"], row["column"]] += row["rows"]
-    read = sum(int(row["rows"]) for row in counted)
-    if 2 * wrong.total() <= read:
-        return read
-    reason, column = max(sorted(wrong, key=str), key=wrong.__getitem__)
-    blamed = (F.col("reason") == reason) & F.col("column").eqNullSafe(F.lit(column))
-    first = rows.where(blamed).orderBy("source", "line").select("source", "line", "raw").head()
-    assert first is not None
-    place = f"{sources[first['source']].path}: line {first['line']}"
-    share = f"({wrong.total():,} of {read:,} rows cannot be read as --format {layout.name})"
-    if column is None:
-        found = textwrap.shorten(first["raw"].replace("\t", " "), 80, placeholder=" …") or "an empty line"
-        raise WorkloadError(
-            f"{place}: expected {len(layout.columns)} fields ({', '.join(layout.columns)}) parted by {layout.delimiter!r} "
-            f"in UTF-8 and a user that is not empty, found {found!r} {share}"
-        )
-    assert isinstance(layout.columns, tuple)
-    position = layout.columns.index(column)
-    expected = {
-        "time": f"a time such as {example_time(rows.sparkSession, layout)}",
-        "latitude": "degrees from -90 to 90",
-        "longitude": "degrees from -180 to 180",
-    }
-    raise WorkloadError(
-        f"{place}: column {position + 1} ({column}) looks wrong: expected {expected[column]}, "
-        f"found {first['raw'].split(layout.delimiter)[position][:80]!r} {share}"
+    reason = reason.when(~inside(micros, *window), "outside_window")
+    if "place" in rows.columns or "space" in rows.columns:
+        position: Any = F.lit("place" if "place" in rows.columns else "space")
+    else:
+        position = F.when(latitude.isNull(), "latitude").otherwise("longitude")
+    column = F.when(F.col("reason") == "bad_time", "time").when(F.col("reason") == "bad_position", position)
+    column = column.when((F.col("reason") == "unparsable") & F.col("parsed"), "user")
+    texts = [F.when(F.col("column") == name, F.col(f"{name}_text")) for name in FIELDS if name in rows.columns]
+    judged = typed.withColumn("reason", reason).withColumn("column", column).withColumn("found", F.coalesce(*texts))
+    return judged.select(
+        *("source", "block", "row", "raw", "user", "micros", "latitude", "longitude", "reason", "column", "found")
     )
 
 
 def load_checkins(folder: Path) -> Checkins:
-    """The typed Parquet of usable rows (none where there is no such folder); the order of its rows means nothing.
+    """The typed Parquet of usable rows; the order of its rows means nothing.
 
     Users are numbered by their names: whole numbers by value, then the others by code points.
     """
-    if not folder.is_dir():
-        return Checkins([], np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0), np.empty(0))
-    columns = ["micros", "latitude", "longitude"]
-    table = ds.dataset(folder, format="parquet").to_table(columns=["user", *columns])
-    coded = table["user"].dictionary_encode().unify_dictionaries().combine_chunks()
+    users = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns={"user"}))
+    table = ds.dataset(folder, format=users).to_table(columns=list(LOADED)).unify_dictionaries()
+    coded = table["user"].combine_chunks()
     found = coded.dictionary.to_pylist()
     names = sorted(found, key=user_key)
     rank = {name: position for position, name in enumerate(names)}
     user = np.array([rank[name] for name in found], np.int32)[coded.indices.to_numpy()]
-    micros, latitude, longitude = (table[name].to_numpy() for name in columns)
-    order = np.lexsort((longitude, latitude, micros, user))
-    return Checkins(names, user[order], micros[order], latitude[order], longitude[order])
+    micros, latitude, longitude, source, line = (table[name].to_numpy() for name in LOADED[1:])
+    row = row_number(source, line)
+    del table, coded, source, line
+    order = np.lexsort((row, longitude, latitude, micros, user))
+    return Checkins(names, user[order], micros[order], latitude[order], longitude[order], row[order])
 
 
 def user_key(name: str) -> tuple[bool, int, str]:

@@ -50,14 +50,14 @@ class Layout:
             _check_pattern(pattern)
         zone_of(self.time_zone)
 
-    def require(self, what: str, fields: Sequence[str]) -> None:
-        """Raise WorkloadError unless it says where to find each of these fields, which `what` needs."""
+    def require(self, what: str, fields: Sequence[str], option: str = "--columns") -> None:
+        """Raise WorkloadError unless it says where to find each of these fields, which `what` needs; `option` is to say it."""
         for field in fields:
             if field not in self.columns:
                 near = nearest(field, self.columns)
                 hint = f", did '{near}' mean it?" if near else ""
                 raise WorkloadError(
-                    f"--columns {self.said() or 'is not given'}: no {field}{hint} ({what} need {', '.join(fields)})"
+                    f"{option} {self.said() or 'is not given'}: no {field}{hint} ({what} need {', '.join(fields)})"
                 )
 
     def said(self) -> str:
@@ -188,3 +188,4 @@ FOURSQUARE = Layout(
 FOURSQUARE_PLACES = Layout("foursquare-tist", ("place", "latitude", "longitude", "category", "country"), delimiter="\t")
 
 LAYOUTS = {layout.name: layout for layout in (GOWALLA, FOURSQUARE)}
+PLACE_LAYOUTS = {FOURSQUARE.name: FOURSQUARE_PLACES}

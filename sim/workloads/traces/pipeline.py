@@ -25,10 +25,11 @@ from sim.workloads.location import (
 from sim.workloads.tables import strings
 from sim.workloads.traces import checkins as stages
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.quarantine import count_rows, describe, load_quarantine
-from sim.workloads.traces.rows import number_lines, read_rows
+from sim.workloads.traces.quarantine import account, check_form, describe, read_quarantine, store_quarantine
+from sim.workloads.traces.rows import number_lines
 from sim.workloads.traces.session import partitioned, watched
-from sim.workloads.traces.sources import Source, find_sources, link_sources
+from sim.workloads.traces.sources import find_sources, link_sources
+from sim.workloads.traces.user_filters import UserFilters, select_users
 from sim.workloads.traces.workshop import Progress, blaming, check_room, iso, put_in_place, workshop
 from sim.workloads.workload import DAY, Publications, Workload, write_workload
 
@@ -47,9 +48,11 @@ def prepare_checkins(
     out: Path,
     layout: Layout,
     *,
+    places: tuple[Sequence[str | os.PathLike[str]], Layout] | None = None,
     cell: float = 1.0,
     box: stages.Box | None = None,
-    window: tuple[int, int] | None = None,
+    window: stages.Window = (None, None),
+    filters: UserFilters | None = None,
     friends: int = 4,
     seed: int = 1,
     publications: Publishing = "per-visit",
@@ -59,11 +62,11 @@ def prepare_checkins(
 ) -> Workload:
     """Write the location workload of these check-ins to the folder `out` and return it.
 
-    `inputs` are files and patterns (`find_sources`); `cell` is the side of a cell in degrees; `window` is [first, end) in µs
-    since 1970; each user gets `friends` friends; a publication has `size` bytes. The files are the same bytes for any number
-    of partitions and cores. `out` appears when it is complete; a workload that stands there is replaced. Raises WorkloadError
-    where an input is missing, empty or damaged, more than half of the rows are not in this layout, no row is usable, or `out`
-    holds something else.
+    `inputs` are files and patterns (`find_sources`); `places`, more of them and their layout, tell where the places of the
+    check-ins are; `cell` is the side of a cell in degrees; `window` is [first, end) in µs since 1970; each user gets `friends`
+    friends; a publication has `size` bytes. The files are the same bytes for any number of partitions and cores. `out` appears
+    when it is complete; a workload that stands there is replaced. Raises WorkloadError where an input is missing, empty or
+    damaged, a layout lacks a field, more than half of the rows are not in it, no row is usable, or `out` holds something else.
     """
     limits = {
         "cell": (cell, SMALLEST_CELL, LARGEST_CELL),
@@ -73,21 +76,46 @@ def prepare_checkins(
     for name, (value, least, most) in limits.items():
         if not least <= value <= most:
             raise WorkloadError(f"{name} is {value}, allowed: {least} to {most}")
-    out = out.resolve()
+    stages.check_layouts(layout, places and places[1])
+    filters, streams, out = filters or UserFilters(), Streams(seed), out.resolve()
     check_room(out)
-    sources = find_sources(inputs)
-    total = sum(source.bytes for source in sources)
-    with workshop(out) as folder:
-        link_sources(sources, folder / "inputs")
-        with blaming(sources):
-            session = partitioned(spark, partitions, total, layout.time_zone)
-            _judge(session, folder, layout, box, window, sources, progress)
-        progress("finding visits", "")
-        checkins = stages.load_checkins(folder / "judged" / "usable=true")
-        quarantine = load_quarantine(folder / "judged" / "usable=false", [source.name for source in sources])
-        rows = count_rows(quarantine, len(checkins))
+    sources = find_sources([*inputs, *(places[0] if places else ())])
+    told = find_sources(inputs)
+    read, more = sources[: len(told)], sources[len(told) :]
+    with workshop(out) as folder, blaming(sources):
+        link_sources(read, folder / "inputs")
+        link_sources(more, folder / "places")
+        session = partitioned(spark, partitions, sum(source.bytes for source in read), layout.time_zone)
+        mebibytes = sum(source.bytes for source in sources) / 2**20
+        step = f"reading {len(sources)} file{'s' * (len(sources) > 1)} ({mebibytes:.1f} MiB)"
+        with watched(session, partial(progress, step)):
+            rows = stages.read_checkins(
+                session, folder / "inputs", layout, (folder / "places", places[1]) if places else None
+            )
+            stages.judge_rows(rows, layout, box, window).write.parquet(str(folder / "parsed"))
+            rows = number_lines(session.read.parquet(str(folder / "parsed")), layout)
+            reasons = check_form(rows, layout, read, stages.EXPECTED)
+        with watched(session, partial(progress, f"looking for duplicates in {reasons.total():,} rows")):
+            rows.where("reason IS NULL").select(*stages.LOADED).write.parquet(str(folder / "usable"))
+            checkins, dropped = select_users(
+                stages.load_checkins(folder / "usable"),
+                filters,
+                window=window,
+                zone=layout.time_zone,
+                side=cell,
+                streams=streams,
+            )
+        for reason, numbers in dropped.items():
+            reasons[reason], reasons[None] = len(numbers), reasons[None] - len(numbers)
+        counts = account(reasons)
         if not len(checkins):
-            raise WorkloadError(f"{sources[0].path}: none of {rows['read']:,} rows is usable ({describe(rows)})")
+            raise WorkloadError(f"{read[0].path}: none of {counts['read']:,} rows is usable ({describe(counts)})")
+        if reasons.total() > reasons[None]:
+            with watched(
+                session, partial(progress, f"sorting {reasons.total() - reasons[None]:,} rows into quarantine")
+            ):
+                store_quarantine(session, rows, dropped, folder / "quarantine")
+        progress("finding visits", "")
         visits, cells, published, first_day, days = _drive(checkins, cell, publications, size)
         workload = location_workload(
             visits,
@@ -95,46 +123,28 @@ def prepare_checkins(
             strings(checkins.names),
             published,
             friends=friends,
-            streams=Streams(seed),
+            streams=streams,
             origin=iso(first_day * _DAY),
             horizon=days * DAY,
             generator={
                 "name": "checkins",
-                "format": layout.name,
+                **layout.parameters(),
+                "places": places and places[1].parameters(),
                 "bounding_box": None if box is None else [box.south, box.west, box.north, box.east],
-                "window": None if window is None else [iso(time) for time in window],
+                "window": [None if time is None else iso(time) for time in window],
+                **vars(filters),
                 "publications": publications,
                 "size": size,
             },
             sources=[{"file": source.name, "sha256": source.sha256, "bytes": source.bytes} for source in sources],
-            rows=rows,
+            rows=counts,
         )
         progress(f"writing {out}", "")
-        write_workload(workload, folder / "workload", quarantine)
+        write_workload(
+            workload, folder / "workload", read_quarantine(folder / "quarantine", [source.name for source in read])
+        )
         put_in_place(folder / "workload", out, folder / "replaced")
     return workload
-
-
-def _judge(
-    spark: SparkSession,
-    folder: Path,
-    layout: Layout,
-    box: stages.Box | None,
-    window: tuple[int, int] | None,
-    sources: Sequence[Source],
-    progress: Progress,
-) -> None:
-    """Fill `folder`/judged with typed rows, apart by whether they are usable."""
-    size = sum(source.bytes for source in sources) / 2**20
-    step = f"reading {len(sources)} file{'s' * (len(sources) > 1)} ({size:.1f} MiB)"
-    with watched(spark, partial(progress, step)):
-        rows = read_rows(spark, folder / "inputs", layout, stages.USED)
-        stages.judge_rows(rows, layout, box, window).write.parquet(str(folder / "parsed"))
-        rows = number_lines(spark.read.parquet(str(folder / "parsed")), layout)
-        read = stages.check_form(rows, layout, sources)
-    with watched(spark, partial(progress, f"looking for duplicates in {read:,} rows")):
-        judged = stages.mark_duplicates(rows).selectExpr("*", "reason IS NULL AS usable")
-        judged.write.partitionBy("usable").parquet(str(folder / "judged"))
 
 
 def _drive(

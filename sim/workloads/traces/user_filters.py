@@ -1,0 +1,94 @@
+"""Which users of a trace are used: a sample of them, those who are always there, those who get about."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.errors import WorkloadError
+from sim.randomness import Streams, uniform
+from sim.workloads.location import Visits, merge_checkins, number_cells
+from sim.workloads.traces.checkins import Checkins, Window
+from sim.workloads.traces.layouts import zone_of
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class UserFilters:
+    """A share of the users, those with check-ins in every month of the trace, those with at least so many visits."""
+
+    sample: float = 1.0
+    consistent: str | None = None
+    min_visits: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.sample <= 1:
+            raise WorkloadError(f"sample is {self.sample:g}, allowed: above 0 and up to 1")
+        if self.consistent not in (None, "monthly"):
+            raise WorkloadError(f"consistent is '{self.consistent}', allowed: monthly")
+        if self.min_visits < 0:
+            raise WorkloadError(f"min_visits is {self.min_visits}, allowed: 0 and more")
+
+
+def select_users(
+    checkins: Checkins, filters: UserFilters, *, window: Window, zone: str, side: float, streams: Streams
+) -> tuple[Checkins, dict[str, NDArray[np.int64]]]:
+    """The check-ins that are left of those in `load_checkins`, and the numbers of the others' rows by their reason.
+
+    The reasons: `duplicate`, and of users who are left out, in this order, `not_sampled`, `not_every_month`, `few_visits`.
+    Months are calendar months in `zone` and those of the whole trace; `side` is that of a cell, in degrees.
+    """
+    dropped: dict[str, NDArray[np.int64]] = {}
+    left = checkins
+
+    def keep(which: NDArray[np.bool_], reason: str) -> None:
+        nonlocal left
+        dropped[reason] = left.row[~which]
+        left = left.where(which)
+
+    keep(~left.repeated(), "duplicate")
+    if filters.sample < 1:
+        keep(sampled(left.names, filters.sample, streams)[left.user], "not_sampled")
+    if filters.consistent == "monthly" and len(left):
+        months = calendar_months(checkins.micros, window, zone)
+        keep(present_monthly(left, months)[left.user], "not_every_month")
+    if filters.min_visits > 1 and len(left):
+        _, cell = number_cells(left.latitude, left.longitude, side)
+        visits = merge_checkins(Visits(left.micros / 1e6, left.user, cell, left.latitude, left.longitude))
+        keep((np.bincount(visits.user) >= filters.min_visits)[left.user], "few_visits")
+    return left, dropped
+
+
+def sampled(names: list[str], share: float, streams: Streams) -> NDArray[np.bool_]:
+    """Which users a sample of this share holds; a user's lot hangs on its name alone."""
+    key = streams.key("workload.sample")
+    lots = (int.from_bytes(hashlib.blake2s(name.encode(), digest_size=8).digest(), "little") for name in names)
+    return np.fromiter((uniform(key, lot) < share for lot in lots), np.bool_, len(names))
+
+
+def present_monthly(checkins: Checkins, months: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which users have a check-in in each of these months, told by their starts in µs since 1970; none is earlier."""
+    month = np.searchsorted(months, checkins.micros, side="right")
+    new = (np.diff(checkins.user, prepend=-1) != 0) | (np.diff(month, prepend=-1) != 0)  # they ascend by (user, time)
+    present: NDArray[np.bool_] = np.bincount(checkins.user[new], minlength=len(checkins.names)) == len(months)
+    return present
+
+
+def calendar_months(micros: NDArray[np.int64], window: Window, zone: str) -> NDArray[np.int64]:
+    """The starts of the calendar months in `zone`, in µs since 1970, from that of the window's first time to that of its last.
+
+    Where the window has no first time or no end, that of `micros` holds.
+    """
+    first = int(micros.min()) if window[0] is None else window[0]
+    last = int(micros.max()) if window[1] is None else window[1] - 1
+    place = zone_of(zone)
+    start, stop = ((_EPOCH + time * _MICROSECOND).astimezone(place) for time in (first, last))
+    numbers = range(12 * start.year + start.month - 1, 12 * stop.year + stop.month)
+    starts = (datetime(number // 12, number % 12 + 1, 1, tzinfo=place) for number in numbers)
+    return np.array([(start - _EPOCH) // _MICROSECOND for start in starts], np.int64)
