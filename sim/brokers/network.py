@@ -152,11 +152,11 @@ class Network:
 
     def _entries(self, first: int, last: int) -> list[int]:
         """The brokers of publishers; from outside any broker, at random, always the same for one publication."""
-        publisher = self.workload.publications.publisher[first:last]
-        brokers: list[int] = self.users.host[publisher].tolist()
-        for i in np.flatnonzero(publisher < 0).tolist():
-            brokers[i] = int(uniform(self._outside, first + i) * len(self.node_of))
-        return brokers
+        host, publishers = self.users.host, self.workload.publications.publisher[first:last].tolist()
+        return [
+            int(host[publisher]) if publisher >= 0 else int(uniform(self._outside, number) * len(self.node_of))
+            for number, publisher in enumerate(publishers, first)
+        ]
 
     def _close(self) -> None:
         held = [message for server in self.servers for message in server.close(self.setting.horizon)]
