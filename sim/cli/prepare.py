@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sim.cli import prepare_options as options
+from sim.cli.prepare_events import events
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,11 +31,6 @@ class Consistent(StrEnum):
     """How regularly a user has to be there."""
 
     MONTHLY = "monthly"
-
-
-@app.callback()
-def _group() -> None:
-    """Keeps `checkins` a command of its own while it is the only one."""
 
 
 @app.command()
@@ -159,6 +155,9 @@ def _places(files: list[str] | None, columns: str | None, checkins: Layout) -> t
     alike = replace(checkins, columns=()) if guess.kind == checkins.kind else guess
     layout = PLACE_LAYOUTS.get(checkins.name, alike)
     return [source.path for source in sources], lay_over(layout, columns=columns)
+
+
+app.command()(events)
 
 
 def _box(text: str | None) -> Box | None:

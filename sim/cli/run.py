@@ -143,7 +143,9 @@ def print_check(check: DeliveryCheck) -> None:
         for name in ("in the trace", "simulated", "difference"):
             table.add_column(name, justify="right")
         for topic, subscriber, trace, simulated, difference in rows.itertuples(index=False, name=None):
-            table.add_row(str(topic), str(subscriber), f"{trace:,}", f"{simulated:,}", f"{difference:+,}")
+            table.add_row(
+                str(topic), str(subscriber), f"{trace:,}", f"{simulated:,}", f"{difference:+,}" if difference else "0"
+            )
         console.print(table)
     console.print(check.sentence())
 

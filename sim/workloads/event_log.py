@@ -142,10 +142,11 @@ class _Numbering:
             occurs[ids] = True
         occurs[-1] = False
         self._new = np.where(occurs, np.cumsum(occurs, dtype=np.int32) - 1, -1).astype(np.int32)
+        self._all = bool(occurs[:-1].all())  # then ids stay as they are, and millions of them need not be copied
         self.names = [names[old] for old in np.flatnonzero(occurs).tolist()]
 
     def __call__(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
-        return self._new[ids]
+        return ids if self._all else self._new[ids]
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -31,6 +34,80 @@ class Story:
     publications: list[tuple[float, str, str | None, int]] = field(default_factory=list)
     deliveries: list[tuple[float, str, str | None, str]] = field(default_factory=list)
     no_effect: list[int] = field(default_factory=list)
+
+
+ACTIONS = ("connect", "subscribe", "unsubscribe", "disconnect", "publish", "deliver")
+EPOCH = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?([eE]\+?[0-9]{1,2})?\s*")
+
+
+@dataclass
+class Reading:
+    """The usable rows of files with their (source, line) and text, and the others as (source, line, text, reason)."""
+
+    sources: list[str]
+    rows: list[Row] = field(default_factory=list)
+    places: list[tuple[str, int, str]] = field(default_factory=list)
+    quarantine: list[tuple[str, int, str, str]] = field(default_factory=list)
+
+    def told(self, persistent: bool = False, filters: bool = False) -> Story:
+        """The story of the rows; those without effect join the quarantine."""
+        story = tell(self.rows, persistent, filters)
+        self.quarantine += [(*self.places[place], "no_effect") for place in story.no_effect]
+        self.quarantine.sort(key=lambda row: (self.sources.index(row[0]), row[1]))
+        return story
+
+
+def read(
+    paths: list[Path], columns: list[str], delimiter: str = ",", header: bool = False, words: dict | None = None,
+    window: tuple[int, int] | None = None, size: int = 100,
+) -> Reading:  # fmt: skip
+    """Rows of text with times in seconds since 1970; `words` are a log's own for actions, `window` is in µs."""
+    reading = Reading([path.name for path in paths])
+    for path in paths:
+        content = path.read_bytes()
+        content = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+        for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), 1):
+            if header and number == 1:
+                continue
+            line = line.removesuffix(b"\r")
+            text = line.decode(errors="replace")
+            row = judge(line, columns, delimiter, words or dict(zip(ACTIONS, ACTIONS, strict=True)), window, size)
+            if isinstance(row, Row):
+                reading.rows.append(row)
+                reading.places.append((path.name, number, text))
+            else:
+                reading.quarantine.append((path.name, number, text, row))
+    return reading
+
+
+def judge(line, columns, delimiter, words, window, size) -> Row | str:
+    try:
+        fields = line.decode().split(delimiter)
+    except UnicodeDecodeError:
+        return "unparsable"
+    if len(fields) != len(columns):
+        return "unparsable"
+    told = {name: text for name, text in zip(columns, fields, strict=True) if text.strip(" ")}
+    action = words.get(told.get("action", "").strip(" ").lower())
+    needed = {"connect": ["client"], "disconnect": ["client"], "publish": ["topic"]}.get(action, ["client", "topic"])
+    if action is None or not told.keys() >= set(needed):
+        return "unparsable"
+    amount = re.fullmatch(r"\s*([0-9]+)(\.0*)?\s*", told.get("size", str(size)))
+    if action == "publish" and not (amount and int(amount[1]) < 2**31):
+        return "unparsable"
+    if not EPOCH.fullmatch(told.get("time", "")):
+        return "bad_time"
+    micros = int((Decimal(told["time"].strip()) * 1_000_000).to_integral_value(ROUND_HALF_UP))
+    if window and not window[0] <= micros < window[1]:
+        return "outside_window"
+    return Row(
+        micros,
+        action,
+        told.get("client"),
+        told["topic"] if "topic" in needed else None,
+        int(amount[1]) if amount else 0,
+        told.get("publisher") if action == "deliver" else None,
+    )
 
 
 def name_key(name: str) -> tuple[bool, int, str]:

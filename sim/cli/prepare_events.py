@@ -1,0 +1,131 @@
+"""`brokersim prepare events`: any broker's log of who subscribed to, published and received what, made an event workload."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sim.cli import prepare_options as options
+
+if TYPE_CHECKING:
+    from sim.workloads.workload import Workload
+
+
+class Sessions(StrEnum):
+    """What becomes of subscriptions when a client disconnects."""
+
+    CLEAN = "clean"
+    PERSISTENT = "persistent"
+
+
+def events(
+    inputs: options.Inputs,
+    out: options.Out,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="mqtt (decoded packets), or csv, tsv, jsonl, parquet with --columns; by default what the first file looks like.",
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="The fields in order: time,action,client,topic and perhaps size and publisher (_ skips one); or by their names in "
+            "the file, such as time=ts,action=event,client,topic (Parquet, JSON lines, and text with a header).",
+        ),
+    ] = None,
+    delimiter: options.Delimiter = None,
+    header: options.Header = None,
+    quote: options.Quote = None,
+    time_format: options.TimeFormat = None,
+    time_zone: options.TimeZone = None,
+    actions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ACTION=WORD,…",
+            help="What the log calls connect, subscribe, unsubscribe, publish, deliver and disconnect; their own names by default.",
+        ),
+    ] = None,
+    sessions: Annotated[
+        Sessions,
+        typer.Option(help="Subscriptions end with their session (clean) or come back with the next one (persistent)."),
+    ] = Sessions.CLEAN,
+    mqtt_filters: Annotated[
+        bool, typer.Option("--mqtt-filters", help="Subscriptions to + and # are to all topics that they match.")
+    ] = False,
+    size: Annotated[int, typer.Option(min=0, help="Bytes of a publication of which the log does not tell.")] = 100,
+    from_: options.From = None,
+    to: options.To = None,
+    master: options.Master = "local[*]",
+    partitions: options.Partitions = None,
+    driver_memory: options.DriverMemory = "1g",
+    quiet: options.Quiet = False,
+) -> None:
+    """Turn a broker's log into a workload: sessions, subscriptions, publications, and the deliveries to check runs with.
+
+    Rows have a time, an action, a client, a topic and, if known, a size in bytes and the publisher of what was delivered.
+    """
+    from sim.workloads.traces.event_pipeline import prepare_events
+    from sim.workloads.traces.events import LAYOUTS, NEEDED, action_words
+    from sim.workloads.traces.session import spark_session
+    from sim.workloads.traces.sources import find_sources
+    from sim.workloads.traces.workshop import check_room
+
+    check_room(out)
+    sources = find_sources(inputs)  # what is typed wrong is told before Spark takes its seconds to start
+    layout = options.choose_layout(
+        format,
+        LAYOUTS,
+        sources,
+        columns=columns,
+        delimiter=delimiter,
+        header=header,
+        quote=quote,
+        time_formats=time_format,
+        time_zone=time_zone,
+    )
+    layout.require("events", NEEDED)
+    words = action_words(actions)
+    window = options.time_span(from_, to, layout.time_zone)
+    with options.progress_lines(quiet) as progress:
+        progress(f"starting Spark ({master})", "")
+        with spark_session(master, driver_memory, options.short(sources)) as spark:
+            workload = prepare_events(
+                spark,
+                [source.path for source in sources],
+                out,
+                layout,
+                words=words,
+                window=window,
+                persistent=sessions == Sessions.PERSISTENT,
+                filters=mqtt_filters,
+                size=size,
+                partitions=partitions,
+                progress=progress,
+            )
+    typer.echo(f"{out}: {_counted(workload)}{'' if mqtt_filters else _unexpanded(workload)}")
+
+
+def _counted(workload: Workload) -> str:
+    from sim.workloads.traces.quarantine import describe
+
+    rows = workload.rows or {}
+    reasons = describe(rows)
+    subscriptions = int((workload.subscription_events.action > 0).sum())
+    return (
+        f"{rows['read']:,} rows read, {rows['kept']:,} kept, {rows['read'] - rows['kept']:,} quarantined"
+        f"{f' ({reasons})' if reasons else ''}; {len(workload.users):,} clients, {len(workload.topics):,} topics, "
+        f"{len(workload.sessions):,} sessions, {subscriptions:,} subscriptions, {len(workload.publications):,} publications, "
+        f"{len(workload.deliveries):,} deliveries"
+    )
+
+
+def _unexpanded(workload: Workload) -> str:
+    from sim.workloads.event_log import filters_unexpanded
+
+    count = filters_unexpanded(workload)
+    return f"; {count:,} subscriptions look like MQTT filters (--mqtt-filters expands them)" if count else ""

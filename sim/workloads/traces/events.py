@@ -1,0 +1,203 @@
+"""Raw rows of a broker's log, read and judged by Spark and loaded as arrays: every row ends as an event or with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from sim.errors import WorkloadError, unknown
+from sim.workloads.event_kernels import CONNECT, DISCONNECT, SUBSCRIBE, UNSUBSCRIBE
+from sim.workloads.event_log import Control, Delivered, EventLog, Published
+from sim.workloads.traces.checkins import user_key
+from sim.workloads.traces.layouts import Layout
+from sim.workloads.traces.quarantine import row_number
+from sim.workloads.traces.rows import parse_time
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+FIELDS = ("time", "action", "client", "topic", "size", "publisher")
+NEEDED = FIELDS[:4]
+LOADED = ("table", "source", "line", "micros", "action", "client", "topic", "size", "publisher")
+PUBLISH, DELIVER = 4, 5
+ACTIONS = {
+    "connect": CONNECT,
+    "subscribe": SUBSCRIBE,
+    "unsubscribe": UNSUBSCRIBE,
+    "disconnect": DISCONNECT,
+    "publish": PUBLISH,
+    "deliver": DELIVER,
+}
+_BATCH = 1 << 17  # rows
+
+# Packets of MQTT as they were decoded from captures at a broker.
+MQTT = Layout(
+    "mqtt",
+    {"time": "time_s", "action": "event", "client": "client", "topic": "topic", "size": "payload_bytes"},
+    delimiter="\t",
+    header=True,
+    time_formats=("epoch",),
+)
+LAYOUTS = {MQTT.name: MQTT}
+EXPECTED = {
+    "action": f"an action ({', '.join(ACTIONS)}; --actions says what a file calls them)",
+    "client": "a client, in every row that does not publish",
+    "topic": "a topic, in every row that does not connect or disconnect",
+    "size": "a size in whole bytes, or nothing",
+}
+
+
+def action_words(text: str | None = None) -> dict[str, int]:
+    """Which words of a log, in lower case, stand for which action; `text`: `connect=CONN,publish=PUB,publish=PUBLISH`.
+
+    An action that it does not name keeps its own name. Raises WorkloadError where the text is no such list.
+    """
+    words: dict[str, int] = {}
+    said = set()
+    for part in text.split(",") if text else ():
+        action, equals, word = (half.strip() for half in part.partition("="))
+        if not (equals and word):
+            raise WorkloadError(f"--actions '{part}': expected ACTION=WORD, such as publish=PUBLISH")
+        if action.lower() not in ACTIONS:
+            raise WorkloadError(f"--actions: {unknown('action', action, ACTIONS)}")
+        if words.setdefault(word.lower(), ACTIONS[action.lower()]) != ACTIONS[action.lower()]:
+            raise WorkloadError(f"--actions: '{word}' stands for two actions")
+        said.add(action.lower())
+    for action, code in ACTIONS.items():
+        if action not in said and words.setdefault(action, code) != code:
+            raise WorkloadError(f"--actions: '{action}' stands for another action, so name {action} too")
+    return words
+
+
+def judge_rows(
+    rows: DataFrame, layout: Layout, words: Mapping[str, int], window: tuple[int | None, int | None], size: int
+) -> DataFrame:
+    """Type the fields of `read_rows`: micros, action, client, topic, size, publisher; null where they are not usable.
+
+    Adds `reason`, null where the row is usable as far as one row can tell; `column` and `found`, the name and the text of the field
+    whose form it speaks of; and `table`, where the row belongs. `words` are those of `action_words`, `window` is [first, end) in µs
+    since 1970, `size` holds where a publication tells none. `raw` stays where somebody may yet ask for it. No row raises,
+    whatever it holds.
+    """
+    from pyspark.sql import functions as F
+
+    def name(column: str) -> Column:
+        if column not in rows.columns:
+            return F.lit(None).cast("string").alias(column)
+        return F.when(F.trim(column) != "", F.col(column)).alias(column)
+
+    word = F.lower(F.trim("action"))
+    code = F.coalesce(*(F.when(word == known, number) for known, number in words.items())).cast("tinyint")
+    told = F.col("size") if "size" in rows.columns else F.lit(None).cast("string")
+    whole = F.regexp_extract(told, r"^\s*([0-9]+)(\.0*)?\s*$", 1).try_cast("int")
+    typed = rows.select(
+        *("source", "block", "row", "raw", "parsed"),
+        *(F.col(field).alias(f"{field}_text") for field in rows.columns if field in FIELDS),
+        parse_time(F.col("time"), layout).alias("micros"),
+        code.alias("action"),
+        *(name(column) for column in ("client", "topic", "publisher")),
+        F.when(F.trim(told) != "", whole).otherwise(size).alias("size"),
+    )
+    action, client, topic, micros = (F.col(column) for column in ("action", "client", "topic", "micros"))
+    wrong = F.when(~F.col("parsed"), None).when(action.isNull(), "action")
+    wrong = wrong.when((action != PUBLISH) & client.isNull(), "client")
+    wrong = wrong.when(~action.isin(CONNECT, DISCONNECT) & topic.isNull(), "topic")
+    wrong = wrong.when((action == PUBLISH) & F.col("size").isNull(), "size")
+    column = F.coalesce(wrong, F.when(F.col("parsed") & micros.isNull(), "time"))
+    outside = F.lit(False)
+    if window[0] is not None:
+        outside |= micros < window[0]
+    if window[1] is not None:
+        outside |= micros >= window[1]
+    reason = F.when(~F.col("parsed") | wrong.isNotNull(), "unparsable").when(micros.isNull(), "bad_time")
+    reason = reason.when(outside, "outside_window")
+    topic = F.when(~action.isin(CONNECT, DISCONNECT), topic)  # what else stands there is none
+    judged = typed.withColumns({"column": column, "reason": reason, "topic": topic})
+    table = F.when(F.col("reason").isNotNull(), "unusable").when(action == PUBLISH, "published")
+    judged = judged.withColumn("table", table.when(action == DELIVER, "delivered").otherwise("control"))
+    texts = [F.when(F.col("column") == field, F.col(f"{field}_text")) for field in rows.columns if field in FIELDS]
+    kept = F.when(F.col("table").isin("unusable", "control"), F.col("raw"))
+    judged = judged.withColumns({"found": F.coalesce(*texts), "raw": kept})
+    return judged.drop("parsed", *(f"{field}_text" for field in FIELDS))
+
+
+def load_events(folder: Path) -> tuple[EventLog, NDArray[np.int64]]:
+    """The typed Parquet of usable rows, each table by (time, source, line), and the `row_number` of the control table's rows.
+
+    The order in which rows are stored means nothing. Clients and topics are numbered by their names: whole numbers by value, then
+    the others by code points. Nowhere is there a Python object per row.
+    """
+    clients, topics = _Names(), _Names()
+    names = {"client": clients, "topic": topics, "publisher": clients}
+    control, row = _load(folder / "table=control", ("action", "client", "topic"), names)
+    published, _ = _load(folder / "table=published", ("topic", "client", "size"), names)
+    delivered, _ = _load(folder / "table=delivered", ("topic", "publisher", "client"), names)
+    client, topic = clients.sort(), topics.sort()
+    for table in (control, published, delivered):
+        for column, ranks in (("client", client), ("topic", topic), ("publisher", client)):
+            if column in table:
+                table[column] = ranks[table[column]]
+    log = EventLog(clients.names, topics.names, Control(**control), Published(**published), Delivered(**delivered))
+    return log, row
+
+
+class _Names:
+    """Numbers for names, in the order in which they turn up, until they are sorted."""
+
+    def __init__(self) -> None:
+        self._number: dict[str, int] = {}
+        self.names: list[str] = []
+
+    def number(self, column: pa.DictionaryArray) -> NDArray[np.int32]:
+        """The number of each of these names; -1 for null."""
+        known = self._number
+        numbers = [known.setdefault(name, len(known)) for name in column.dictionary.to_pylist()]
+        ids: NDArray[np.int32] = np.array([*numbers, -1], np.int32)[column.indices.fill_null(-1).to_numpy()]
+        return ids
+
+    def sort(self) -> NDArray[np.int32]:
+        """The place in `names` of each number; -1 for -1."""
+        self.names = sorted(self._number, key=user_key)
+        ranks = np.full(len(self.names) + 1, -1, np.int32)
+        ranks[[self._number[name] for name in self.names]] = np.arange(len(self.names))
+        return ranks
+
+
+def _load(
+    folder: Path, columns: tuple[str, ...], names: Mapping[str, _Names]
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
+    """Micros and these columns by (time, row number), and the row numbers."""
+    rows = sum(pq.read_metadata(path).num_rows for path in _files(folder))
+    row = np.empty(rows, np.int64)
+    types = {"micros": np.int64, "action": np.int8}
+    loaded: dict[str, NDArray[Any]] = {
+        column: np.empty(rows, types.get(column, np.int32)) for column in ("micros", *columns)
+    }
+    at = 0
+    for batch in _batches(folder, ["source", "line", *loaded]):
+        part = slice(at, at + len(batch))
+        row[part] = row_number(batch["source"].to_numpy(), batch["line"].to_numpy())
+        for column, values in loaded.items():
+            values[part] = names[column].number(batch[column]) if column in names else batch[column].to_numpy()
+        at = part.stop
+    order = np.lexsort((row, loaded["micros"]))
+    row = row[order]
+    for column in loaded:  # one after the other: only one of them is there twice at a time
+        loaded[column] = loaded[column][order]
+    return loaded, row
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.parquet"))
+
+
+def _batches(folder: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    for path in _files(folder):
+        with pq.ParquetFile(path, read_dictionary=["client", "topic", "publisher"]) as file:
+            yield from file.iter_batches(_BATCH, columns=columns, use_threads=False)
