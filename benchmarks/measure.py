@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
 
@@ -31,3 +32,13 @@ def alternate(first: Callable[[], float], second: Callable[[], float], rounds: i
     """Medians of two measurements taken in turn, and the median of their ratios pair by pair, first / second."""
     pairs = [(first(), second()) for _ in range(rounds)]
     return median(a for a, _ in pairs), median(b for _, b in pairs), median(a / b for a, b in pairs)
+
+
+def family(process: int) -> list[int]:
+    """The process and all its descendants that there are now (Linux)."""
+    try:
+        threads = list(Path(f"/proc/{process}/task").iterdir())
+        children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+    except OSError:  # ended meanwhile
+        return []
+    return [process, *(descendant for child in children for descendant in family(child))]

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.measure import Figure
+from benchmarks.measure import Figure, family
 from benchmarks.networks import crowd
 from sim.workloads.workload import write_workload
 
@@ -41,7 +41,7 @@ def _held(workload: Path, out: Path, jobs: int) -> Held:
     process = subprocess.Popen([sys.executable, "-c", _RUN, str(workload), str(out), str(jobs)])
     peak = running = 0.0
     while process.poll() is None:
-        held = _tree(process.pid)
+        held = sum(map(_proportional, family(process.pid)))
         peak = max(peak, held)
         if (out / "runs" / "begun").exists():
             running = max(running, held)
@@ -50,15 +50,13 @@ def _held(workload: Path, out: Path, jobs: int) -> Held:
     return Held(peak, running)
 
 
-def _tree(process: int) -> float:
-    """Proportional set sizes (MB) of a process and its descendants, summed: a page that n of them map counts 1/n in each."""
+def _proportional(process: int) -> float:
+    """The proportional set size (MB) of a process: of a page that n processes map, the nth part."""
     try:
         rollup = Path(f"/proc/{process}/smaps_rollup").read_text()
-        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     except OSError:  # ended meanwhile
         return 0.0
-    own = next((int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")), 0)
-    return own * 1024 / 1e6 + sum(_tree(int(child)) for child in children)
+    return sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")) * 1024 / 1e6
 
 
 def figures() -> list[Figure]:
