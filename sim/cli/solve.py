@@ -117,6 +117,8 @@ def _fraction(text: str) -> Fraction:
 
 def _read(source: Path) -> tuple[list[list[list[int]]], bool]:
     """The topics of each node, for each instance, and whether these came as a list."""
+    from sim.workloads.synthetic.interests import interest_rows
+
     if source.is_dir():
         from sim.workloads.workload import load_workload
 
@@ -131,33 +133,10 @@ def _read(source: Path) -> tuple[list[list[list[int]]], bool]:
         raise InputError(f"{source}: not valid JSON ({error})") from None
     listed = isinstance(content, list)
     instances = content if listed else [content]
-    return [_rows(source, f"[{i}]" if listed else "", instance) for i, instance in enumerate(instances)], listed
-
-
-def _rows(source: Path, place: str, instance: Any) -> list[list[int]]:
-    """The topics of each node of one instance, checked."""
-    if not (isinstance(instance, dict) and "interests" in instance):
-        found = f"keys {', '.join(instance) or 'none'}" if isinstance(instance, dict) else _short(instance)
-        raise InputError(
-            f'{source}: {place or "the file"} is no object with a key "interests" ({found}); '
-            'expected {"interests": [[topic, …] per node]}'
-        )
-    rows = instance["interests"]
-    place = f"{place}.interests" if place else "interests"
-    if not isinstance(rows, list):
-        raise InputError(f"{source}: {place} is {_short(rows)}, expected a list with a list of topics per node")
-    for node, row in enumerate(rows):
-        if not isinstance(row, list):
-            raise InputError(f"{source}: {place}[{node}] is {_short(row)}, expected a list of topics")
-        for i, topic in enumerate(row):
-            if type(topic) is not int:
-                raise InputError(f"{source}: {place}[{node}][{i}] is {_short(topic)}, expected an integer, a topic")
-    return rows
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 40 else f"{text[:39]}…"
+    try:
+        return [interest_rows(instance, f"[{i}]" if listed else "") for i, instance in enumerate(instances)], listed
+    except ValueError as error:
+        raise InputError(f"{source}: {error}") from None
 
 
 def _solve(wanted: list[list[int]], algorithm: Algorithm, k: Fraction | None, strict: bool, bounds: bool) -> _Solution:

@@ -25,7 +25,11 @@ def test_parameters_are_handed_on(parameters: dict[str, Any]) -> None:
     check_selection(plugins.load("selection", "similarity"), parameters)
 
 
-class Loose(plugins.Parameters, extra="ignore"):
+def test_static_in_order_conforms() -> None:
+    check_selection(StaticSelection, {"assign": "in-order"})
+
+
+class Loose(StaticSelection.Parameters, extra="ignore"):
     pass
 
 

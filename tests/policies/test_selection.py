@@ -382,6 +382,12 @@ def test_static_is_uniform_over_brokers_and_for_good() -> None:
     assert not policy.reacts_to
 
 
+def test_static_in_order_gives_each_user_the_broker_of_its_number() -> None:
+    policy = StaticSelection(StaticSelection.Parameters(assign="in-order"), setting(3, users=8))
+    assert [policy.select(view(user, -1, 3)).broker for user in range(8)] == [0, 1, 2, 0, 1, 2, 0, 1]
+    assert policy.select(view(5, 0, 3)).broker == 0
+
+
 def test_location_is_the_broker_of_the_cell_and_the_nearest_where_the_cell_has_none() -> None:
     #  cells by (row, column): broker 0 at (0, 0), 1 at (0, 2), 2 at (-1, -1)
     places = [(0.5, 0.5), (0.5, 2.5), (-0.5, -0.5)]

@@ -37,7 +37,9 @@ def test_replacements_equal_the_oracle(users: int, k: int, more: int, data: st.D
     changes = data.draw(st.lists(change, max_size=20))
     expected = oracle.replacements([set(row) for row in held.tolist()], k + more, changes)
     user, slot, other = np.array(changes, np.int32).reshape(-1, 3).T.copy()
-    assert replacements(held, user, slot, other).tolist() == [list(pair) for pair in expected]
+    flat = held.ravel()
+    indptr = np.arange(users + 1) * k
+    assert replacements(indptr, flat, user, slot, other).tolist() == [list(pair) for pair in expected]
     assert (np.diff(held, axis=1) > 0).all()
 
 

@@ -1,8 +1,9 @@
-"""Selection that looks at no subscriptions: a fixed random broker, or the broker of the user's place."""
+"""Selection that looks at no subscriptions: a fixed broker, at random or in order, or the broker of the user's place."""
 
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 from sim import plugins
 from sim.errors import ScenarioError
@@ -12,20 +13,24 @@ from sim.randomness import uniform
 
 
 class StaticSelection:
-    """A user is assigned one broker, uniformly at random, for good (DYNATOPS IV-B, "static selection")."""
+    """A user is assigned one broker for good, at random (DYNATOPS IV-B, "static selection") or in the order of their numbers."""
 
     class Parameters(plugins.Parameters):
-        pass
+        assign: Literal["random", "in-order"] = "random"
+        """Any broker, uniformly at random; or broker i for user i, beginning again with broker 0 after the last."""
 
     reacts_to: frozenset[str] = frozenset()
     exchange: Exchange | None = None
 
     def __init__(self, parameters: Parameters, setting: SelectionSetting) -> None:
+        self._in_order = parameters.assign == "in-order"
         self._brokers, self._key = setting.brokers, setting.key
 
     def select(self, view: SelectionView) -> Selection:
         if view.current >= 0:
             return Selection(view.current)
+        if self._in_order:
+            return Selection(view.user % self._brokers)
         return Selection(int(uniform(self._key, view.user) * self._brokers))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from sim import plugins
@@ -63,7 +62,10 @@ class PoissonWorkload:
     def generate(self, streams: Streams) -> Workload:
         """The workload; interests, changes and publications are drawn from streams of their own."""
         p = self.parameters
-        interests = draw_distinct(p.users, p.topics_per_user, p.topics, streams.generator("workload.interests"))
+        interests = Interests(
+            np.arange(p.users + 1, dtype=np.int64) * p.topics_per_user,
+            draw_distinct(p.users, p.topics_per_user, p.topics, streams.generator("workload.interests")).ravel(),
+        )
         per_day = np.full(p.topics, p.publication_rate * (DAY / SECONDS["h"]))
         nowhere = np.full(max(p.topics, p.users), np.nan)
         return Workload(
@@ -77,14 +79,14 @@ class PoissonWorkload:
                 nowhere[: p.topics],
             ),
             users=Users(strings(map(str, range(p.users))), nowhere[: p.users], nowhere[: p.users]),
-            interests=Interests(np.arange(p.users + 1, dtype=np.int64) * p.topics_per_user, interests.ravel()),
-            subscription_events=self._changes(interests.copy(), streams.generator("workload.changes")),
+            interests=interests,
+            subscription_events=self._changes(interests, streams.generator("workload.changes")),
             publications=self._publications(streams.generator("workload.publications")),
             generator={"name": "poisson", **p.model_dump(mode="json"), "replication": streams.replication},
             seed=streams.seed,
         )
 
-    def _changes(self, held: NDArray[np.int32], generator: np.random.Generator) -> SubscriptionEvents:
+    def _changes(self, interests: Interests, generator: np.random.Generator) -> SubscriptionEvents:
         p = self.parameters
         mean = p.users * p.change_rate * p.horizon / SECONDS["h"] if p.topics_per_user else 0.0
         count = int(generator.poisson(mean))
@@ -92,7 +94,7 @@ class PoissonWorkload:
         user = generator.integers(0, p.users, count, dtype=np.int32)
         slot = generator.integers(0, max(p.topics_per_user, 1), count, dtype=np.int32)
         other = generator.integers(0, max(p.topics - p.topics_per_user, 1), count, dtype=np.int32)
-        topic = replacements(held, user, slot, other)
+        topic = replacements(interests.indptr, interests.indices.copy(), user, slot, other)
         action = np.tile(np.array([1, -1], np.int8), count)
         return SubscriptionEvents(np.repeat(time, 2), np.repeat(user, 2), topic.ravel(), action)
 

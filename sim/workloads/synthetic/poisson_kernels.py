@@ -1,4 +1,4 @@
-"""The compiled part of the Poisson workload; its slow twin is tests/oracles/poisson.py."""
+"""The compiled part of workloads with changing interests; its slow twin is tests/oracles/poisson.py."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ from sim.compiled import kernel
 
 @kernel
 def replacements(
-    held: NDArray[np.int32], user: NDArray[np.int32], slot: NDArray[np.int32], other: NDArray[np.int32]
+    indptr: NDArray[np.int64],
+    held: NDArray[np.int32],
+    user: NDArray[np.int32],
+    slot: NDArray[np.int32],
+    other: NDArray[np.int32],
 ) -> NDArray[np.int32]:
     """Per change the topic gained and the topic given up, shape (changes, 2).
 
-    `held`: (users, k) topics, ascending in each row, updated; a change gives up the `slot`-th of its user's topics and gains
-    the `other`-th of those that the user does not hold, both counted from 0 in ascending order.
+    User u holds the topics `held[indptr[u]:indptr[u + 1]]`, ascending, updated; a change gives up the `slot`-th of its user's
+    topics and gains the `other`-th of those that the user does not hold, both counted from 0 in ascending order.
     """
     out = np.empty((user.size, 2), np.int32)
-    k = held.shape[1]
     for change in range(user.size):
-        row = held[user[change]]
+        row = held[indptr[user[change]] : indptr[user[change] + 1]]
+        k = row.size
         gained = other[change]
         for i in range(k):
             if gained >= row[i]:

@@ -1,0 +1,182 @@
+"""The interest models of papers on overlay design, a user per node: coin flips, exactly so many topics, or a list per node."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from sim import plugins
+from sim.files import File, InputFile
+from sim.overlay.topic_connected.interests import Interests as NodeInterests
+from sim.overlay.topic_connected.interests import coin_flips
+from sim.randomness import Streams
+from sim.units import SECONDS, PositiveDuration, unit
+from sim.workloads.sampling import draw_distinct
+from sim.workloads.synthetic.poisson_kernels import replacements
+from sim.workloads.tables import strings
+from sim.workloads.workload import (
+    DAY,
+    MOST_EVENTS,
+    Interests,
+    Publications,
+    SubscriptionEvents,
+    Topics,
+    Users,
+    Workload,
+)
+
+MOST_FLIPS = 2e8
+"""Coins that are flipped at most; as many take two gigabytes."""
+
+
+def interest_rows(content: Any, place: str = "") -> list[list[int]]:
+    """The topics of each node of `{"interests": [[topic, …] per node]}`, read from JSON, checked.
+
+    Raises ValueError where it is something else; `place` says where in a file it stands.
+    """
+    if not (isinstance(content, dict) and "interests" in content):
+        found = f"keys {', '.join(content) or 'none'}" if isinstance(content, dict) else _short(content)
+        raise ValueError(
+            f'{place or "the file"} is no object with a key "interests" ({found}); '
+            'expected {"interests": [[topic, …] per node]}'
+        )
+    rows: list[list[int]] = content["interests"]
+    place = f"{place}.interests" if place else "interests"
+    if not isinstance(rows, list):
+        raise ValueError(f"{place} is {_short(rows)}, expected a list with a list of topics per node")
+    for node, row in enumerate(rows):
+        if not isinstance(row, list):
+            raise ValueError(f"{place}[{node}] is {_short(row)}, expected a list of topics")
+        for i, topic in enumerate(row):
+            if type(topic) is not int:
+                raise ValueError(f"{place}[{node}][{i}] is {_short(topic)}, expected an integer, a topic")
+    return rows
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def parse_interests(text: str) -> NodeInterests:
+    """Who wants what, from JSON; topics are numbered anew in their order. Raises ValueError with a sentence on what is wrong."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not valid JSON ({error})") from None
+    interests = NodeInterests.of(interest_rows(content))
+    if not interests.topics:
+        raise ValueError("nobody wants any topic, there is nothing to publish on")
+    return interests
+
+
+class InterestsWorkload:
+    """Every user wants topics at random, by coin flips or exactly so many, or those that a file gives; nobody has a place."""
+
+    class Parameters(plugins.Parameters):
+        """Sizes and rates; a rate of 0 means never."""
+
+        users: int = Field(100, gt=0, lt=2**31)
+        """Users."""
+        topics: int = Field(100, gt=0, lt=2**31)
+        """Topics."""
+        per_user: float = Field(10, ge=0)
+        """Topics that a user wants: the mean with "coin-flips", else the number."""
+        model: Literal["coin-flips", "exact"] = "coin-flips"
+        """Each user wants each topic with probability per_user / topics, or exactly per_user topics, all different."""
+        file: Annotated[File[NodeInterests], InputFile(parse_interests)] | None = None
+        """JSON, {"interests": [[topic, …] per user]}, in place of the four keys above."""
+        change_rate: float = Field(0.0, ge=0, json_schema_extra=unit("1/h"))
+        """Replacements of one topic by another, per user."""
+        publication_rate: float = Field(0.0, ge=0, json_schema_extra=unit("1/h"))
+        """Publications per topic, each by a user drawn at random."""
+        horizon: PositiveDuration = SECONDS["h"]
+        """Length."""
+        size: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))
+        """Size of a publication."""
+
+        @model_validator(mode="after")
+        def _fits(self) -> InterestsWorkload.Parameters:
+            users, topics = self.users, self.topics
+            if self.file is not None:
+                if beside := sorted(self.model_fields_set & {"users", "topics", "per_user", "model"}):
+                    raise ValueError(f"file says who wants what, so {beside[0]} has no place beside it")
+                users, topics = self.file.content.nodes, self.file.content.topics
+            elif self.per_user > topics:
+                raise ValueError(f"topics is {topics}, but users want {self.per_user:g}")
+            elif self.model == "exact" and self.per_user != int(self.per_user):
+                raise ValueError(f'per_user is {self.per_user:g}, but model "exact" needs a whole number')
+            elif self.model == "coin-flips" and users * topics > MOST_FLIPS:
+                raise ValueError(
+                    f"{users:,} users and {topics:,} topics are {users * topics:.3g} coin flips, allowed: {MOST_FLIPS:.3g}"
+                )
+            events = (users * self.change_rate + topics * self.publication_rate) * self.horizon / SECONDS["h"]
+            if events >= MOST_EVENTS:
+                raise ValueError(
+                    f"rates and horizon come to {events:.3g} events, allowed: fewer than {MOST_EVENTS:.3g}"
+                )
+            return self
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters = parameters
+
+    def generate(self, streams: Streams) -> Workload:
+        """The workload; interests, changes and publications are drawn from streams of their own."""
+        p = self.parameters
+        interests = self._interests(streams.generator("workload.interests"))
+        users, topics = interests.nodes, interests.topics
+        nowhere = np.full(max(users, topics), np.nan)
+        return Workload(
+            kind="interests",
+            horizon=p.horizon,
+            topics=Topics(
+                strings(map(str, range(topics))),
+                strings(["topic"] * topics),
+                np.full(topics, p.publication_rate * (DAY / SECONDS["h"])),
+                nowhere[:topics],
+                nowhere[:topics],
+            ),
+            users=Users(strings(map(str, range(users))), nowhere[:users], nowhere[:users]),
+            interests=Interests(interests.indptr, interests.indices),
+            subscription_events=self._changes(interests, streams.generator("workload.changes")),
+            publications=self._publications(users, topics, streams.generator("workload.publications")),
+            generator={"name": "interests", **p.model_dump(mode="json"), "replication": streams.replication},
+            seed=streams.seed,
+        )
+
+    def _interests(self, generator: np.random.Generator) -> NodeInterests:
+        p = self.parameters
+        if p.file is not None:
+            return p.file.content
+        if p.model == "coin-flips":
+            return coin_flips(p.users, p.topics, p.per_user, generator)
+        each = int(p.per_user)
+        drawn = draw_distinct(p.users, each, p.topics, generator)
+        return NodeInterests(np.arange(p.users + 1, dtype=np.int64) * each, drawn.ravel(), p.topics)
+
+    def _changes(self, interests: NodeInterests, generator: np.random.Generator) -> SubscriptionEvents:
+        """Users that want nothing, or everything, have nothing to replace and stay as they are."""
+        p = self.parameters
+        wants = np.diff(interests.indptr)
+        able = np.flatnonzero((wants > 0) & (wants < interests.topics)).astype(np.int32)
+        count = int(generator.poisson(len(able) * p.change_rate * p.horizon / SECONDS["h"]))
+        time = np.sort(generator.uniform(0, p.horizon, count))
+        user = able[generator.integers(0, max(len(able), 1), count)]
+        slot = generator.integers(0, wants[user], dtype=np.int32)
+        other = generator.integers(0, interests.topics - wants[user], dtype=np.int32)
+        topic = replacements(interests.indptr, interests.indices.copy(), user, slot, other)
+        action = np.tile(np.array([1, -1], np.int8), count)
+        return SubscriptionEvents(np.repeat(time, 2), np.repeat(user, 2), topic.ravel(), action)
+
+    def _publications(self, users: int, topics: int, generator: np.random.Generator) -> Publications:
+        p = self.parameters
+        count = int(generator.poisson(topics * p.publication_rate * p.horizon / SECONDS["h"]))
+        return Publications(
+            np.sort(generator.uniform(0, p.horizon, count)),
+            generator.integers(0, topics, count, dtype=np.int32),
+            generator.integers(0, users, count, dtype=np.int32),
+            np.full(count, p.size, np.int32),
+        )
