@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import jinja2
 import vl_convert
@@ -191,6 +191,7 @@ def _experiment(results: Results) -> Iterator[tuple[str, str]]:
     for key in ("horizon", "warm_up", "window"):
         if isinstance(manifest["scenario"].get(key), (int, float)):
             yield key.replace("_", "-"), format_duration(manifest["scenario"][key])
+    yield from (("note", note) for note in results.notes)
     yield "version", f"brokersim {manifest['version']}"
 
 
@@ -250,7 +251,7 @@ def _changes(base: Mapping[str, Any], variant: Mapping[str, Any]) -> dict[str, A
     changed = {}
     for key, value in variant.items():
         before = base.get(key)
-        if isinstance(value, Mapping) and isinstance(before, Mapping) and value.get("kind") == before.get("kind"):
+        if _is_table(value) and _is_table(before) and value.get("kind") == before.get("kind"):
             value = _changes(before, value)
             if value:
                 changed[key] = value
@@ -259,10 +260,20 @@ def _changes(base: Mapping[str, Any], variant: Mapping[str, Any]) -> dict[str, A
     return changed
 
 
+def _is_table(value: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, Mapping) and not _is_file(value)
+
+
+def _is_file(value: object) -> bool:
+    return isinstance(value, Mapping) and value.keys() == {"name", "sha256"}
+
+
 def _assignments(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for key, value in values.items():
         path = prefix + (key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml(key))
-        if isinstance(value, Mapping):
+        if _is_file(value):
+            yield f"{path} = {_toml(value['name'])}  # SHA-256 {value['sha256']}"
+        elif isinstance(value, Mapping):
             yield from _assignments(value, f"{path}.")
         elif value is not None:
             yield f"{path} = {_toml(value)}"

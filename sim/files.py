@@ -135,7 +135,7 @@ def _check_header(header: list[str], line: int, required: Sequence[str], optiona
     allowed = f"(allowed: {', '.join(known)})"
     for name in required:
         if name not in header:
-            near = nearest(name, header)
+            near = nearest(name, [other for other in header if other not in known])
             hint = f", is it '{near}'?" if near else ""
             raise ValueError(f"line {line}: no column '{name}'{hint} (columns found: {', '.join(header)})")
     for name in header:

@@ -32,10 +32,14 @@ MOST_WINDOWS = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """What one run came to: scalar metrics by name (None where undefined), and tables as columns (docs/formats.md)."""
+    """What one run came to: scalar metrics by name (None where undefined), and tables as columns (docs/formats.md).
+
+    `notes` are sentences on what a user should know of the network.
+    """
 
     metrics: dict[str, float | int | None]
     tables: dict[str, Columns]
+    notes: tuple[str, ...] = ()
 
 
 def prepare_workload(scenario: Scenario, replication: int, base: Workload | None) -> Workload:
@@ -141,6 +145,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         plane=scenario.network.data_plane,
         capacity=capacity,
         regions=None if sites.regions is None else np.unique(sites.regions, return_inverse=True)[1],
+        notes=times.notes,
     )
     return Network(setting, workload, streams)
 
@@ -178,7 +183,7 @@ def simulate(
     }
     kept = {"subscribers": network.subscribers(), "trace": network.trace()}
     tables |= {name: columns for name, columns in kept.items() if columns is not None}
-    return RunRecord({name: metrics[name] for name in METRICS}, tables)
+    return RunRecord({name: metrics[name] for name in METRICS}, tables, network.setting.notes)
 
 
 def _busiest_tree(network: Network, positions: NDArray[np.float64] | None) -> Columns:

@@ -101,6 +101,7 @@ def write_results(
             "seed": 1,
             "cell": 1.0,
         },
+        "notes": [],
         "runs": [row["run"] for row in rows],
         "failed": list(failed),
         "complete": True,

@@ -35,7 +35,8 @@ class NetworkSetting:
     """What a network is made of. `hop_delay` (brokers, brokers) is in seconds; `node_of` (brokers) maps brokers to nodes.
 
     `service_time` is the mean seconds that a broker needs for a message, divided by its `capacity` (brokers; None: 1), `queue` how many
-    may wait (None: any number). `plane` is the data plane; "auto" takes the fastest that is exact. `regions` (brokers) are numbers.
+    may wait (None: any number). `plane` is the data plane; "auto" takes the fastest that is exact. `regions` (brokers) are
+    numbers; `notes` are sentences that go with the results.
     """
 
     overlay: Dissemination
@@ -56,6 +57,7 @@ class NetworkSetting:
     plane: Literal["auto", "messages", "folded"] = "auto"
     capacity: NDArray[np.float64] | None = None
     regions: NDArray[np.int64] | None = None
+    notes: tuple[str, ...] = ()
 
 
 def _plane(setting: NetworkSetting) -> type[FoldedPlane] | type[MessagePlane]:

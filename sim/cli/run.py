@@ -78,6 +78,8 @@ def run(
     except KeyboardInterrupt:
         print(f"brokersim: interrupted; finished runs are kept in {folder}, the same command goes on", file=sys.stderr)
         raise typer.Exit(130) from None
+    for note in results.notes:
+        print(f"note: {note}", file=sys.stderr)
     checks = _checks(results, experiment) if check_deliveries else []
     if json_:
         print(json.dumps(as_json(results, checks), indent=2, ensure_ascii=False))
@@ -168,6 +170,7 @@ def as_json(results: Results, checks: Sequence[DeliveryCheck] = ()) -> dict[str,
         "baseline": results.manifest["report"]["baseline"],
         "replications": results.manifest["replications"],
         "metrics": rows,
+        "notes": results.notes,
         "failed": failed,
         **({"deliveries": checked} if checks else {}),
     }

@@ -66,8 +66,9 @@ def _plugin(group: str, name: str) -> Iterator[str]:
     yield f'  kind = "{name}"'
     yield from _paragraph((inspect.getdoc(found) or "").split("\n\n")[0], 4)
     for key, field in found.Parameters.model_json_schema()["properties"].items():
-        default = f" = {_default(field)}" if "default" in field else ""
-        yield f"    {key}{default} ({_type(field)}{'' if default else ', required'})"
+        optional = field.get("default", "") is None
+        default = f" = {_default(field)}" if "default" in field and not optional else ""
+        yield f"    {key}{default} ({_type(field)}{', optional' if optional else '' if default else ', required'})"
         yield from _paragraph(field.get("description", ""), 8)
 
 
@@ -87,10 +88,14 @@ def _default(field: dict[str, Any]) -> str:
 def _type(field: dict[str, Any]) -> str:
     if field.get("x-unit") == "s":
         return "duration in s"
+    if field.get("format") == "path":
+        return "file"
+    if field.get("type") == "object":
+        return "table"
     if "enum" in field:
         return " | ".join(json.dumps(value) for value in field["enum"])
     if "anyOf" in field:
-        return " or ".join(_type(option) for option in field["anyOf"])
+        return " or ".join(_type(option) for option in field["anyOf"] if option != {"type": "null"})
     limits = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
     bounds = [f"{text} {field[key]}" for key, text in limits.items() if key in field]
     unit = f" in {field['x-unit']}" if "x-unit" in field else ""

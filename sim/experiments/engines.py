@@ -126,7 +126,8 @@ def perform(spec: RunSpec, store: Store, progress: Callable[[float], None]) -> O
             base = store.shared(spec.workload_hash) if spec.workload_hash else None
             workload = _workload(base, scenario.workload, scenario.seed, spec.replication)
             record = simulate(scenario, workload, spec.replication, lambda part: progress(min(part, ALMOST)))
-        return store.write_run(spec, record.metrics, record.tables, summary(workload, spec.workload_hash), timing)
+        about = summary(workload, spec.workload_hash)
+        return store.write_run(spec, record.metrics, record.tables, record.notes, about, timing)
     except (ScenarioError, WorkloadError) as error:
         raise type(error)(f"variant {spec.variant}: {error}") from None
     except InputError:

@@ -42,6 +42,7 @@ _KEYS = {
     "variants": dict,
     "report": dict,
     "workload": dict,
+    "notes": list,
     "runs": list,
     "failed": list,
 }
@@ -62,6 +63,11 @@ class Results:
     def table(self, run: str, name: str) -> pd.DataFrame:
         """A table of one run, such as "timeseries", "brokers" or "decisions/selection". Raises ResultsError if absent."""
         return self._read(self.folder / "runs" / run / f"{name}.parquet")
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know of the networks that were simulated, as sentences, each once."""
+        return list(self.manifest["notes"])
 
     @property
     def failed(self) -> list[dict[str, Any]]:
@@ -137,6 +143,7 @@ class Store:
         spec: RunSpec,
         metrics: Mapping[str, float | int | None],
         tables: Mapping[str, Mapping[str, Any]],
+        notes: Sequence[str],
         workload: Mapping[str, Any],
         timing: Mapping[str, Any],
     ) -> Manifest:
@@ -150,6 +157,7 @@ class Store:
             "replication": spec.replication,
             "scenario": spec.scenario.identity(),
             "workload": dict(workload),
+            "notes": list(notes),
             "metrics": {name: _number(metrics[name]) for name in sorted(metrics, key=list(METRICS).index)},
             "complete": True,
         }
@@ -202,6 +210,7 @@ class Store:
                 "variants": {name: scenario.model_dump(mode="json") for name, scenario in experiment.variants.items()},
                 "report": report,
                 "workload": next((done[spec.hash]["workload"] for spec in specs if spec.hash in done), {}),
+                "notes": list(dict.fromkeys(note for spec in rows for note in done[spec.hash]["notes"])),
                 "runs": list(dict.fromkeys(spec.hash for spec in rows)),
                 "failed": [dict(failure) for failure in failed],
                 "complete": True,

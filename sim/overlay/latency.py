@@ -18,9 +18,12 @@ EARTH_RADIUS_KM = 6371.0088
 
 
 def great_circle_km(
-    latitude: NDArray[np.float64], longitude: NDArray[np.float64], to_latitude: float, to_longitude: float
+    latitude: NDArray[np.float64],
+    longitude: NDArray[np.float64],
+    to_latitude: float | NDArray[np.float64],
+    to_longitude: float | NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Great-circle distances (km) from each of n points to one, all in degrees (haversine on the mean Earth radius)."""
+    """Great-circle distances (km) between points in degrees, as far as arrays go together (haversine on the mean Earth radius)."""
     phi, to_phi = np.radians(latitude), np.radians(to_latitude)
     chord = (
         np.sin((phi - to_phi) / 2) ** 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import html
 import json
 import re
 from collections.abc import Callable, Generator
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from analysis.report import render_report
 from sim.cli import display as displays
 from sim.experiments import engines
 from sim.experiments.engines import Progress
@@ -64,6 +67,35 @@ def test_a_run_prints_a_summary_and_where_the_results_are(brokersim: Brokersim, 
     assert lines[0].startswith("brokersim: 1 of 4 runs done (static, replication 1 of 2), about ")
     assert lines[3] == "brokersim: 4 of 4 runs done (similarity, replication 2 of 2)"
     assert load_results(tmp_path / "results" / "tiny").failed == []
+
+
+def test_what_is_to_be_known_of_a_measured_latency_is_noted_once(brokersim: Brokersim, tmp_path: Path) -> None:
+    """Hosts 1 and 2 were not measured; four runs in two processes say so, and a report's scenario names the files."""
+    files = {
+        "brokers.csv": "broker,latitude,longitude,region\na,0,0,x\nb,0,1,x\nc,0,2,y\n",
+        "rtt.csv": "source,destination,avg\n0,1,5\n0,2,9\n9,0,1\n",
+        "hosts.csv": "id,latitude,longitude\n0,0,0\n1,0,1\n2,0,2\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    latency = 'latency = { kind = "matrix", file = "rtt.csv", hosts_file = "hosts.csv" }'
+    (tmp_path / "m.toml").write_text(TINY.replace("brokers = 4", f'brokers = "brokers.csv", {latency}'))
+    status, out, err = brokersim("run", "m.toml", "--jobs", "2", "--json", "-q")
+    assert status == 0
+    left, missing, stand = [line.removeprefix("note: ") for line in err.splitlines()]
+    assert left == "rtt.csv: 1 of 4 hosts have no row in hosts.csv and are left out: 9"
+    assert missing.startswith(
+        "rtt.csv: 1 of 3 pairs (33.33%) of hosts have no round-trip time, such as 1 and 2; 1 of them"
+    )
+    assert json.loads(out)["notes"] == load_results(tmp_path / "results" / "m").notes == [left, missing, stand]
+    status, out, err = brokersim("run", "m.toml", "--jobs", "2")
+    assert err.splitlines()[-3:] == [f"note: {note}" for note in (left, missing, stand)]
+    page = render_report(load_results(tmp_path / "results" / "m"), [])
+    assert missing in page
+    assert (
+        f'network.latency.file = "rtt.csv"  # SHA-256 {hashlib.sha256(files["rtt.csv"].encode()).hexdigest()}'
+        in html.unescape(page)
+    )
 
 
 def test_names_are_shown_as_they_are_and_never_read_as_markup(

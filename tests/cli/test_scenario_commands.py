@@ -67,12 +67,15 @@ def test_policies_lists_every_parameter_of_every_plugin(brokersim: Brokersim) ->
         for name in plugins.names(group):
             for key, field in plugins.load(group, name).Parameters.model_fields.items():
                 text = " ".join(blocks[name].split())
-                assert f" {key} = " in f" {text}"
+                assert re.search(rf" {key} (= |\(.*required\)|\(.*optional\))", f" {text}")
                 assert " ".join(str(field.description).split()) in text
     assert '  kind = "unit"\n    The same round-trip time between any two brokers, so that delays count hops.\n' in out
     assert '    rtt = "1 s" (duration in s)\n        Round-trip time between two brokers.\n' in out
     assert '    ids = "hashed" ("hashed" | "even")\n' in out
     assert "    bits = 32 (integer, at least 1, at most 62)\n" in out
+    assert "    file (file, required)\n" in out
+    assert "    hosts_file (file, optional)\n" in out
+    assert "    round_trips (table, required)\n" in out
     assert "    city_radius = 20.0 (number in km, at least 0)\n" in out
 
 

@@ -1,0 +1,79 @@
+"""Round-trip times between and inside regions, as a scenario says them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from sim import plugins
+from sim.errors import ScenarioError, nearest
+from sim.overlay.latency import LatencySetting
+from sim.units import Duration, format_duration
+from sim.validation import nested
+
+
+class RegionLatency:
+    """The same round-trip time between all brokers of two regions, and between all of one."""
+
+    class Parameters(plugins.Parameters):
+        round_trips: dict[str, dict[str, Duration]]
+        """By region and region, such as `{ eu = { eu = "2ms", us = "85ms" }, us = { us = "3ms" } }`; said once, it holds both ways."""
+        jitter: float = Field(0.0, ge=0)
+        """σ of a lognormal factor with mean 1 on every hop; messages on one link keep their order."""
+
+        @field_validator("round_trips")
+        @classmethod
+        def _same_both_ways(cls, table: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+            wrong = [
+                (
+                    (one, other),
+                    f"expected {format_duration(back)}, as from '{other}' to '{one}', found {format_duration(time)}",
+                )
+                for one, row in table.items()
+                for other, time in row.items()
+                if one > other and (back := table.get(other, {}).get(one, time)) != time
+            ]
+            if wrong:
+                raise nested(wrong)
+            return table
+
+    notes = ()
+
+    def __init__(self, parameters: Parameters, setting: LatencySetting) -> None:
+        """Raises ScenarioError where brokers have no regions, or two of them regions without a time."""
+        regions = setting.sites.regions
+        if regions is None:
+            raise ScenarioError(
+                'network.latency: kind "regions" needs the regions of brokers, which these do not have '
+                "(allowed: network.brokers = a CSV file with the columns broker and region)"
+            )
+        table = parameters.round_trips
+        brokers = Counter(regions)
+        names = sorted(brokers)
+        times = np.zeros((len(names), len(names)))
+        missing = []
+        for i, one in enumerate(names):
+            for j, other in enumerate(names[: i + 1]):
+                time = table.get(one, {}).get(other, table.get(other, {}).get(one))
+                if time is not None:
+                    times[i, j] = times[j, i] = time
+                elif i != j or brokers[one] > 1:
+                    missing.append(f"'{other}' and '{one}'" if i != j else f"brokers of '{one}'")
+        if missing:
+            raise ScenarioError(
+                f"network.latency.round_trips: no time between {', '.join(missing)}{_hint(names, table)}"
+            )
+        at = [names.index(region) for region in regions]
+        self.round_trips = times[np.ix_(at, at)]
+        np.fill_diagonal(self.round_trips, 0.0)
+        self.jitter = parameters.jitter
+
+
+def _hint(regions: list[str], table: Mapping[str, Mapping[str, float]]) -> str:
+    known = sorted({*table, *(name for row in table.values() for name in row)})
+    near = {name: nearest(name, known) for name in regions if name not in known}
+    hints = [f"did you mean '{other}' by '{name}'?" for name, other in near.items() if other]
+    return "".join(f", {hint}" for hint in hints) + f" (regions there: {', '.join(known) or 'none'})"
