@@ -1,23 +1,40 @@
-"""A slow, obvious reader of check-ins in the SNAP layout."""
+"""A slow, obvious reader of check-ins in any layout, and of which users are left of them."""
 
 from __future__ import annotations
 
+import csv
 import gzip
+import json
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
+
+import pyarrow.parquet as pq
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII)
-FORM = {"unparsable", "bad_time", "bad_position"}
+
+
+@dataclass
+class Layout:
+    """`columns`: field names in order, or from the pipeline's to the file's; `times`: formats of strptime, or functions."""
+
+    columns: object
+    kind: str = "text"
+    delimiter: str = "\t"
+    header: bool = False
+    quote: bool = False
+    times: tuple = ()
+    zone: tzinfo = UTC
 
 
 @dataclass
 class Reading:
     kept: list[tuple[str, datetime, float, float]] = field(default_factory=list)
+    lines: list[tuple[str, int, str]] = field(default_factory=list)  # source, line, raw of those kept
     quarantine: list[tuple[str, int, str, str]] = field(default_factory=list)  # source, line, raw, reason
 
     @property
@@ -44,53 +61,132 @@ def cell(latitude: float, longitude: float, side: float) -> tuple[int, int]:
     return math.floor(latitude / side), math.floor(longitude / side)
 
 
-def read(paths: list[Path], box=None, window=None) -> Reading:
-    """`box` is (south, west, north, east), `window` two datetimes."""
+def read(paths: list[Path], layout: Layout | None = None, box=None, window=(None, None), places=None) -> Reading:
+    """`box` is (south, west, north, east), `window` two datetimes or None, `places` more paths and their layout."""
+    layout = layout or SNAP
+    positions = known_places(*places) if places else None
     reading, seen = Reading(), set()
     for path in paths:
-        content = path.read_bytes()
-        if content[:2] == b"\x1f\x8b":
-            content = gzip.decompress(content)
-        lines = content.split(b"\n")
-        if lines[-1] == b"":
-            lines.pop()
-        for number, line in enumerate(lines, 1):
-            line = line.removesuffix(b"\r")
-            row, reason = judge(line, box, window)
+        for line, raw, fields in rows_of(path, layout):
+            if positions is not None and fields is not None:
+                fields = {**fields, **positions.get(fields.get("place"), {})}
+            row, reason = judge(fields, layout, box, window)
             if reason is None and row in seen:
                 reason = "duplicate"
             if reason is None:
                 seen.add(row)
                 reading.kept.append(row)
+                reading.lines.append((path.name, line, raw))
             else:
-                reading.quarantine.append((path.name, number, line.decode(errors="replace"), reason))
+                reading.quarantine.append((path.name, line, raw, reason))
     return reading
 
 
-def judge(line: bytes, box, window):
+def known_places(paths: list[Path], layout: Layout) -> dict:
+    found: dict = {}
+    for path in paths:
+        for _, _, fields in rows_of(path, layout):
+            if fields is not None:
+                place = fields.pop("place")
+                found.setdefault(place, fields)
+    return found
+
+
+def rows_of(path: Path, layout: Layout):
+    """(line, raw, what stands in the fields by the pipeline's names, None where it cannot be taken apart)."""
+    if layout.kind == "parquet":
+        for number, row in enumerate(pq.read_table(path).to_pylist(), 1):
+            yield number, None, {field: row[column] for field, column in layout.columns.items()}
+        return
+    content = path.read_bytes()
+    if content[:2] == b"\x1f\x8b":
+        content = gzip.decompress(content)
+    lines = content.split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    names = None
+    for number, line in enumerate(lines, 1):
+        line = line.removesuffix(b"\r")
+        raw = line.decode(errors="replace")
+        try:
+            text = line.decode().removeprefix("\ufeff")
+        except UnicodeDecodeError:
+            yield number, raw, None
+            continue
+        if layout.kind == "jsonl":
+            yield number, raw, object_of(text, layout)
+            continue
+        fields = fields_of(text, layout)
+        if names is None:
+            names = fields if isinstance(layout.columns, dict) else list(layout.columns)
+            if layout.header:
+                continue
+        if fields is None or len(fields) != len(names):
+            yield number, raw, None
+        elif isinstance(layout.columns, dict):
+            yield number, raw, {field: fields[names.index(column)] for field, column in layout.columns.items()}
+        else:
+            yield number, raw, dict(zip(names, fields, strict=True))
+
+
+def fields_of(text: str, layout: Layout) -> list[str] | None:
+    if not (layout.quote and '"' in text):
+        return text.split(layout.delimiter)
     try:
-        fields = line.decode().removeprefix("\ufeff").split("\t")
-    except UnicodeDecodeError:
+        [fields] = csv.reader([text], delimiter=layout.delimiter, strict=True)
+    except (csv.Error, ValueError):
+        return None
+    return fields
+
+
+def object_of(text: str, layout: Layout) -> dict | None:
+    def refuse(text: str) -> None:
+        raise ValueError(text)
+
+    try:
+        row = json.loads(text, parse_constant=refuse)
+    except ValueError:
+        return None
+    return {field: row.get(key) for field, key in layout.columns.items()} if isinstance(row, dict) else None
+
+
+def judge(fields, layout: Layout, box, window):
+    if fields is None or fields["user"] is None or not str(fields["user"]).strip(" "):
         return None, "unparsable"
-    if len(fields) != 5 or not fields[0].strip(" "):
-        return None, "unparsable"
-    time = parse_time(fields[1])
+    time = time_of(fields["time"], layout)
     if time is None:
         return None, "bad_time"
-    latitude, longitude = degrees(fields[2], 90), degrees(fields[3], 180)
+    if "space" in fields:
+        latitude, _, longitude = str(fields["space"]).partition(" ")
+    else:
+        latitude, longitude = fields.get("latitude"), fields.get("longitude")
+    latitude, longitude = degrees(str(latitude), 90), degrees(str(longitude), 180)
     if latitude is None or longitude is None:
         return None, "bad_position"
-    row = (fields[0], time, latitude, longitude)
+    row = (str(fields["user"]), time, latitude, longitude)
     if latitude == 0 and longitude == 0:
         return row, "null_island"
     if box and not (box[0] <= latitude < box[2] and box[1] <= longitude < box[3]):
         return row, "outside_box"
-    if window and not window[0] <= time < window[1]:
+    if (window[0] and time < window[0]) or (window[1] and time >= window[1]):
         return row, "outside_window"
     return row, None
 
 
-def parse_time(text: str) -> datetime | None:
+def time_of(value, layout: Layout) -> datetime | None:
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=layout.zone)).astimezone(UTC)
+    for form in layout.times:
+        try:
+            time = form(value) if callable(form) else datetime.strptime(value, form)
+        except (ValueError, TypeError):
+            continue
+        if time is not None:
+            return (time if time.tzinfo else time.replace(tzinfo=layout.zone)).astimezone(UTC)
+    return None
+
+
+def snap_time(text: str) -> datetime | None:
     match = TIME.fullmatch(text)
     if not match:
         return None
@@ -102,6 +198,36 @@ def parse_time(text: str) -> datetime | None:
         offset = timedelta(hours=int(match[9]), minutes=int(match[10]))
         time += -offset if match[8] == "+" else offset
     return time
+
+
+SNAP = Layout(("user", "time", "latitude", "longitude", "place"), times=(snap_time,))
+
+
+def select(reading: Reading, side: float, zone: tzinfo, months: int = 0, visits: int = 0, sample=None) -> Reading:
+    """The users of `sample`, of these those with rows in so many months, of these those with so many visits."""
+    for reason in ("not_sampled", "not_every_month", "few_visits"):
+        users = reading.users
+        if reason == "not_sampled" and sample is not None:
+            users = sample
+        if reason == "not_every_month" and months:
+            mine = defaultdict(set)
+            for user, time, *_ in reading.kept:
+                local = time.astimezone(zone)
+                mine[user].add((local.year, local.month))
+            users = {user for user in users if len(mine[user]) == months}
+        if reason == "few_visits":
+            counted = Counter(user for user, *_ in reading.visits(side))
+            users = {user for user in users if counted[user] >= visits}
+        left = Reading(quarantine=list(reading.quarantine))
+        for row, place in zip(reading.kept, reading.lines, strict=True):
+            if row[0] in users:
+                left.kept.append(row)
+                left.lines.append(place)
+            else:
+                left.quarantine.append((*place, reason))
+        left.quarantine.sort(key=lambda row: row[:2])
+        reading = left
+    return reading
 
 
 def degrees(text: str, limit: float) -> float | None:
