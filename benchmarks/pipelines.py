@@ -60,8 +60,10 @@ class Cost:
     whole_cpu: float
     peak: float
 
-    def __str__(self) -> str:
-        return f"{self.cpu:,.1f} s of CPU, {self.peak / 1e6:,.0f} MB"
+    def told(self, rows: int) -> str:
+        """What judging so many rows took, in words."""
+        speed = f"{rows / self.seconds:,.0f} rows/s, {rows / self.cpu:,.0f} per second of CPU"
+        return f"{speed} ({self.cpu:,.1f} s), {self.peak / 1e6:,.0f} MB"
 
 
 @dataclass
@@ -164,19 +166,19 @@ def _compare(trace: Trace, folder: Path) -> Iterator[Figure]:
     for library, name in RIVALS.items():
         cost, counts = _rival(library, trace, source, folder / library)
         expected = expected or counts
-        speed = f"{trace.rows / cost.seconds:,.0f} rows/s, {cost}"
-        yield Figure(f"{what}: {name}, {THREADS} threads", speed, "the same counts", counts == expected)
+        assert counts == expected, f"{name}: {counts}, expected {expected}"  # else there is nothing to compare
+        yield Figure(f"{what}: {name}, {THREADS} threads", cost.told(trace.rows), "the same counts", True)
     alone = 0.0
     for cores in (1, 2):
         cost, counts = _spark(trace, source, folder / f"spark-{cores}", cores)
         per_core = trace.rows / cost.seconds / cores
         alone = alone or per_core
         text = (
-            f"{per_core * cores:,.0f} rows/s, {per_core / alone:.0%} of local[1]'s per core, {cost}; "
+            f"{cost.told(trace.rows)}; {per_core / alone:.0%} of local[1]'s rows/s per core; "
             f"whole command {cost.whole_seconds:,.0f} s, {cost.whole_cpu:,.0f} s of CPU"
         )
-        holds = counts == expected and cost.peak < MOST
-        yield Figure(f"{what}: Spark, local[{cores}]", text, "the same counts, < 6 GB", holds)
+        assert counts == expected, f"Spark: {counts}, expected {expected}"
+        yield Figure(f"{what}: Spark, local[{cores}]", text, "the same counts, < 6 GB", cost.peak < MOST)
 
 
 def _check_rivals() -> None:

@@ -57,7 +57,11 @@ def write_events(path: Path, rows: int) -> None:
             turn, publication = passed % (1 + SUBSCRIBERS), passed // (1 + SUBSCRIBERS)
             topic = np.where(passed >= 0, publication * 7919 % topics, (number - clients) % topics)
             subscriber = np.where(passed >= 0, turn - 1, (number - clients) // topics)
-            client = np.where(turn == 0, publication * 104_729 % clients, (SUBSCRIBERS * topic + subscriber) % clients)
+            client = np.where(
+                (turn == 0) & (passed >= 0),
+                publication * 104_729 % clients,
+                (SUBSCRIBERS * topic + subscriber) % clients,
+            )
             event = np.where(turn == 0, "PUBLISH", "DELIVER")
             event = np.where(passed < 0, np.where(number < clients, "CONNECT", "SUBSCRIBE"), event)
             micros = number * 500
