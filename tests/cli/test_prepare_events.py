@@ -1,0 +1,79 @@
+"""`brokersim prepare events`: a log in, a workload and one line of counts out, and mistakes told before Spark starts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sim.workloads.workload import load_workload
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Brokersim = Callable[..., tuple[int, str, str]]
+
+LOG = """\
+at;who;what;where
+01/03/2026 08:00;lamp;SUB;home/+/motion
+01/03/2026 08:01;lamp;SUB;home/+/motion
+01/03/2026 08:02;sensor;PUB;home/hall/motion
+01/03/2026 08:03;lamp;DELIVER;home/hall/motion
+01/03/2026 08:04;lamp;SUB;a+
+"""
+OPTIONS = (
+    *("--columns", "time=at,client=who,action=what,topic=where", "--header", "--delimiter", ";"),
+    *("--time-format", "dd/MM/yyyy HH:mm", "--time-zone", "+01:00", "--actions", "subscribe=sub,publish=Pub"),
+)
+
+
+@pytest.fixture(autouse=True)
+def log(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(LOG)
+
+
+def test_a_log_with_words_and_times_of_its_own(brokersim: Brokersim, tmp_path: Path, spark: SparkSession) -> None:
+    status, out, err = brokersim("prepare", "events", "log.csv", "--out", "w", *OPTIONS, "--to", "2026-03-01T08:04")
+    assert (status, out) == (
+        0,
+        "w: 5 rows read, 3 kept, 2 quarantined (outside_window 1, no_effect 1); 2 clients, 2 topics, 1 sessions, 1 subscriptions, "
+        "1 publications, 1 deliveries; 1 subscriptions look like MQTT filters (--mqtt-filters expands them)\n",
+    )
+    assert [line.partition(" (")[0] for line in err.splitlines()] == [
+        "brokersim: starting Spark",
+        "brokersim: reading 1 file",
+        "brokersim: sorting out 5 rows",
+        "brokersim: following sessions",
+        "brokersim: sorting 2 rows into quarantine",
+        f"brokersim: writing {tmp_path / 'w'}",
+    ]
+    workload = load_workload(tmp_path / "w")
+    assert workload.origin == "2026-03-01T07:00:00Z"
+    assert workload.publications.size.tolist() == [100]
+    status, out, _ = brokersim("describe", "w")
+    assert status == 0
+    assert re.search("deliveries +1 +1 per publication", out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "--format (mqtt) or --columns is needed: nothing tells what the fields of the files are"),
+        (("--format", "mqt"), "--format: unknown layout 'mqt', did you mean 'mqtt'? (allowed: csv, jsonl, mqtt, parquet, tsv)"),
+        (("--columns", "time,action,topic"), "--columns time,action,topic: no client (events need time, action, client, topic)"),
+        ((*OPTIONS, "--actions", "pub=x"), "--actions: unknown action 'pub', did you mean 'publish'?"),
+        ((*OPTIONS, "--from", "monday"), "--from 'monday': expected an ISO date or time"),
+        ((*OPTIONS, "--sessions", "cleen"), "--sessions"),
+        ((*OPTIONS, "--size", "-1"), "--size"),
+    ],
+)  # fmt: skip
+def test_what_was_typed_wrong_is_told_before_spark_starts(
+    brokersim: Brokersim, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.setattr("sim.workloads.traces.session.spark_session", lambda *_: pytest.fail("Spark was started"))
+    status, out, err = brokersim("prepare", "events", "log.csv", "--out", "w", *arguments)
+    assert (status, out) == (2, "")
+    assert message in " ".join(err.split())
