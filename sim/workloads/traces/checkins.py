@@ -195,7 +195,8 @@ def load_checkins(folder: Path) -> Checkins:
     return Checkins(names, user[order], micros[order], latitude[order], longitude[order], row[order])
 
 
-def user_key(name: str) -> tuple[bool, int, str]:
+def user_key(name: str) -> tuple[bool, int, str, str]:
     """Orders names: whole numbers by value, then the others by code points."""
     whole = name.isascii() and name.isdecimal()
-    return not whole, int(name) if whole else 0, name
+    digits = name.lstrip("0") if whole else ""  # their number is compared first: Python refuses to read very many
+    return not whole, len(digits), digits, name
