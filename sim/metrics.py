@@ -59,7 +59,7 @@ METRICS: dict[str, Metric] = {
         _count("internal_bytes", "bytes", "bytes of those received by brokers that subscribe"),
         _count("external_bytes", "bytes", "bytes of those received by unrelated relays"),
         _count("uplink_bytes", "bytes", "bytes of the messages on the way to the root"),
-        _count("cross_region_bytes", "bytes", "bytes of both, sent between brokers of different regions"),
+        _count("cross_region_bytes", "bytes", "bytes of messages between brokers of different regions"),
         _count("handovers", "count", "times that a user's broker changed", "neutral"),
         _count("handover_messages", "messages", "request, reply, leave and join of each handover"),
         _count("bootstrap_messages", "messages", "control messages of the initial joining: tree joins, state exchange"),

@@ -3,6 +3,7 @@ at the publisher's."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -10,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.errors import nearest
 from sim.overlay.sites import Sites
 
 
@@ -26,6 +28,13 @@ class GeometrySetting:
     key: int
     sites: Sites | None = None
     round_trips: NDArray[np.float64] | None = None
+
+
+def unknown_broker(name: str, names: Sequence[str]) -> str:
+    """The sentence for a name that no broker has; there may be too many to name them all."""
+    near = nearest(name, names)
+    hint = f", did you mean '{near}'?" if near else ""
+    return f"unknown broker '{name}'{hint} (there are {len(names)}, such as '{names[0]}')"
 
 
 @dataclass(frozen=True, eq=False)

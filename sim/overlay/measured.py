@@ -19,7 +19,7 @@ from sim.randomness import uniform
 from sim.units import Duration, format_duration
 
 FIBRE_KM_PER_S = 200_000.0
-"""Light in fibre: 5 µs per kilometre (ITU-T Recommendation G.114, 2003, table A.1)."""
+"""Light in fibre: 5 µs per kilometre (the planning value of ITU-T Recommendation G.114)."""
 
 Places = dict[str, tuple[float, float]]
 """Latitude and longitude (degrees) of hosts by their ids."""

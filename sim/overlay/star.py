@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from sim import plugins
-from sim.errors import ScenarioError, nearest
-from sim.overlay.geometry import GeometrySetting
+from sim.errors import ScenarioError
+from sim.overlay.geometry import GeometrySetting, unknown_broker
 from sim.overlay.trees import RendezvousTrees
 
 CENTRAL = "central"
@@ -43,11 +43,8 @@ def _hub(wanted: str, setting: GeometrySetting) -> int:
     if wanted in names:
         return names.index(wanted)
     if wanted != CENTRAL:
-        near = nearest(wanted, names)
-        hint = f", did you mean '{near}'?" if near else ""
         raise ScenarioError(
-            f"network.geometry.hub: unknown broker '{wanted}'{hint} (allowed: '{CENTRAL}', or one of {len(names)} names "
-            f"such as '{names[0]}')"
+            f"network.geometry.hub: {unknown_broker(wanted, names)} (allowed: a broker's name, '{CENTRAL}')"
         )
     sums = [math.fsum(times) for times in setting.round_trips]  # exact, so that ties are
     return sums.index(min(sums))

@@ -18,9 +18,12 @@ from oracles import network as oracle
 from oracles import overlays
 
 from sim.brokers.network import Network, NetworkSetting
+from sim.edges import Edge
+from sim.files import File
 from sim.overlay.chord import Chord, hashed
 from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geometry import Dissemination, GeometrySetting
+from sim.overlay.graph import Graph
 from sim.overlay.sites import Sites
 from sim.overlay.star import Star
 from sim.policies.selection.fixed import StaticSelection
@@ -41,6 +44,7 @@ class Case:
     bits: int
     seed: int
     node_of: list[int]
+    links: list[tuple[int, int, float | None]]  # of a graph, some with times of their own
     delay: list[list[float]]
     jitter: float
     wants: list[set[int]]
@@ -55,6 +59,7 @@ class Case:
     control_count: str
     service: tuple[str, float]
     queue: int | None
+    regions: list[int] | None
     looks: list[int]  # hundredths of the horizon
 
 
@@ -69,6 +74,13 @@ def matrix(kind: str, brokers: int, seed: int) -> list[list[float]]:
         times = rng.uniform(0.0, 2.5, (brokers, brokers))
     np.fill_diagonal(times, 0.0)
     return times.tolist()
+
+
+def random_links(rng: random.Random, nodes: int) -> list[tuple[int, int, float | None]]:
+    """A tree of links over all nodes, and a few more, so that there are circles."""
+    tree = {(rng.randrange(node), node) for node in range(1, nodes)}
+    more = {tuple(sorted(rng.sample(range(nodes), 2))) for _ in range(rng.randrange(1 + nodes // 2))}
+    return [(*link, rng.choice((None, None, GRAIN * rng.randrange(8)))) for link in sorted(tree | more)]
 
 
 @st.composite
@@ -97,8 +109,13 @@ def cases(draw: st.DrawFn, **fixed: Any) -> Case:
         who, what = rng.randrange(users), rng.randrange(topics)
         changes.append((time, who, what, -1 if what in held[who] else +1))
         held[who] ^= {what}
-    geometry = fixed.get("geometry") or draw(st.sampled_from(("chord", "chord", "star", "full-mesh")))
+    geometry = fixed.get("geometry") or draw(st.sampled_from(("chord", "chord", "star", "full-mesh", "graph")))
     kind = draw(st.sampled_from(("none", "none", "deterministic", "exponential")))
+    delay = matrix(draw(st.sampled_from(("equal", "grid", "any"))), brokers, seed)
+    node_of = rng.sample(range(brokers), brokers)
+    if geometry == "graph":  # whose nodes are the brokers, as far apart to and fro
+        node_of = list(range(brokers))
+        delay = (np.triu(delay) + np.triu(delay).T).tolist()
     return Case(
         **{
             "brokers": brokers,
@@ -107,8 +124,9 @@ def cases(draw: st.DrawFn, **fixed: Any) -> Case:
             "ids": draw(st.sampled_from(("hashed", "even"))),
             "bits": draw(st.sampled_from((4, 5, 8, 32))),
             "seed": seed,
-            "node_of": rng.sample(range(brokers), brokers),
-            "delay": matrix(draw(st.sampled_from(("equal", "grid", "any"))), brokers, seed),
+            "node_of": node_of,
+            "links": random_links(rng, brokers),
+            "delay": delay,
             "jitter": draw(st.sampled_from((0.0, 0.0, 0.5))),
             "wants": wants,
             "changes": changes,
@@ -124,6 +142,7 @@ def cases(draw: st.DrawFn, **fixed: Any) -> Case:
             "control_count": draw(st.sampled_from(("hops", "requests"))),
             "service": (kind, draw(st.integers(1, 3)) * GRAIN if kind != "none" else 0.0),
             "queue": draw(st.sampled_from((None, None, 0, 1, 2, 3))) if kind != "none" else None,
+            "regions": None if seed % 2 else [seed // (broker + 1) % 3 for broker in range(brokers)],
             "looks": draw(st.sets(st.integers(1, 99), max_size=4).map(sorted)),
             **fixed,
         }
@@ -153,8 +172,11 @@ def overlay(case: Case) -> Dissemination:
             return Chord(Chord.Parameters(ids=case.ids, bits=case.bits), setting)
         case "star":
             return Star(Star.Parameters(hub=str(hub(case))), setting)
-        case _:
+        case "full-mesh":
             return FullMesh(FullMesh.Parameters(), setting)
+        case _:
+            edges = tuple(Edge(str(a), str(b), time, "") for a, b, time in case.links)
+            return Graph(Graph.Parameters(file=File("links", "", edges)), setting)
 
 
 def hub(case: Case) -> int:
@@ -196,11 +218,12 @@ def built(case: Case, **setting: Any) -> Network:
         topics=case.topics,
         horizon=case.horizon + 4 * GRAIN,
     )
+    geometry = overlay(case)
     return Network(
         NetworkSetting(
-            overlay=overlay(case),
+            overlay=geometry,
             node_of=np.array(case.node_of, np.int32),
-            hop_delay=np.array(case.delay),
+            hop_delay=np.array(case.delay) if geometry.round_trips is None else geometry.round_trips,
             jitter=case.jitter,
             policy=policy,
             horizon=case.horizon,
@@ -211,6 +234,7 @@ def built(case: Case, **setting: Any) -> Network:
             service=case.service[0],
             service_time=case.service[1],
             queue=case.queue,
+            regions=None if case.regions is None else np.array(case.regions),
             **setting,
         ),
         world,
@@ -291,7 +315,7 @@ def expected(case: Case) -> oracle.Network:
             overlay=routes,
             roots=roots,
             node_of=[ids[node] for node in case.node_of],
-            delay=case.delay,
+            delay=expected_delay(case),
             factor=factor,
             horizon=case.horizon,
             select=select,
@@ -301,6 +325,7 @@ def expected(case: Case) -> oracle.Network:
             two_requests=case.control_count == "requests",
             service=None if case.service[0] == "none" else service,
             queue=case.queue,
+            regions=case.regions,
         ),
         oracle.World(
             case.wants,
@@ -324,8 +349,21 @@ def expected_routes(case: Case, ids: list[int]) -> tuple[overlays.Overlay, list[
             spokes = [(hub(case), node) for node in ids if node != hub(case)]
             links = dict.fromkeys(spokes + [(node, middle) for middle, node in spokes], 1.0)
             return overlays.Links(links), [hub(case)] * case.topics
-        case _:
+        case "full-mesh":
             return overlays.Mesh(), [None] * case.topics
+        case _:
+            delay = expected_delay(case)
+            links = {(a, b): delay[a][b] for one, other, _ in case.links for a, b in ((one, other), (other, one))}
+            return overlays.Links(links), [None] * case.topics
+
+
+def expected_delay(case: Case) -> list[list[float]]:
+    """Hop times, those of a graph's links laid over the others."""
+    delay = [list(row) for row in case.delay]
+    for one, other, time in case.links if case.geometry == "graph" else ():
+        if time is not None:
+            delay[one][other] = delay[other][one] = time
+    return delay
 
 
 def compare(case: Case) -> oracle.Network:

@@ -86,6 +86,7 @@ class Setting:
     two_requests: bool = False
     service: Callable[[int, int, int], float] | None = None
     queue: int | None = None
+    regions: list[int] | None = None
     factor: Callable[[int, int, int], float] = lambda what, source, destination: 1.0
 
 
@@ -543,6 +544,8 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
     below_root = [network.delivered[pair] - network.rooted[pair[0]] for pair in delivered]
     tree = [hop for hop in network.hops if hop.kind == "tree" and hop.publication in kept]
     uplink = [hop for hop in network.hops if hop.kind == "uplink" and hop.publication in kept]
+    regions = network.setting.regions
+    crossing = [hop for hop in tree + uplink if regions is not None and regions[hop.source] != regions[hop.destination]]
     lost = Counter(network.lost[pair] for pair in those(network.lost))
     handovers = [row for row in network.handovers if since <= row[0] < until]
     direct = [network.setting.delay[network.origin[number][0]][broker] for number, broker in delivered]
@@ -579,6 +582,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "internal_bytes": sum(publications[hop.publication][3] for hop in tree if hop.subscribes),
         "external_bytes": sum(publications[hop.publication][3] for hop in tree if not hop.subscribes),
         "uplink_bytes": sum(publications[hop.publication][3] for hop in uplink),
+        "cross_region_bytes": None if regions is None else sum(publications[hop.publication][3] for hop in crossing),
         "handovers": len(handovers),
         "handover_messages": 4 * len(handovers),
         "bootstrap_messages": network.bootstrap_messages,

@@ -109,8 +109,8 @@ def test_a_broker_that_is_called_central_is_meant_by_its_name() -> None:
 def test_a_hub_that_nobody_is_called() -> None:
     with pytest.raises(
         ScenarioError,
-        match=r"geometry\.hub: unknown broker 'Frankfrt', did you mean 'Frankfurt'\? "
-        r"\(allowed: 'central', or one of 3 names such as 'Dublin'\)",
+        match=r"geometry\.hub: unknown broker 'Frankfrt', did you mean 'Frankfurt'\? \(there are 3, such as 'Dublin'\)"
+        r" \(allowed: a broker's name, 'central'\)",
     ):
         star(3, "Frankfrt", names=["Dublin", "Frankfurt", "Oregon"])
 

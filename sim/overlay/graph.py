@@ -1,0 +1,77 @@
+"""A graph of brokers that a file gives: publications take the quickest paths from the publisher's broker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim import plugins
+from sim.edges import Edge, read_edges
+from sim.errors import ScenarioError
+from sim.files import File, InputFile
+from sim.overlay.geometry import GeometrySetting, unknown_broker
+from sim.overlay.path_kernels import shortest_paths
+from sim.overlay.source_trees import SourceTrees
+
+
+class Graph(SourceTrees):
+    """Links between brokers as a file gives them; a publication takes the quickest paths from its publisher's broker.
+
+    Of equally quick paths the one with the fewest hops is taken, and of these, seen from its end, the one by the lowest broker.
+    """
+
+    class Parameters(plugins.Parameters):
+        file: Annotated[File[tuple[Edge, ...]], InputFile(read_edges)]
+        """Edge list (CSV with the columns source, target and maybe rtt_ms) or GraphML, with the names of brokers. A link's own time
+        takes the place of the latency model's."""
+
+    def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
+        """Raises ScenarioError where the links are not those of all brokers, each of which can reach each other."""
+        super().__init__(setting.nodes)
+        assert setting.sites is not None
+        assert setting.round_trips is not None
+        edges, names = parameters.file.content, setting.sites.names
+        where = f"network.geometry.file: {parameters.file.name}"
+        ends = _resolved(edges, names, where)
+        source, target = np.concatenate([ends, ends[:, ::-1]]).T
+        self._links = np.stack([source, target], axis=1)[np.lexsort((target, source))]
+        if any(edge.round_trip is not None for edge in edges):
+            own = np.array([np.nan if edge.round_trip is None else edge.round_trip for edge in edges])
+            timed = ~np.isnan(own)
+            self.round_trips = setting.round_trips.copy()
+            for here, there in (ends.T, ends.T[::-1]):
+                self.round_trips[here[timed], there[timed]] = own[timed]
+        times = setting.round_trips if self.round_trips is None else self.round_trips
+        starts = np.searchsorted(self._links[:, 0], np.arange(setting.nodes + 1))
+        neighbours = self._links[:, 1].astype(np.int64)
+        self._parent = shortest_paths(starts, neighbours, times[self._links[:, 0], neighbours])
+        apart = np.flatnonzero(self._parent[0, 1:] < 0) + 1
+        if apart.size:
+            raise ScenarioError(f"{where}: no path between brokers '{names[0]}' and '{names[apart[0]]}'")
+
+    def parents(self, topic: int, source: int) -> NDArray[np.int32]:
+        """The node before each one (nodes) on the quickest path from the source."""
+        row: NDArray[np.int32] = self._parent[source]
+        return row
+
+    def edges(self) -> NDArray[np.int32]:
+        """The file's links (m, 2), in both directions, ascending."""
+        return self._links
+
+
+def _resolved(edges: Sequence[Edge], names: Sequence[str], where: str) -> NDArray[np.int32]:
+    """The numbers of both brokers of each link (m, 2). Raises ScenarioError where there is no such broker, or one has no link."""
+    number = {name: broker for broker, name in enumerate(names)}
+    for edge in edges:
+        for name in (edge.source, edge.target):
+            if name not in number:
+                raise ScenarioError(f"{where}, {edge.place}: {unknown_broker(name, names)}")
+    ends = np.array([(number[edge.source], number[edge.target]) for edge in edges], np.int32).reshape(-1, 2)
+    alone = np.setdiff1d(np.arange(len(names)), ends)
+    if alone.size and len(names) > 1:
+        others = f" and {alone.size - 1} more" if alone.size > 1 else ""
+        raise ScenarioError(f"{where}: no link to broker '{names[alone[0]]}'{others}")
+    return ends
