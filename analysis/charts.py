@@ -6,15 +6,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import altair as alt
 import pandas as pd
 import vl_convert
 
 from sim.errors import ResultsError
-
-Section = Literal["intervals", "time", "delay", "load", "ring"]
 
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
 ROWS = 4500
@@ -37,14 +35,14 @@ _CONFIG = {
 
 @dataclass(frozen=True)
 class Figure:
-    """One chart: `name` is its file name's stem, `spec` its Vega-Lite specification without a width.
+    """One chart: `name` is its file name's stem, `section` that of the page, `spec` its Vega-Lite specification without a width.
 
     `width` is None where the chart takes the width that there is, else pixels. `caption` may be "". `description` says
     in words what a reader who can't see the chart should know.
     """
 
     name: str
-    section: Section
+    section: str
     title: str
     caption: str
     description: str

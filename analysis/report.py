@@ -5,15 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-import jinja2
-import vl_convert
-from markupsafe import Markup
-
-from analysis.charts import VEGA_LITE, Figure, colour_of, write_atomically
+from analysis.charts import Figure, colour_of, write_atomically
 from analysis.comparison import (
     Comparison,
     baseline_of,
@@ -27,6 +22,7 @@ from analysis.comparison import (
 )
 from analysis.figures import figures
 from analysis.formatting import number, quantity
+from analysis.page import render
 from sim import plugins
 from sim.errors import ResultsError
 from sim.experiments.statistics import Interval
@@ -71,15 +67,14 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None) -> s
     if results.runs.empty:
         reasons = "; ".join(map(_failure, results.manifest["failed"]))
         raise ResultsError(f"{results.folder}: no run finished, so there is nothing to report ({reasons})")
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("analysis"), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
     charts = figures(results) if charts is None else charts
     manifest, workload, names = results.manifest, results.manifest["workload"], variants_of(results)
     headline = headline_of(results)
     further = [name for name in metrics_of(results) if name not in headline]
     replications = int(manifest["replications"])
-    return environment.get_template("report.html.jinja").render(
+    return render(
+        "report.html.jinja",
+        list(charts),
         title=manifest["title"],
         version=manifest["version"],
         sentences=[sentence.replace(" %", "\u00a0%").partition(":") for sentence in sentences(results)],
@@ -96,8 +91,6 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None) -> s
         headline=[_row(row, baseline_of(results), replications) for row in compare(results, headline)],
         further=[_row(row, baseline_of(results), replications) for row in compare(results, further)],
         sections=list(_sections(charts)),
-        charts=[{"name": chart.name, "json": _script(chart.sized())} for chart in charts],
-        bundle=_bundle(),
         experiment=list(_experiment(results)),
         workload=list(_workload(workload)),
         rows=list(_rows(workload.get("rows") or {})),
@@ -109,12 +102,6 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None) -> s
         undefined=[label(name) for name in METRICS if name not in {*headline, *metrics_of(results)}],
         definitions=[METRICS[name] for name in METRICS if name in {*headline, *metrics_of(results)}],
     )
-
-
-@cache
-def _bundle() -> Markup:
-    """The charts' JavaScript, which takes a second to put together."""
-    return Markup(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", VEGA_LITE))
 
 
 def _notes(results: Results) -> Iterator[str]:
@@ -292,9 +279,3 @@ def _parameter(value: Any, unit: str | None) -> str:
         return format_duration(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return f"{text} {unit}" if unit else text
-
-
-def _script(value: Any) -> Markup:
-    """JSON that can stand in a script element whatever text it holds."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
