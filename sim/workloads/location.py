@@ -143,10 +143,14 @@ def location_subscriptions(
     indptr = np.zeros(users + 1, np.int64)
     np.cumsum(np.bincount(friends.ravel(), minlength=users), out=indptr[1:])
     room = 2 * int((1 + np.diff(indptr))[visits.user].sum())
-    visit, user, topic = np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int32)
-    action = np.empty(room, np.int8)
-    n = subscription_changes(visits.user, visits.cell, current, friends, indptr, followers, visit, user, topic, action)
-    return interests, SubscriptionEvents(visits.time[visit[:n]], user[:n].copy(), topic[:n].copy(), action[:n].copy())
+    # memory that is never written to is never taken, so that the parts that are left over cost nothing
+    events = SubscriptionEvents(
+        np.empty(room), np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int8)
+    )
+    n = subscription_changes(
+        visits.time, visits.user, visits.cell, current, friends, indptr, followers, *vars(events).values()
+    )
+    return interests, SubscriptionEvents(*(column[:n] for column in vars(events).values()))
 
 
 def _initial_interests(current: NDArray[np.int32], friends: NDArray[np.int32]) -> Interests:

@@ -12,21 +12,22 @@ from sim.compiled import kernel
 
 @kernel
 def subscription_changes(
+    time: NDArray[np.float64],
     user: NDArray[np.int32],
     cell: NDArray[np.int32],
     current: NDArray[np.int32],
     friends: NDArray[np.int32],
     indptr: NDArray[Any],
     followers: NDArray[Any],
-    visit_out: NDArray[np.int64],
+    time_out: NDArray[np.float64],
     user_out: NDArray[np.int32],
     topic_out: NDArray[np.int32],
     action_out: NDArray[np.int8],
 ) -> int:
     """Fill the outputs with all changes of interest and return their number.
 
-    `user`, `cell`: per visit, in order; `current`: cell of each user, updated; `friends`: (users, k); `indptr`, `followers`:
-    CSR of friends turned round, ascending; `visit_out` tells which visit caused a change. The outputs must be large enough.
+    `time`, `user`, `cell`: per visit, in order; `current`: cell of each user, updated; `friends`: (users, k); `indptr`,
+    `followers`: CSR of friends turned round, ascending. A change is at its visit's time. The outputs must be large enough.
     """
     n = 0
     for visit in range(user.size):
@@ -54,7 +55,7 @@ def subscription_changes(
                     loses = loses and current[friend] != old
             for topic, action, happens in ((new, 1, gains), (old, -1, loses)):
                 if happens:
-                    visit_out[n] = visit
+                    time_out[n] = time[visit]
                     user_out[n] = affected
                     topic_out[n] = topic
                     action_out[n] = action

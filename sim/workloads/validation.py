@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from sim.errors import WorkloadError
 
+_AT_ONCE = 8_000_000  # rows
+
 
 @dataclass(frozen=True)
 class Checks:
@@ -47,7 +49,8 @@ class Checks:
     def times(self, values: NDArray[np.float64], horizon: float, column: str = "time") -> None:
         """Times are in 0..horizon and do not decrease."""
         self.within(column, values, np.zeros(1), horizon)
-        fallen = np.diff(values, prepend=values[:1]) < 0
+        fallen = np.zeros(len(values), np.bool_)
+        fallen[1:] = values[1:] < values[:-1]
         self.reject(
             fallen,
             lambda row: f"{column} is {values[row]} s after {values[row - 1]} s, rows must be sorted by {column}",
@@ -87,15 +90,20 @@ class Checks:
     ) -> None:
         """Every subscribe (+1) finds the user not subscribed, every unsubscribe (-1) subscribed."""
         self.reject(np.abs(action) != 1, lambda row: f"action is {action[row]}, allowed: 1, -1")
-        key = user.astype(np.int64) << 32 | topic
-        order = np.argsort(key, kind="stable")
-        key, turns = key[order], action[order]
-        first = np.diff(key, prepend=-1) != 0
-        before = np.empty(len(order), np.bool_)
-        before[1:] = turns[:-1] > 0
-        before[first] = contains(indptr, indices, user[order[first]], topic[order[first]])
-        bad = np.zeros(len(order), np.bool_)
-        bad[order] = (turns > 0) == before
+        bad = np.zeros(len(user), np.bool_)
+        parts = 1 + len(user) // _AT_ONCE
+        for part in range(parts):  # some users after the others, lest all of it stands in memory several times
+            rows = np.flatnonzero(user % parts == part)
+            key = user[rows].astype(np.int64) << 32 | topic[rows]
+            order = np.argsort(key, kind="stable")
+            key, rows = key[order], rows[order]
+            turns = action[rows] > 0
+            first = np.ones(len(rows), np.bool_)
+            first[1:] = key[1:] != key[:-1]
+            before = np.empty(len(rows), np.bool_)
+            before[1:] = turns[:-1]
+            before[first] = contains(indptr, indices, user[rows[first]], topic[rows[first]])
+            bad[rows] = turns == before
         self.reject(
             bad,
             lambda row: (
