@@ -77,7 +77,7 @@ def test_variants_override_the_base(tmp_path: Path) -> None:
     experiment = load_scenario(written(tmp_path, COMPARISON))
     static, small, even = experiment.variants.values()
     assert list(experiment.variants) == ["static", "small", "even"]
-    assert static.selection.dump() == {"kind": "static"}  # another kind replaces the table
+    assert static.selection.dump() == {"kind": "static", "assign": "random"}  # another kind replaces the table
     assert small.selection.dump()["update_period"] == 1800.0  # the same kind keeps its keys
     assert small.selection.dump()["cluster_size"] == 2
     assert even.network.geometry.dump() == {"kind": "chord", "ids": "even", "bits": 16}
@@ -242,7 +242,7 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
             "20: reconfiguration.kind: unknown kind (allowed: none) (got 'lsap')",
             "23: variant.a.seed: variants share this key; say it once, above them",
             "25: variant[1].name: another variant has this name (got 'a')",
-            "28: variant.b.selection.foo: unknown key (allowed: kind) (got 1)",
+            "28: variant.b.selection.foo: unknown key (allowed: kind, assign) (got 1)",
             "30: variant.b.network.brokers: expected a number of brokers (1 or more), 'cells' (one per visited cell) or a CSV "
             "file, found 1.5",
             "31: variant[3].name: every variant needs a name (got null)",
@@ -253,7 +253,7 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
         ]
     ] + [
         f"--set network.brokrs=3: network.brokrs: unknown key, did you mean 'brokers'? (allowed: {network_keys}) (got 3)",
-        "--set variant.b.selection.bar=x: variant.b.selection.bar: unknown key (allowed: kind) (got 'x')",
+        "--set variant.b.selection.bar=x: variant.b.selection.bar: unknown key (allowed: kind, assign) (got 'x')",
     ]
 
 
