@@ -15,12 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sim.experiments.engines import run
+    from sim.experiments.export import export
     from sim.experiments.results import load_results
     from sim.scenario import load_scenario
 
-__all__ = ["load_results", "load_scenario", "run"]
+__all__ = ["export", "load_results", "load_scenario", "run"]
 
-_HOME = {"run": "sim.experiments.engines", "load_results": "sim.experiments.results", "load_scenario": "sim.scenario"}
+_HOME = {
+    "run": "sim.experiments.engines",
+    "export": "sim.experiments.export",
+    "load_results": "sim.experiments.results",
+    "load_scenario": "sim.scenario",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class BrokersimError(Exception):
@@ -45,3 +45,10 @@ def unknown(what: str, name: str, allowed: Iterable[str]) -> str:
     near = nearest(name, names)
     hint = f", did you mean '{near}'?" if near else ""
     return f"unknown {what} '{name}'{hint} (allowed: {', '.join(names)})"
+
+
+def unknown_of_many(what: str, name: str, names: Sequence[str]) -> str:
+    """The same of names that may be too many to tell them all: one stands for them."""
+    near = nearest(name, names)
+    hint = f", did you mean '{near}'?" if near else ""
+    return f"unknown {what} '{name}'{hint} (there are {len(names):,}, such as '{names[0]}')"

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from sim.cli import demo, generate, prepare, report, run, scenario, solve
+from sim.cli import demo, export, generate, prepare, report, run, scenario, solve
 from sim.errors import InputError
 
 _FULL = {
@@ -66,6 +66,7 @@ app.command()(generate.generate)
 app.command()(generate.describe)
 app.command()(run.run)
 app.command()(report.report)
+app.command()(export.export)
 app.add_typer(solve.app, name="solve")
 app.command()(scenario.validate)
 app.command()(scenario.schema)

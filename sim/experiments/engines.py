@@ -79,7 +79,7 @@ def run(
     bases = {folder: load_workload(folder) for folder in _folders(experiment)}
     specs = plan(experiment, {folder: base.hash for folder, base in bases.items()})
     store = Store(Path(out) if out is not None else default_folder(experiment))
-    with _shared(bases, store), _clock() as timing, _naming(experiment):
+    with _shared(bases, store), _clock() as timing, naming(experiment):
         outcomes = execute(specs, store, jobs, progress or (lambda _spec, _fraction: None))
     done = {key: outcome for key, outcome in outcomes.items() if not isinstance(outcome, Failure)}
     failed = [failure.record(spec) for spec in specs if isinstance(failure := outcomes[spec.hash], Failure)]
@@ -259,18 +259,22 @@ def _perform_in_worker(spec: RunSpec, store: Store) -> Outcome:
 
 def _folders(experiment: Experiment) -> list[Path]:
     """The prepared workloads that the variants name. Raises ScenarioError where one names none."""
-    folders = []
-    for scenario in experiment.variants.values():
-        if scenario.workload.kind == "prepared":
-            if scenario.workload.path is None:
-                where = experiment.path or "scenario"
-                raise ScenarioError(f"{where}: workload.path: missing; name a workload folder there or by --workload")
-            folders.append(scenario.workload.path)
-    return list(dict.fromkeys(folders))
+    folders = (prepared_folder(experiment, scenario) for scenario in experiment.variants.values())
+    return list(dict.fromkeys(folder for folder in folders if folder is not None))
+
+
+def prepared_folder(experiment: Experiment, scenario: Scenario) -> Path | None:
+    """The prepared workload that a variant names; None where it is generated. Raises ScenarioError where it names none."""
+    if scenario.workload.kind != "prepared":
+        return None
+    if scenario.workload.path is None:
+        where = experiment.path or "scenario"
+        raise ScenarioError(f"{where}: workload.path: missing; name a workload folder there or by --workload")
+    return scenario.workload.path
 
 
 @contextmanager
-def _naming(experiment: Experiment) -> Generator[None]:
+def naming(experiment: Experiment) -> Generator[None]:
     """What does not fit in a run is told with the scenario's file."""
     try:
         yield

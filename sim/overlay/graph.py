@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from sim import plugins
 from sim.edges import Edge, read_edges
-from sim.errors import ScenarioError
+from sim.errors import ScenarioError, unknown_of_many
 from sim.files import File, InputFile
-from sim.overlay.geometry import GeometrySetting, unknown_broker
+from sim.overlay.geometry import GeometrySetting
 from sim.overlay.path_kernels import shortest_paths
 from sim.overlay.source_trees import SourceTrees
 
@@ -68,7 +68,7 @@ def _resolved(edges: Sequence[Edge], names: Sequence[str], where: str) -> NDArra
     for edge in edges:
         for name in (edge.source, edge.target):
             if name not in number:
-                raise ScenarioError(f"{where}, {edge.place}: {unknown_broker(name, names)}")
+                raise ScenarioError(f"{where}, {edge.place}: {unknown_of_many('broker', name, names)}")
     ends = np.array([(number[edge.source], number[edge.target]) for edge in edges], np.int32).reshape(-1, 2)
     alone = np.setdiff1d(np.arange(len(names)), ends)
     if alone.size and len(names) > 1:

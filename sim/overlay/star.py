@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from sim import plugins
-from sim.errors import ScenarioError
-from sim.overlay.geometry import GeometrySetting, unknown_broker
+from sim.errors import ScenarioError, unknown_of_many
+from sim.overlay.geometry import GeometrySetting
 from sim.overlay.trees import RendezvousTrees
 
 CENTRAL = "central"
@@ -44,7 +44,7 @@ def _hub(wanted: str, setting: GeometrySetting) -> int:
         return names.index(wanted)
     if wanted != CENTRAL:
         raise ScenarioError(
-            f"network.geometry.hub: {unknown_broker(wanted, names)} (allowed: a broker's name, '{CENTRAL}')"
+            f"network.geometry.hub: {unknown_of_many('broker', wanted, names)} (allowed: a broker's name, '{CENTRAL}')"
         )
     sums = [math.fsum(times) for times in setting.round_trips]  # exact, so that ties are
     return sums.index(min(sums))

@@ -1,0 +1,53 @@
+"""`brokersim export`: an overlay, or a topic's tree, as a graph for other programs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sim.cli.run import Overrides, ScenarioFile, WorkloadFolder
+from sim.errors import InputError
+
+
+def export(
+    scenario: ScenarioFile,
+    graphml: Annotated[Path, typer.Option(metavar="FILE.graphml", help="The file to write.")],
+    variant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A variant; the first by default.", show_default=False)
+    ] = None,
+    replication: Annotated[int, typer.Option(min=0, metavar="N", help="A replication, from 0.")] = 0,
+    topic: Annotated[str | None, typer.Option(metavar="NAME", help="Write this topic's tree, not the overlay.")] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="BROKER",
+            help="The publisher's broker, where trees are rooted there; the first by default.",
+            show_default=False,
+        ),
+    ] = None,
+    set_: Overrides = None,
+    workload: WorkloadFolder = None,
+) -> None:
+    """Write a scenario's overlay, or a topic's tree, as GraphML.
+
+    It is as it stands once all users have joined. Nodes have their broker's number, name and place, edges their round-trip time.
+    """
+    from sim.experiments.export import export as as_graph
+
+    if graphml.is_dir():
+        raise InputError(f"--graphml: expected a file to write, '{graphml}' is a folder")
+    if not graphml.parent.is_dir():
+        raise InputError(f"--graphml: no such folder: {graphml.parent}")
+    graph = as_graph(scenario, variant, replication, topic, from_, workload, set_ or ())
+
+    import networkx as nx
+
+    unfinished = graphml.with_name(f".{graphml.name}.part")
+    nx.write_graphml_xml(graph, unfinished)
+    os.replace(unfinished, graphml)
+    what = "overlay" if topic is None else f"tree of {topic}"
+    print(f"{graphml}: {what}, {graph.number_of_nodes():,} nodes, {graph.number_of_edges():,} edges")

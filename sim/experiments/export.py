@@ -1,0 +1,72 @@
+"""The overlay of a scenario, or a topic's tree on it, as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sim.errors import InputError, ScenarioError, unknown, unknown_of_many
+from sim.experiments.engines import naming, prepared_folder
+from sim.scenario import Experiment, load_scenario
+from sim.simulation import broker_sites, build, prepare_workload
+from sim.workloads.workload import load_workload
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+def export(
+    source: str | Path | Mapping[str, Any] | Experiment,
+    variant: str | None = None,
+    replication: int = 0,
+    topic: str | None = None,
+    publisher: str | None = None,
+    workload: str | Path | None = None,
+    overrides: Sequence[str] = (),
+) -> nx.DiGraph:
+    """The overlay of a scenario's variant (the first by default) once all users have joined; with `topic` that topic's tree.
+
+    `publisher` is the broker, by name, for whose publications the tree is (the first by default): it matters where trees are rooted at
+    the publisher's. Nodes and edges are those of `sim.overlay.export.Placement`. Raises InputError where something is not there.
+    """
+    from sim.overlay.export import Placement
+
+    experiment = source if isinstance(source, Experiment) else load_scenario(source, overrides, workload)
+    name = next(iter(experiment.variants)) if variant is None else variant
+    if name not in experiment.variants:
+        raise ScenarioError(unknown("variant", name, experiment.variants))
+    if replication < 0:
+        raise InputError(f"replication: expected 0 or more (got {replication})")
+    scenario = experiment.variants[name]
+    folder = prepared_folder(experiment, scenario)
+    with naming(experiment):
+        world = prepare_workload(scenario, replication, None if folder is None else load_workload(folder))
+        network = build(scenario, world, replication)
+        network.users.join_all()
+        overlay, hops = network.setting.overlay, network.setting.hop_delay
+        sites, _ = broker_sites(scenario, world)
+        placement = Placement(
+            overlay, network.broker_of, sites, hops if scenario.network.hop_cost == "rtt" else 2 * hops
+        )
+        if topic is None:
+            if publisher is not None:
+                raise InputError("a publisher is of use for a topic's tree only: name a topic too")
+            if not hasattr(overlay, "edges"):
+                kind = scenario.network.geometry.kind
+                raise ScenarioError(
+                    f"network.geometry: kind '{kind}' does not tell its links (allowed: a topic's tree)"
+                )
+            return placement.overlay_graph()
+        if publisher is not None and publisher not in sites.names:
+            raise InputError(unknown_of_many("broker", publisher, sites.names))
+        names = world.topics.names.to_pylist()
+        if topic not in names:
+            raise InputError(unknown_of_many("topic", topic, names))
+        number = names.index(topic)
+        broker = 0 if publisher is None else sites.names.index(publisher)
+        root = int(overlay.uplink(number, int(network.node_of[broker]))[-1])
+        tree = overlay.tree(number, root)
+        if not len(tree):
+            raise InputError(f"topic '{topic}': nobody subscribes to it once all users have joined, so it has no tree")
+        return placement.tree_graph(tree, network.subscriptions.wanted[number] > 0)
