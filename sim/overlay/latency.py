@@ -91,7 +91,7 @@ class DistanceLatency:
         sites = setting.sites
         if not sites.have_places:
             raise ScenarioError(
-                'network.latency: kind "distance" needs the brokers\' positions, which this workload does not have '
+                'network.latency: kind "distance" needs the brokers\' positions, which neither workload nor a file tells '
                 '(allowed without positions: kind = "unit")'
             )
         times = np.stack(
