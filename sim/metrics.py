@@ -40,7 +40,9 @@ METRICS: dict[str, Metric] = {
     for metric in [
         _count("broker_subscription_changes", "count", "times that a broker began or ceased to want a topic"),
         _count(
-            "subscription_overhead", "messages", "control messages between brokers: tree joins, leaves, state exchange"
+            "subscription_overhead",
+            "messages",
+            "control messages between brokers: tree joins, leaves, links, state exchange",
         ),
         *_delay(
             "notification_delay", "publisher's broker to due broker, mean over delivered (publication, broker) pairs"
@@ -62,7 +64,11 @@ METRICS: dict[str, Metric] = {
         _count("cross_region_bytes", "bytes", "bytes of messages between brokers of different regions"),
         _count("handovers", "count", "times that a user's broker changed", "neutral"),
         _count("handover_messages", "messages", "request, reply, leave and join of each handover"),
-        _count("bootstrap_messages", "messages", "control messages of the initial joining: tree joins, state exchange"),
+        _count(
+            "bootstrap_messages",
+            "messages",
+            "control messages of the initial joining: tree joins, links, state exchange",
+        ),
         Metric("load_stddev", "–", "standard deviation of the brokers' shares of subscriptions relative to their mean"),
         Metric("load_jain", "–", "Jain's fairness index of the brokers' shares of subscriptions", "higher"),
         _count("publications", "count", "publications published", "neutral"),
@@ -78,5 +84,12 @@ METRICS: dict[str, Metric] = {
         Metric("path_stretch", "–", "delay along the tree relative to the direct latency from the publisher's broker"),
         Metric("queue_wait", "s", "mean wait in a broker's queue"),
         Metric("utilisation", "–", "share of time that brokers are busy, mean over brokers", "neutral"),
+        _count("edges", "count", "links of the overlay at the end, whichever way they go"),
+        Metric("average_degree", "–", "brokers that a broker is linked to at the end, mean over brokers"),
+        _count("maximum_degree", "count", "most brokers that a broker is linked to at the end"),
+        _count(
+            "diameter", "hops", "largest diameter of a topic's own links at the end, of topics with two brokers or more"
+        ),
+        Metric("mean_topic_diameter", "hops", "mean diameter of the topics' own links at the end"),
     ]
 }

@@ -192,7 +192,7 @@ def _busiest_tree(network: Network, positions: NDArray[np.float64] | None) -> Co
     published = np.bincount(workload.publications.topic, minlength=len(workload.topics))
     wanted = network.subscriptions.wanted.any(axis=1)
     topic = int(np.argmax(np.where(wanted, published + 1, 0)))
-    tree = overlay.tree(topic, int(network.node_of[0]))
+    tree = overlay.tree(topic, int(overlay.uplink(topic, int(network.node_of[0]))[-1]))
     brokers = network.broker_of[tree.nodes]
     size = len(tree)
     return {

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema
+from pydantic import BeforeValidator, Field, JsonValue, PlainSerializer, WithJsonSchema
 
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -35,6 +36,21 @@ def parse_duration(value: object) -> float:
     return seconds
 
 
+def parse_fraction(value: object) -> Fraction:
+    """The exact value of a number as it is written: 1.1 is 11/10; "3/2" is one too.
+
+    Raises ValueError where it is no number or is not finite.
+    """
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise ValueError(f"expected a number such as 1.5 or '3/2', found {value!r}")
+    try:
+        return Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        raise ValueError(f"expected a number such as 1.5 or '3/2', found {value!r}") from None
+
+
 def format_duration(seconds: float) -> str:
     """A duration in the largest unit that keeps the number at 1 or above, with three significant digits: `36 ms`, `1.5 h`."""
     if seconds == 0 or not math.isfinite(seconds):
@@ -54,3 +70,13 @@ _SCHEMA = WithJsonSchema(
 )
 Duration = Annotated[float, BeforeValidator(parse_duration), Field(ge=0), _SCHEMA]
 PositiveDuration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0), _SCHEMA]
+
+_FRACTION = rf"^{_NUMBER}$|^[+-]?\d+/\d+$"
+FactorAboveOne = Annotated[
+    Fraction,
+    BeforeValidator(parse_fraction),
+    Field(ge=1),
+    PlainSerializer(str),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 1}, {"type": "string", "pattern": _FRACTION}]}),
+]
+"""An exact factor of at least 1."""

@@ -28,7 +28,8 @@ class TreeControl:
 
     Trees change at once; or else every hop to the root and back is a message, which brokers that take time serve ahead of
     publications. `requests`: a message counts once, such as a request and its answer, or else once per hop.
-    `settle()` is called before a tree changes because an answer is back.
+    `settle()` is called before a tree changes because an answer is back. Links that follow interests are adjusted once everything that
+    happens at one instant has happened.
     """
 
     def __init__(self, fabric: Fabric, requests: bool, settle: Callable[[], None]) -> None:
@@ -57,6 +58,14 @@ class TreeControl:
                 return
             self._recorder.subscription_overhead[window] += messages
         self._enact(topic, node, change)
+
+    def adjust(self) -> None:
+        """All transitions of this instant are made: count what links cost that follow interests."""
+        messages = self._fabric.overlay.adjust()
+        if self.bootstrapping:
+            self._recorder.bootstrap_messages += messages
+        else:
+            self._recorder.subscription_overhead[self._recorder.window(self._fabric.clock.now)] += messages
 
     def _enact(self, topic: int, node: int, change: int) -> None:
         if change > 0:

@@ -22,7 +22,7 @@ from sim.brokers.recorder import Columns, Recorder
 from sim.brokers.subscriptions import Subscriptions
 from sim.brokers.users import Users
 from sim.errors import ScenarioError
-from sim.overlay.geometry import Dissemination
+from sim.overlay.geometry import Dissemination, degrees
 from sim.policies.views import SelectionPolicy
 from sim.randomness import Streams, exponential, uniform
 from sim.workloads.workload import Workload
@@ -114,7 +114,15 @@ class Network:
         self.control = TreeControl(fabric, setting.control_count == "requests", lambda: self.plane.settle())
         self.subscriptions = Subscriptions(len(workload.topics), brokers, self.control.transition)
         self.plane = _plane(setting)(fabric, self.subscriptions, workload.publications)
-        self.users = Users(self.clock, workload, setting.policy, self.subscriptions, self.recorder, self.plane.settle)
+        self.users = Users(
+            self.clock,
+            workload,
+            setting.policy,
+            self.subscriptions,
+            self.recorder,
+            self.plane.settle,
+            self.control.adjust,
+        )
         self._outside = streams.key("outside publishers")
         self._publication = 0
 
@@ -133,6 +141,7 @@ class Network:
         """
         horizon = self.setting.horizon
         self.users.join_all()
+        self.control.adjust()
         self.control.bootstrapping = False
         self.users.start()
         publications = self.workload.publications
@@ -179,6 +188,20 @@ class Network:
             "utilisation": (
                 sum(server.busy for server in self.servers) / (seconds * len(self.servers)) if self.servers else None
             ),
+            **self._links(),
+        }
+
+    def _links(self) -> dict[str, float | int | None]:
+        """The overlay's links as they are at the end."""
+        overlay, brokers = self.setting.overlay, len(self.node_of)
+        degree, diameters = degrees(brokers, overlay.edges()), overlay.topic_diameters()
+        spans = [] if diameters is None else diameters.tolist()
+        return {
+            "edges": int(degree.sum()) // 2,
+            "average_degree": float(degree.mean()),
+            "maximum_degree": int(degree.max()),
+            "diameter": max(spans, default=None),
+            "mean_topic_diameter": sum(spans) / len(spans) if spans else None,
         }
 
     def _cross_region_bytes(self) -> int | None:

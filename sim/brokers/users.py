@@ -22,7 +22,7 @@ class Users:
 
     The changes of one user at one instant are one update: the policy is asked once, with the interests and place that result, and
     the user is then at one broker with them. At a handover the user is added at the new broker before it is removed at the old.
-    `settle()` is called before anything changes.
+    `settle()` is called before anything changes, `changed()` when everything has that changes at one instant.
     """
 
     def __init__(
@@ -33,9 +33,10 @@ class Users:
         subscriptions: Subscriptions,
         recorder: Recorder,
         settle: Callable[[], None],
+        changed: Callable[[], None],
     ) -> None:
         self._clock, self._workload, self._policy = clock, workload, policy
-        self._subscriptions, self._recorder, self._settle = subscriptions, recorder, settle
+        self._subscriptions, self._recorder, self._settle, self._report = subscriptions, recorder, settle, changed
         self.host = np.full(len(workload.users), -1, np.int32)
         self.latitude = workload.users.latitude.copy()
         self.longitude = workload.users.longitude.copy()
@@ -233,6 +234,7 @@ class Users:
                 self._changed[user] = topics
         if touched or ask:
             self._load_changed()
+            self._report()
         return self._next_change()
 
     def _apply(self, topics: list[int], row: int) -> None:

@@ -11,7 +11,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.errors import nearest
 from sim.overlay.sites import Sites
 
 
@@ -30,26 +29,21 @@ class GeometrySetting:
     round_trips: NDArray[np.float64] | None = None
 
 
-def unknown_broker(name: str, names: Sequence[str]) -> str:
-    """The sentence for a name that no broker has; there may be too many to name them all."""
-    near = nearest(name, names)
-    hint = f", did you mean '{near}'?" if near else ""
-    return f"unknown broker '{name}'{hint} (there are {len(names)}, such as '{names[0]}')"
-
-
 @dataclass(frozen=True, eq=False)
 class TopicTree:
     """A dissemination tree as it stood at one moment, over the k nodes that are on it, in top-down order.
 
     `nodes` (k): overlay nodes, the root first; `parents` (k): position of each one's parent, -1 for the root;
     `first_child` (k + 1): the children of position i are the positions `first_child[i]:first_child[i + 1]`; `depth` (k): hops
-    below the root. A topic that nobody wants has an empty tree.
+    below the root. A topic that nobody wants has an empty tree. Where topics are flooded, `neighbours` (k) holds the positions
+    of those that each node is linked to in the topic, and the tree is what flooding comes to when all hops take the same time.
     """
 
     nodes: NDArray[np.int32]
     parents: NDArray[np.int32]
     first_child: NDArray[np.int32]
     depth: NDArray[np.int32]
+    neighbours: Sequence[Sequence[int]] = ()
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -65,8 +59,18 @@ EMPTY_TREE = TopicTree(np.empty(0, np.int32), np.empty(0, np.int32), np.zeros(1,
 """The tree of a topic that nobody wants."""
 
 
+def degrees(nodes: int, edges: NDArray[np.int32]) -> NDArray[np.int64]:
+    """How many other nodes each node is linked to by edges (m, 2), whichever way these go."""
+    linked = np.zeros((nodes, nodes), np.bool_)
+    linked[edges[:, 0], edges[:, 1]] = True
+    degree: NDArray[np.int64] = np.count_nonzero(linked | linked.T, axis=1)
+    return degree
+
+
 class Dissemination(Protocol):
     """A geometry: how a publication gets from its publisher's node to the root, and from there to all subscribing nodes.
+
+    Where links follow interests, a join or leave costs nothing by itself, but `adjust` tells what the links cost.
 
     Plug-in group `brokersim.geometry`: a class with a nested `Parameters(sim.plugins.Parameters)`, made by
     `Geometry(parameters, setting)` with a GeometrySetting.
@@ -81,6 +85,10 @@ class Dissemination(Protocol):
         """Whether a topic has one root, whoever publishes, which joins and leaves can ask for."""
 
     @property
+    def floods(self) -> bool:
+        """Whether a node sends a publication on to all its neighbours in the topic, instead of to its children on the tree."""
+
+    @property
     def positions(self) -> NDArray[np.float64] | None:
         """Where each node stands on the ring, in [0, 1); None where the geometry is no ring."""
 
@@ -89,13 +97,19 @@ class Dissemination(Protocol):
         """Times between brokers (n, n; s) in place of the latency model's, where an anchored geometry has its own; else None."""
 
     def edges(self) -> NDArray[np.int32]:
-        """The overlay's links (m, 2), from node to node, in both directions where a link has no direction. Only exports ask."""
+        """The overlay's links (m, 2), from node to node, in both directions where a link has no direction."""
+
+    def topic_diameters(self) -> NDArray[np.int64] | None:
+        """The diameter of each topic's own links, over topics with at least two subscribers; None where topics have none."""
 
     def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
-        """The nodes from `source` to the root, both included; the root alone where the source is the root."""
+        """The nodes from `source` to the root, both included; the root alone where the source is the root.
 
-    def tree(self, topic: int, source: int) -> TopicTree:
-        """The tree of the topic as it stands now, for a publication from `source`; later changes leave it as it is."""
+        It holds as long as the topic's subscribers do; where the geometry is a `rendezvous`, for good.
+        """
+
+    def tree(self, topic: int, root: int) -> TopicTree:
+        """The tree of the topic as it stands now, from the root to which an uplink led; later changes leave it as it is."""
 
     def join(self, topic: int, node: int) -> None:
         """The node subscribes. Raises ValueError where it does already."""
@@ -108,6 +122,9 @@ class Dissemination(Protocol):
 
     def control_requests(self, topic: int, node: int) -> int:
         """How many messages it takes when each counts once, however many hops it goes."""
+
+    def adjust(self) -> int:
+        """Have the links follow what was joined and left since the last time; how many messages between brokers that takes."""
 
     def control_path(self, topic: int, node: int) -> NDArray[np.int32]:
         """The nodes that a join or leave request and its answer pass: from the node to the root and back to the node.

@@ -1,4 +1,4 @@
-"""Publisher-rooted trees: one per topic and publisher's node, the union of the shortest paths from there to all subscribers."""
+"""Publisher-rooted trees: one per topic and root, made when first asked for; over paths from every node, or over links of the topic."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _REMEMBERED = 1 << 21  # positions of all trees that are remembered
 _OVERHEAD = 32  # what a tree takes beside its positions, in positions
 
 
-class SourceTrees(ABC):
-    """Topic trees over paths from every node, for geometries in which a broker publishes on its own: there is no way up to a root.
+class PublisherTrees(ABC):
+    """Topic trees for geometries in which a topic has no root of its own: a publication starts from wherever it is published.
 
-    Every node knows who subscribes: a join or leave is told to all others, along the paths from the node. The tree for one source is
-    made when it is first asked for, and remembered until the topic changes.
+    The tree for one root is made when it is first asked for, and remembered until the topic changes.
     """
 
     anchored = True
     rendezvous = False
+    floods = False
     positions: NDArray[np.float64] | None = None
     round_trips: NDArray[np.float64] | None = None
 
@@ -34,27 +34,16 @@ class SourceTrees(ABC):
         self._remembered = 0
 
     @abstractmethod
-    def parents(self, topic: int, source: int) -> NDArray[np.int32]:
-        """The node before each one (nodes) on its path from the source; what it says of the source itself is not looked at.
-
-        Every prefix of a path must be the path to the prefix's end, so that unions of paths are trees.
-        """
-
-    @abstractmethod
     def edges(self) -> NDArray[np.int32]:
         """The overlay's links (m, 2), in both directions."""
 
+    @abstractmethod
     def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
-        """The source alone: it is the root."""
-        return np.array([source], np.int32)
+        """The nodes from the source to the root of its publications, both included."""
 
-    def control_hops(self, topic: int, node: int) -> int:
-        """One message to each of the other nodes."""
-        return self.nodes - 1
-
-    def control_requests(self, topic: int, node: int) -> int:
-        """One message to each of the other nodes: everybody that gets it passes it on."""
-        return self.nodes - 1
+    @abstractmethod
+    def grown(self, topic: int, root: int) -> TopicTree:
+        """The tree of a topic that some node has joined at some time, as it stands now."""
 
     def control_path(self, topic: int, node: int) -> NDArray[np.int32]:
         """Raises ScenarioError: joins travel to all nodes, not to one root."""
@@ -72,10 +61,7 @@ class SourceTrees(ABC):
         self._forget(topic)
 
     def leave(self, topic: int, node: int) -> None:
-        """Take the node off the topic's trees; it stays as a relay where it is on the path to others.
-
-        Raises ValueError where it has not joined.
-        """
+        """The node unsubscribes. Raises ValueError where it has not joined."""
         if topic not in self._joined or not self._joined[topic][node]:
             raise ValueError(f"node {node} is not on the tree of topic {topic}")
         self._joined[topic][node] = False
@@ -83,22 +69,65 @@ class SourceTrees(ABC):
 
     def _forget(self, topic: int) -> None:
         for tree in self._snapshots.pop(topic, {}).values():
-            self._remembered -= len(tree) + _OVERHEAD
+            self._remembered -= _room(tree)
 
-    def tree(self, topic: int, source: int) -> TopicTree:
-        """The tree of the topic as it stands now, rooted at the source; the same object while the topic stays as it is.
+    def tree(self, topic: int, root: int) -> TopicTree:
+        """The tree of the topic as it stands now, from this root; the same object while the topic stays as it is.
 
         When too many are remembered, all are forgotten: there may be as many as topics times nodes.
         """
         if topic not in self._joined:
             return EMPTY_TREE
-        tree = self._snapshots.get(topic, {}).get(source)
+        tree = self._snapshots.get(topic, {}).get(root)
         if tree is None:
-            parents = self.parents(topic, source)
-            tree = TopicTree(*compact_tree(mark_routes(self._joined[topic], parents, source), parents, source))
+            tree = self.grown(topic, root)
             if self._remembered > _REMEMBERED:
                 self._snapshots.clear()
                 self._remembered = 0
-            self._snapshots.setdefault(topic, {})[source] = tree
-            self._remembered += len(tree) + _OVERHEAD
+            self._snapshots.setdefault(topic, {})[root] = tree
+            self._remembered += _room(tree)
         return tree
+
+
+def _room(tree: TopicTree) -> int:
+    """What a tree takes of what may be remembered."""
+    return len(tree) + sum(map(len, tree.neighbours)) + _OVERHEAD
+
+
+class SourceTrees(PublisherTrees):
+    """Topic trees over paths from every node, for geometries in which a broker publishes on its own: there is no way up to a root.
+
+    A tree is the union of the paths from the source to all subscribers. Every node knows who subscribes: a join or leave is told
+    to all others, along the paths from the node.
+    """
+
+    @abstractmethod
+    def parents(self, topic: int, source: int) -> NDArray[np.int32]:
+        """The node before each one (nodes) on its path from the source; what it says of the source itself is not looked at.
+
+        Every prefix of a path must be the path to the prefix's end, so that unions of paths are trees.
+        """
+
+    def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
+        """The source alone: it is the root."""
+        return np.array([source], np.int32)
+
+    def grown(self, topic: int, root: int) -> TopicTree:
+        """The union of the paths from the root to all that have joined; others are on it as relays."""
+        parents = self.parents(topic, root)
+        return TopicTree(*compact_tree(mark_routes(self._joined[topic], parents, root), parents, root))
+
+    def control_hops(self, topic: int, node: int) -> int:
+        """One message to each of the other nodes."""
+        return self.nodes - 1
+
+    def control_requests(self, topic: int, node: int) -> int:
+        """One message to each of the other nodes: everybody that gets it passes it on."""
+        return self.nodes - 1
+
+    def adjust(self) -> int:
+        """Nothing: links are there for good."""
+        return 0
+
+    def topic_diameters(self) -> None:
+        """None: topics have no links of their own."""

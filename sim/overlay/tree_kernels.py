@@ -122,3 +122,43 @@ def compact_tree(
             end += 1
     first_child[size] = end
     return nodes, parents, first_child, depth
+
+
+@kernel
+def breadth_first_tree(
+    root: int,
+    entry: int,
+    wants: NDArray[np.bool_],
+    first: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Arrays of a TopicTree (nodes, parents, first_child, depth) over the nodes that want the topic (n), which are connected.
+
+    The links of node v lead to `neighbours[first[v]:first[v + 1]]`, ascending. A root that does not want the topic itself
+    stands above `entry` alone.
+    """
+    size = wants.sum() + (not wants[root])
+    nodes = np.empty(size, np.int32)
+    parents = np.empty(size, np.int32)
+    depth = np.empty(size, np.int32)
+    first_child = np.empty(size + 1, np.int32)
+    seen = np.zeros(wants.size, np.bool_)
+    nodes[0], parents[0], depth[0] = root, -1, 0
+    seen[root] = True
+    end = 1
+    for i in range(size):
+        first_child[i] = end
+        here = nodes[i]
+        if not wants[here]:
+            nodes[end], parents[end], depth[end] = entry, i, depth[i] + 1
+            seen[entry] = True
+            end += 1
+            continue
+        for e in range(first[here], first[here + 1]):
+            v = neighbours[e]
+            if wants[v] and not seen[v]:
+                nodes[end], parents[end], depth[end] = v, i, depth[i] + 1
+                seen[v] = True
+                end += 1
+    first_child[size] = end
+    return nodes, parents, first_child, depth

@@ -19,6 +19,7 @@ class RendezvousTrees:
 
     anchored = False
     rendezvous = True
+    floods = False
     positions: NDArray[np.float64] | None = None
     round_trips: NDArray[np.float64] | None = None
 
@@ -54,6 +55,13 @@ class RendezvousTrees:
         np.fill_diagonal(links, False)
         return np.argwhere(links).astype(np.int32)
 
+    def adjust(self) -> int:
+        """Nothing: links are there for good."""
+        return 0
+
+    def topic_diameters(self) -> None:
+        """None: topics have no links of their own."""
+
     def join(self, topic: int, node: int) -> None:
         """Put the node on the topic's tree. Raises ValueError where it has joined already."""
         if topic not in self._counts:
@@ -77,13 +85,13 @@ class RendezvousTrees:
         if shift_counts(self._counts[topic], self.parent[self.roots[topic]], node, change):
             self._snapshots.pop(topic, None)
 
-    def tree(self, topic: int, source: int) -> TopicTree:
-        """The tree of the topic as it stands now; the same for every source."""
+    def tree(self, topic: int, root: int) -> TopicTree:
+        """The tree of the topic as it stands now, from the one root that it has."""
         tree = self._snapshots.get(topic)
         if tree is None:
             if topic not in self._counts:
                 return EMPTY_TREE
-            root = self.roots[topic]
+            root = self.roots[topic]  # whatever is asked for
             tree = TopicTree(*compact_tree(self._counts[topic], self.parent[root], root))
             self._snapshots[topic] = tree
         return tree

@@ -26,6 +26,7 @@ from sim.overlay.geometry import Dissemination, GeometrySetting
 from sim.overlay.graph import Graph
 from sim.overlay.sites import Sites
 from sim.overlay.star import Star
+from sim.overlay.topic_connected.geometry import TopicConnected
 from sim.policies.selection.fixed import StaticSelection
 from sim.policies.selection.similarity import SimilaritySelection
 from sim.policies.views import SelectionSetting
@@ -45,6 +46,9 @@ class Case:
     seed: int
     node_of: list[int]
     links: list[tuple[int, int, float | None]]  # of a graph, some with times of their own
+    design: tuple[
+        str, str, bool, str, str
+    ]  # of a topic-connected overlay: algorithm, k, strict, on change, dissemination
     delay: list[list[float]]
     jitter: float
     wants: list[set[int]]
@@ -109,11 +113,13 @@ def cases(draw: st.DrawFn, **fixed: Any) -> Case:
         who, what = rng.randrange(users), rng.randrange(topics)
         changes.append((time, who, what, -1 if what in held[who] else +1))
         held[who] ^= {what}
-    geometry = fixed.get("geometry") or draw(st.sampled_from(("chord", "chord", "star", "full-mesh", "graph")))
+    geometry = fixed.get("geometry") or draw(
+        st.sampled_from(("chord", "chord", "star", "full-mesh", "graph", "topic-connected", "topic-connected"))
+    )
     kind = draw(st.sampled_from(("none", "none", "deterministic", "exponential")))
     delay = matrix(draw(st.sampled_from(("equal", "grid", "any"))), brokers, seed)
     node_of = rng.sample(range(brokers), brokers)
-    if geometry == "graph":  # whose nodes are the brokers, as far apart to and fro
+    if geometry in ("graph", "topic-connected"):  # whose nodes are the brokers, as far apart to and fro
         node_of = list(range(brokers))
         delay = (np.triu(delay) + np.triu(delay).T).tolist()
     return Case(
@@ -126,6 +132,13 @@ def cases(draw: st.DrawFn, **fixed: Any) -> Case:
             "seed": seed,
             "node_of": node_of,
             "links": random_links(rng, brokers),
+            "design": (
+                draw(st.sampled_from(("gm", "low-oda", "low-oda", "minmax-oda", "cd-oda-ii"))),
+                draw(st.sampled_from(("1", "3/2", "2"))),
+                draw(st.booleans()),
+                draw(st.sampled_from(("repair", "repair", "rebuild"))),
+                draw(st.sampled_from(("tree",))),
+            ),
             "delay": delay,
             "jitter": draw(st.sampled_from((0.0, 0.0, 0.5))),
             "wants": wants,
@@ -174,6 +187,9 @@ def overlay(case: Case) -> Dissemination:
             return Star(Star.Parameters(hub=str(hub(case))), setting)
         case "full-mesh":
             return FullMesh(FullMesh.Parameters(), setting)
+        case "topic-connected":
+            named = dict(zip(("design", "k", "strict", "on_change", "dissemination"), case.design, strict=True))
+            return TopicConnected(TopicConnected.Parameters(**named, check=10**9), setting)
         case _:
             edges = tuple(Edge(str(a), str(b), time, "") for a, b, time in case.links)
             return Graph(Graph.Parameters(file=File("links", "", edges)), setting)
@@ -260,8 +276,9 @@ def simulated(case: Case) -> tuple[Network, list[Any], list[list[dict[int, int |
 
 def tree_of(network: Network, case: Case, topic: int) -> dict[int, int | None]:
     """A tree as parents by node id; where joins are instant, it must also be the tree of an overlay that has never changed."""
-    tree = network.setting.overlay.tree(topic, 0)
-    if case.join == "instant":
+    overlaid = network.setting.overlay
+    tree = overlaid.tree(topic, int(overlaid.uplink(topic, 0)[-1]))
+    if case.join == "instant" and case.geometry != "topic-connected":
         fresh = overlay(case)
         for broker in np.flatnonzero(network.subscriptions.wanted[topic]).tolist():
             fresh.join(topic, case.node_of[broker])
@@ -351,6 +368,10 @@ def expected_routes(case: Case, ids: list[int]) -> tuple[overlays.Overlay, list[
             return overlays.Links(links), [hub(case)] * case.topics
         case "full-mesh":
             return overlays.Mesh(), [None] * case.topics
+        case "topic-connected":
+            rule, k, strict, on_change, _ = case.design
+            repair = on_change == "repair" and not rule.startswith("cd")
+            return overlays.TopicConnected(case.delay, rule, Fraction(k), strict, repair), [None] * case.topics
         case _:
             delay = expected_delay(case)
             links = {(a, b): delay[a][b] for one, other, _ in case.links for a, b in ((one, other), (other, one))}

@@ -16,7 +16,8 @@ from functools import partial
 from itertools import count, pairwise
 from statistics import fmean, pstdev
 
-from oracles.overlays import Overlay
+from oracles.overlays import Overlay, TopicConnected
+from oracles.topic_connected import topic_diameters
 
 TICKS, CHANGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS = range(
     5
@@ -193,7 +194,7 @@ class Network:
         for user, wants in enumerate(self.wants):
             self.bootstrap_messages += self.exchange()  # tiny networks: before every join
             self.attach(user, self.decide(user, wants), set(), wants)
-        self.bootstrap_messages += self.exchange()
+        self.bootstrap_messages += self.exchange() + self.adjust()
         self.trees = self.all_trees()
         self.note_hosting()
         for moment in moments:
@@ -286,6 +287,7 @@ class Network:
             else:
                 self.attach(user, broker, before, after)
             self.wants[user] = after
+        self.control += [self.now] * self.adjust()
         self.note_hosting()
 
     def note_hosting(self) -> None:
@@ -296,25 +298,32 @@ class Network:
 
     # -- trees
 
+    def adjust(self) -> int:
+        """The links follow what brokers want now: how many messages that takes."""
+        wants = {node: set(self.state(broker)) for broker, node in enumerate(self.setting.node_of)}
+        return self.setting.overlay.adjust([wants[node] for node in sorted(wants)])
+
     def root(self, topic: int, source: int) -> int:
         root = self.setting.roots[topic]
-        return source if root is None else root
+        return self.setting.overlay.start(source, self.members(topic)) if root is None else root
 
     def all_trees(self) -> list[dict[int, int | None]]:
         return [self.tree(topic) for topic in range(len(self.setting.roots))]
 
     def tree(self, topic: int, source: int | None = None) -> dict[int, int | None]:
-        """The tree as it is now, for publications from a node, or from the lowest."""
-        root = self.root(topic, min(self.setting.node_of) if source is None else source)
-        members = self.joined[topic]
-        if not self.setting.join_by_message:
-            members = {self.setting.node_of[broker] for broker, t, _ in self.registered if t == topic}
-        return self.setting.overlay.tree(root, members)
+        """The tree as it is now, from a root, or for publications from the lowest node."""
+        root = self.root(topic, min(self.setting.node_of)) if source is None else source
+        return self.setting.overlay.tree(root, self.members(topic))
+
+    def members(self, topic: int) -> set[int]:
+        if self.setting.join_by_message:
+            return self.joined[topic]
+        return {self.setting.node_of[broker] for broker, t, _ in self.registered if t == topic}
 
     def transition(self, topic: int, broker: int, change: int) -> None:
         node, root, route = self.setting.node_of[broker], self.setting.roots[topic], self.setting.overlay.route
         if root is None:
-            messages = len(self.brokers) - 1  # everybody else is told
+            messages = self.setting.overlay.told(len(self.brokers))
         else:
             path = [self.broker_at[n] for n in route(node, root) + route(root, node)[1:]]
             messages = 2 if self.setting.two_requests else len(path) - 1
@@ -450,8 +459,9 @@ class Network:
         for broker in range(len(self.brokers)):
             if users := self.users_of(broker, topic):
                 self.due[number, broker] = users
-                self.depth[number, broker] = len(self.setting.overlay.route(root, self.setting.node_of[broker])) - 1
-                if broker not in on_tree:
+                if broker in on_tree:
+                    self.depth[number, broker] = self.depth_of(parents, self.setting.node_of[broker])
+                else:
                     self.lost[number, broker] = "joining"
         if parents:
             if (number, self.broker_at[root]) in self.due:
@@ -489,6 +499,10 @@ class Network:
 
     def below(self, parents: dict[int, int | None], node: int) -> list[int]:
         return [node] + [n for child, above in parents.items() if above == node for n in self.below(parents, child)]
+
+    def depth_of(self, parents: dict[int, int | None], node: int) -> int:
+        above = parents[node]
+        return 0 if above is None else 1 + self.depth_of(parents, above)
 
     def gone(self, number: int) -> None:
         """One message less on the way."""
@@ -606,4 +620,25 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
             if network.setting.service
             else None
         ),
+        **links(network),
+    }
+
+
+def links(network: Network) -> dict[str, float | int | None]:
+    """The overlay's links at the end; topics' own ones where links follow interests."""
+    overlay, nodes = network.setting.overlay, network.setting.node_of
+    found = overlay.links(nodes)
+    degrees = [sum(node in link for link in found) for node in nodes]
+    diameters: list[int] = []
+    if isinstance(overlay, TopicConnected):
+        wants = [set(network.state(node)) for node in nodes]
+        measured = topic_diameters(wants, sorted((min(link), max(link)) for link in found)).values()
+        assert None not in measured
+        diameters = [each for each in measured if each is not None]
+    return {
+        "edges": len(found),
+        "average_degree": fmean(degrees),
+        "maximum_degree": max(degrees),
+        "diameter": max(diameters, default=None),
+        "mean_topic_diameter": fmean(diameters) if diameters else None,
     }

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, permutations
+
+from oracles import topic_connected
 
 
 class Overlay:
@@ -15,6 +18,22 @@ class Overlay:
 
     def _route(self, source: int, target: int) -> list[int]:
         raise NotImplementedError
+
+    def links(self, nodes: Iterable[int]) -> set[frozenset[int]]:
+        """All routes of one hop, whichever way they go."""
+        return {frozenset(pair) for pair in permutations(nodes, 2) if len(self.route(*pair)) == 2}
+
+    def start(self, source: int, members: Iterable[int]) -> int:
+        """Where the trees of a topic start that has no root of its own."""
+        return source
+
+    def told(self, nodes: int) -> int:
+        """How many messages a join or leave costs where there is no root to ask: everybody else is told."""
+        return nodes - 1
+
+    def adjust(self, wants: list[set[int]]) -> int:
+        """How many messages it takes to have the links follow what nodes want: these do not."""
+        return 0
 
     def tree(self, root: int, members: Iterable[int]) -> dict[int, int | None]:
         """Parents in the union of the routes from the root to all members, which is a tree."""
@@ -65,6 +84,9 @@ class Links(Overlay):
         super().__init__()
         self.times = times
 
+    def links(self, nodes: Iterable[int]) -> set[frozenset[int]]:
+        return {frozenset(link) for link in self.times}
+
     def _route(self, source: int, target: int) -> list[int]:
         def rank(route: list[int]) -> tuple[float, int, list[int]]:
             time = 0.0
@@ -82,3 +104,66 @@ class Links(Overlay):
         for here, there in self.times:
             if here == begun[-1] and there not in begun:
                 yield from self._routes([*begun, there], target)
+
+
+class TopicConnected(Mesh):
+    """Links by one of the designs, made when they are first adjusted, then repaired or made anew; `times` are round-trip times."""
+
+    def __init__(self, times: list[list[float]], rule: str, k: Fraction, strict: bool, repair: bool) -> None:
+        super().__init__()
+        self.times, self.rule, self.k, self.strict, self.repair = times, rule, k, strict, repair
+        self.wants: list[set[int]] | None = None
+        self.now: set[tuple[int, int]] = set()
+
+    def links(self, nodes: Iterable[int]) -> set[frozenset[int]]:
+        return {frozenset(link) for link in self.now}
+
+    def start(self, source: int, members: Iterable[int]) -> int:
+        """The source if it wants the topic or nobody does, else the member that is nearest."""
+        near = sorted(members, key=lambda node: (node != source, self.times[source][node], node))
+        return near[0] if near else source
+
+    def told(self, nodes: int) -> int:
+        return 0
+
+    def adjust(self, wants: list[set[int]]) -> int:
+        """Two messages for each link that comes or goes."""
+        before = self.now
+        if self.wants is None or (wants != self.wants and not self.repair):
+            self.now = set(self.design(wants))
+        elif wants != self.wants:
+            self.now = self.repaired(self.wants, wants)
+        self.wants = [set(topics) for topics in wants]
+        return 2 * len(before ^ self.now)
+
+    def design(self, wants: list[set[int]]) -> list[tuple[int, int]]:
+        if self.rule.startswith("cd"):
+            return topic_connected.constant_diameter(wants, self.rule)
+        return topic_connected.greedy(wants, self.rule, self.k, self.strict)
+
+    def repaired(self, before: list[set[int]], after: list[set[int]]) -> set[tuple[int, int]]:
+        """Node by node: the greedy goes on from the links that are there, then those of the node go that no topic needs."""
+        wants, links = list(before), self.now
+        for node in [node for node, topics in enumerate(after) if topics != before[node]]:
+            wants[node] = after[node]
+            links = links | set(topic_connected.greedy(wants, self.rule, self.k, self.strict, kept=sorted(links)))
+            for link in sorted((link for link in links if node in link), key=lambda link: sum(link) - node):
+                if not any(topic_connected.weights(wants, sorted(links - {link})).values()):
+                    links = links - {link}
+        return links
+
+    def near(self, node: int, members: Iterable[int]) -> list[int]:
+        """The members that a node is linked to; those that one which is no member hands over to."""
+        if node not in members:
+            return [self.start(node, members)]
+        return sorted(other for other in members if (min(node, other), max(node, other)) in self.now)
+
+    def tree(self, root: int, members: Iterable[int]) -> dict[int, int | None]:
+        """Breadth first from the root."""
+        parents: dict[int, int | None] = {}
+        front: list[tuple[int, int | None]] = [(root, None)] if members else []
+        for node, above in front:
+            if node not in parents:
+                parents[node] = above
+                front += [(other, node) for other in self.near(node, members)]
+        return parents

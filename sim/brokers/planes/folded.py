@@ -24,7 +24,7 @@ _BATCH = 4096  # publications that are folded at once
 _POSITIONS = 1 << 18  # of their trees, likewise
 _ROUTES = 1 << 16  # uplinks that are remembered
 
-_Due = tuple[float, int, int, int]  # when a publication leaves its root, its number, topic and publisher's broker
+_Due = tuple[float, int, int, NDArray[np.int32]]  # when a publication leaves its root, its number, topic and uplink
 
 
 class FoldedPlane:
@@ -51,13 +51,13 @@ class FoldedPlane:
         topics = self._publications.topic[first:last].tolist()
         following = self._fabric.clock.peek()
         for number, time, topic, broker in zip(range(first, last), times, topics, brokers, strict=True):
-            delays = self._route(topic, broker)[1]
+            uplink, delays = self._route(topic, broker)
             for delay in delays:
                 time += delay
             if delays and time >= following:
-                heappush(self._climbing, (time, number, topic, broker))
+                heappush(self._climbing, (time, number, topic, uplink))
             else:
-                self._leave_root(time, number, topic, broker)
+                self._leave_root(time, number, topic, uplink)
 
     def _route(self, topic: int, broker: int) -> tuple[NDArray[np.int32], list[float]]:
         """The brokers of an uplink, and the times of its hops (s)."""
@@ -77,17 +77,19 @@ class FoldedPlane:
         now, climbing = self._fabric.clock.now, self._climbing
         while climbing and climbing[0][0] < now:
             self._leave_root(*heappop(climbing))
+        if not self._fabric.overlay.rendezvous:
+            self._routes.clear()
 
-    def _leave_root(self, time: float, number: int, topic: int, broker: int) -> None:
+    def _leave_root(self, time: float, number: int, topic: int, uplink: NDArray[np.int32]) -> None:
         rooted, fabric = self._rooted, self._fabric
-        tree = fabric.overlay.tree(topic, int(fabric.node_of[broker]))
+        tree = fabric.overlay.tree(topic, int(fabric.node_of[uplink[-1]]))
         version = self._subscriptions.version[topic]
         key = topic, int(tree.nodes[0]) if len(tree) else -1
         held = rooted.trees.get(key)
         if held is None or held[0] is not tree or held[1] != version:
             held = tree, version, self._take(tree, topic)
             rooted.trees[key] = held
-        self._enter(number, broker, topic, time, held[2])
+        self._enter(number, uplink, time, held[2])
 
     def _take(self, tree: TopicTree, topic: int) -> int:
         """Keep a tree with those that are due on it as they are now; its number."""
@@ -102,10 +104,10 @@ class FoldedPlane:
             None if receipts is None else receipts.audience(topic, subscriptions.version[topic]),
         )
 
-    def _enter(self, number: int, broker: int, topic: int, time: float, tree: int) -> None:
+    def _enter(self, number: int, uplink: NDArray[np.int32], time: float, tree: int) -> None:
         rooted = self._rooted
         rooted.number.append(number)
-        rooted.uplinks.append(self._route(topic, broker)[0])
+        rooted.uplinks.append(uplink)
         rooted.time.append(time)
         rooted.tree.append(tree)
         if len(rooted.number) >= _BATCH or rooted.positions >= _POSITIONS:
@@ -134,9 +136,9 @@ class FoldedPlane:
         """Fold what has left its root before the end, and count what has not; nothing is held by brokers that take no time."""
         assert not held
         self.settle()
-        for time, number, topic, broker in self._climbing:
+        for time, number, _, uplink in self._climbing:
             nowhere = self._rooted.take(EMPTY_TREE, EMPTY_TREE.nodes, EMPTY_TREE.nodes, (0, 0), None)
-            self._enter(number, broker, topic, time, nowhere)
+            self._enter(number, uplink, time, nowhere)
         self._fold()
         recorder, tally = self._fabric.recorder, self._tally.T.tolist()
         for column, books in {

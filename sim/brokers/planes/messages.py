@@ -95,7 +95,7 @@ class MessagePlane:
         """The publication becomes due, to all that subscribe now, along the tree as it stands now."""
         recorder, window = self._recorder, flight.window
         flight.rooted = self._clock.now
-        tree = self._overlay.tree(flight.topic, int(self._node_of[flight.publisher]))
+        tree = self._overlay.tree(flight.topic, int(self._node_of[flight.uplink[-1]]))
         flight.tree = tree
         flight.broker_array = self._broker_of[tree.nodes]
         flight.due_users = self._subscriptions.wanted[flight.topic][flight.broker_array]

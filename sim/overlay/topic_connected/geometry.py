@@ -1,0 +1,183 @@
+"""Topic-connected overlays as a geometry: links that follow the interests of brokers, publications that follow the links."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from sim import plugins
+from sim.overlay.geometry import EMPTY_TREE, GeometrySetting, TopicTree
+from sim.overlay.source_trees import PublisherTrees
+from sim.overlay.topic_connected.design import DEFAULT_K, Algorithm, design
+from sim.overlay.topic_connected.interests import Interests
+from sim.overlay.topic_connected.measures import adjacency, topic_diameters
+from sim.overlay.topic_connected.repair import Dcbm, RepairedOverlay
+from sim.overlay.tree_kernels import breadth_first_tree
+from sim.units import FactorAboveOne
+
+MESSAGES_PER_LINK = 2  # a request and its answer
+
+
+class TopicConnected(PublisherTrees):
+    """An overlay in which the brokers that want a topic are connected among themselves; publications pass through no others.
+
+    A publication starts from its publisher's broker; where that does not want the topic itself, it goes first to the broker that
+    does and is nearest by round-trip time, the lowest of several. From there it takes the quickest way in hops, or is flooded. Every
+    link that is set up or taken down costs a request and its answer.
+    """
+
+    class Parameters(plugins.Parameters):
+        design: Literal[Algorithm, "dcb-m"] = "low-oda"
+        """The algorithm that chooses the links; "dcb-m" runs GM in parts of the brokers and then between them."""
+        k: FactorAboveOne = DEFAULT_K
+        """Low-ODA: how much heavier a link must be to be worth a higher maximum degree; 1.5 or "3/2"."""
+        strict: bool = False
+        """Low-ODA: prefer the lighter link only if k times its weight is more, not if it is the same."""
+        parts: int = Field(10, ge=1)
+        """DCB-M: the number of parts that brokers are dealt out into at random, for good."""
+        dissemination: Literal["tree", "flood"] = "tree"
+        """Along a breadth-first tree from the root, or from each broker to all its neighbours in the topic but the first to send."""
+        on_change: Literal["repair", "rebuild"] = "repair"
+        """What a change of interests leads to: the design goes on from the links there are, or is made anew, as stars always are."""
+        check: int = Field(100, ge=1)
+        """After so many repairs a fresh design is made, and takes over where it needs less than 1 / 1.05 of the links."""
+
+    def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
+        super().__init__(setting.nodes)
+        assert setting.round_trips is not None
+        self.floods = parameters.dissemination == "flood"
+        self._parameters, self._topics, self._key = parameters, setting.topics, setting.key
+        self._times = setting.round_trips
+        self._designed: RepairedOverlay | Dcbm | NDArray[np.int32] | None = None
+        self._changed: dict[
+            int, set[int]
+        ] = {}  # node → topics that it has joined or left since the links were adjusted
+        self._links = np.empty((0, 2), np.int32)  # u < v, ascending
+        self._first, self._neighbours = adjacency(self.nodes, self._links)
+        self._messages = 0
+
+    @property
+    def interests(self) -> Interests:
+        """Who has joined what."""
+        wanted = np.zeros((self.nodes, self._topics), np.bool_)
+        for topic, joined in self._joined.items():
+            wanted[:, topic] = joined
+        return Interests.where(wanted)
+
+    def edges(self) -> NDArray[np.int32]:
+        """The links (m, 2), in both directions, ascending."""
+        self._follow()
+        return np.stack([np.repeat(np.arange(self.nodes, dtype=np.int32), np.diff(self._first)), self._neighbours], 1)
+
+    def topic_diameters(self) -> NDArray[np.int64]:
+        """The diameter of each topic's own links, over topics with at least two subscribers."""
+        self._follow()
+        interests = self.interests
+        return topic_diameters(interests, self._links)[interests.sizes >= 2]
+
+    # -- joining
+
+    def join(self, topic: int, node: int) -> None:
+        """The node subscribes. Raises ValueError where it does already."""
+        super().join(topic, node)
+        self._note(topic, node)
+
+    def leave(self, topic: int, node: int) -> None:
+        """The node unsubscribes. Raises ValueError where it does not subscribe."""
+        super().leave(topic, node)
+        self._note(topic, node)
+
+    def _note(self, topic: int, node: int) -> None:
+        if self._designed is not None:  # before the first design, everything is new
+            self._changed.setdefault(node, set()).symmetric_difference_update({topic})
+
+    def control_hops(self, topic: int, node: int) -> int:
+        """None: what links cost, `adjust` tells."""
+        return 0
+
+    def control_requests(self, topic: int, node: int) -> int:
+        """None: what links cost, `adjust` tells."""
+        return 0
+
+    def adjust(self) -> int:
+        """Design the links, or have them follow what has changed since; two messages for each that came or went."""
+        self._follow()
+        messages, self._messages = self._messages, 0
+        return messages
+
+    def _follow(self) -> None:
+        """Bring the links in line with the interests; changes since the last time are one batch."""
+        if self._designed is not None and not self._changed:
+            return
+        self._designed = self._redesigned()
+        links = self._designed if isinstance(self._designed, np.ndarray) else self._designed.edges
+        links = links[np.lexsort((links[:, 1], links[:, 0]))]
+        self._changed = {}
+        before, after = (u_v[:, 0].astype(np.int64) * self.nodes + u_v[:, 1] for u_v in (self._links, links))
+        changed = np.setxor1d(before, after, assume_unique=True)
+        if len(changed):
+            self._messages += MESSAGES_PER_LINK * len(changed)
+            self._links = links
+            self._first, self._neighbours = adjacency(self.nodes, links)
+            u, v = np.divmod(changed, self.nodes)
+            for topic in [t for t in self._snapshots if (self._joined[t][u] & self._joined[t][v]).any()]:
+                self._forget(topic)
+
+    def _redesigned(self) -> RepairedOverlay | Dcbm | NDArray[np.int32]:
+        """What there is after the changes: the former one repaired, or a new one."""
+        chosen, former = self._parameters, self._designed
+        if isinstance(former, RepairedOverlay):
+            for node, topics in sorted(self._changed.items()):
+                if topics:  # not joined and left again
+                    joined = {topic for topic in topics if self._joined[topic][node]}
+                    former.change(node, add=joined, drop=topics - joined)
+            return former
+        if isinstance(former, Dcbm) and chosen.on_change == "repair":
+            former.change(self.interests)
+            return former
+        if chosen.design == "dcb-m":
+            return Dcbm(self.interests, chosen.parts, np.random.default_rng(self._key))
+        if chosen.on_change == "repair" and chosen.design in ("gm", "minmax-oda", "low-oda"):
+            return RepairedOverlay(self.interests, chosen.design, chosen.k, chosen.strict, check=chosen.check)
+        return design(self.interests, chosen.design, chosen.k, chosen.strict)
+
+    # -- publishing
+
+    def _gateway(self, topic: int, node: int) -> int:
+        """The node itself where it wants the topic or nobody does; else the nearest one that does."""
+        joined = self._joined.get(topic)
+        if joined is None or joined[node] or not joined.any():
+            return node
+        return int(np.argmin(np.where(joined, self._times[node], np.inf)))
+
+    def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
+        """The source, then the nearest node that wants the topic where the source does not."""
+        gateway = self._gateway(topic, source)
+        return np.array([source] if gateway == source else [source, gateway], np.int32)
+
+    def tree(self, topic: int, root: int) -> TopicTree:
+        """The breadth-first tree of the topic's own links from the root; the same object while the topic stays as it is.
+
+        A root that has ceased to want the topic meanwhile hands publications on to the nearest node that does.
+        """
+        self._follow()
+        return super().tree(topic, root)
+
+    def grown(self, topic: int, root: int) -> TopicTree:
+        """The tree of a topic that some node has joined at some time, as it stands now."""
+        joined = self._joined[topic]
+        if not joined.any():
+            return EMPTY_TREE
+        entry = self._gateway(topic, root)
+        tree = breadth_first_tree(root, entry, joined, self._first, self._neighbours)
+        if not self.floods:
+            return TopicTree(*tree)
+        nodes = tree[0].tolist()
+        place = {node: position for position, node in enumerate(nodes)}
+        linked = [self._neighbours[self._first[node] : self._first[node + 1]].tolist() for node in nodes]
+        if entry != root:
+            linked[0] = [entry]
+        return TopicTree(*tree, [[place[v] for v in around if joined[v]] for around in linked])
