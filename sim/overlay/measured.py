@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -39,12 +40,12 @@ class Measurements:
 def parse_measurements(text: str) -> Measurements:
     """Measurements (ms) of a text: n lines of n numbers, or CSV with the columns source, destination and avg.
 
-    Hosts of a square are 0, 1, …; its numbers stand apart by tabs, spaces or commas, `nan` being none. Raises ValueError with the line
-    of a mistake.
+    Hosts of a square are 0, 1, …; its numbers stand apart by tabs, spaces or commas, `nan` being none, as an empty avg is. Raises
+    ValueError with the line of a mistake.
     """
     lines = [(number, line.replace(",", " ").split()) for number, line in enumerate(text.splitlines(), 1)]
     lines = [(number, fields) for number, fields in lines if fields]
-    if not lines or not all(map(_is_number, lines[0][1])):
+    if not lines or None in map(_number, lines[0][1]):
         return _parse_pairs(text)
     square = np.empty((len(lines), len(lines)))
     for row, (number, fields) in enumerate(lines):
@@ -54,20 +55,20 @@ def parse_measurements(text: str) -> Measurements:
                 "(allowed: a square of numbers, or CSV with the columns source, destination and avg)"
             )
         for column, field in enumerate(fields):
-            square[row, column] = value = float(field) if _is_number(field) else -1.0
-            if value < 0 or np.isinf(value):
+            value = _number(field)
+            if value is None or value < 0 or value == math.inf:
                 raise ValueError(
                     f"line {number}, number {column + 1}: expected milliseconds from 0 on, found {field!r}"
                 )
-    return Measurements(tuple(map(str, range(len(lines)))), square / 1e3)
+            square[row, column] = value / 1e3
+    return Measurements(tuple(map(str, range(len(lines)))), square)
 
 
-def _is_number(text: str) -> bool:
+def _number(text: str) -> float | None:
     try:
-        float(text)
+        return float(text)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _parse_pairs(text: str) -> Measurements:
@@ -76,7 +77,7 @@ def _parse_pairs(text: str) -> Measurements:
         pair = row.text("source"), row.text("destination")
         if pair in times:
             raise row.wrong("destination", f"{pair[0]} to {pair[1]} is there twice")
-        times[pair] = row.number("avg", 0) / 1e3
+        times[pair] = row.number("avg", 0) / 1e3 if row.fields["avg"] else math.nan
     hosts = sorted({host for pair in times for host in pair}, key=_by_id)
     at = {host: i for i, host in enumerate(hosts)}
     seconds = np.full((len(hosts), len(hosts)), np.nan)
@@ -84,8 +85,10 @@ def _parse_pairs(text: str) -> Measurements:
     return Measurements(tuple(hosts), seconds)
 
 
-def _by_id(host: str) -> tuple[bool, int, str]:
-    return (False, int(host), host) if host.isdecimal() else (True, 0, host)
+def _by_id(host: str) -> tuple[bool, int, str, str]:
+    """Numbers first, as they ascend, however long they are."""
+    digits = host.lstrip("0") if host.isdecimal() else ""
+    return not host.isdecimal(), len(digits), digits, host
 
 
 def parse_places(text: str) -> Places:

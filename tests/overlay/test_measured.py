@@ -52,9 +52,15 @@ def test_a_square_stands_apart_by_anything(text: str) -> None:
 
 
 def test_pairs_have_ids_that_ascend_as_numbers_do() -> None:
-    measured = parse_measurements("source,destination,min,avg\n10,9,0,5\nb,10,1,6\n9,9,0,0.1\n")
+    measured = parse_measurements("source,destination,min,avg\n10,9,0,5\nb,10,1,6\n9,9,0,0.1\n9,b,,\n")
     assert measured.hosts == ("9", "10", "b")
     assert ms(measured.seconds) == [[0.1, None, None], [5.0, None, None], [None, 6.0, None]]
+
+
+def test_ids_ascend_whatever_they_look_like() -> None:
+    ids = ["c", "10", "9", "007", "7", "1" * 5000, "b"]
+    text = "\n".join(["source,destination,avg", *(f"{host},{host},1" for host in ids)])
+    assert parse_measurements(text).hosts == ("007", "7", "9", "10", "1" * 5000, "b", "c")
 
 
 times_in_ms = st.floats(0, 1e4).map(lambda value: round(value, 3))
