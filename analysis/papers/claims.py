@@ -1,0 +1,105 @@
+"""A paper as data: what it claims, what a number must be for a claim to hold, the verdict on it, and what is misprinted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import pandas as pd
+
+from sim.experiments.statistics import Interval, mean_interval
+
+Verdict = Literal["reproduces", "in part", "does not", "not run"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the paper has, as `text`, and the values that agree with it: from `low` to `high`, both included."""
+
+    text: str
+    low: float
+    high: float
+
+    @property
+    def signed(self) -> bool:
+        """Whether it is of a change, whose direction alone the paper tells."""
+        return self in (RISES, FALLS)
+
+
+def near(value: float, tolerance: float, unit: str = "") -> Target:
+    """A number that the paper prints; what differs from it by the tolerance at most agrees."""
+    return Target(f"{value:,g}{unit}", value - tolerance, value + tolerance)
+
+
+def at_most(value: float, tolerance: float, unit: str = "") -> Target:
+    """A bound that the paper prints."""
+    return Target(f"at most {value:,g}{unit}", -math.inf, value + tolerance)
+
+
+RISES = Target("rises", math.nextafter(0, math.inf), math.inf)
+"""A change above 0."""
+FALLS = Target("falls", -math.inf, math.nextafter(0, -math.inf))
+"""A change below 0."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A named number over the table of a section's runs: `of` gives one value per replication, in `unit`."""
+
+    name: str
+    unit: str
+    of: Callable[[pd.DataFrame], pd.Series]
+
+    def interval(self, runs: pd.DataFrame) -> Interval:
+        """Its mean over the replications with the 95 % interval; no value at all where there are no runs."""
+        return mean_interval(self.of(runs) if len(runs) else [])
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of the paper, the number that tests it, and what is to be said about how it came out.
+
+    `section` names the runs, `where` (column → value) those of them that count; `reading` says in which reading of the paper, ""
+    where there is only one. `place` is where the paper says it.
+    """
+
+    section: str
+    place: str
+    statement: str
+    quantity: Quantity
+    target: Target
+    reason: str
+    reading: str = ""
+
+    def number(self, runs: Mapping[str, pd.DataFrame]) -> Interval:
+        """The number, from the tables of runs by section."""
+        table = runs.get(self.section, pd.DataFrame())
+        return self.quantity.interval(table[table["reading"] == self.reading] if self.reading and len(table) else table)
+
+
+@dataclass(frozen=True)
+class Misprint:
+    """Something that is wrong in the paper, and the test (file::name) that shows it."""
+
+    place: str
+    printed: str
+    found: str
+    test: str
+
+
+def judge(number: Interval, target: Target) -> Verdict:
+    """The verdict on a claim, by one rule, from the number with its 95 % interval and the values that agree with the paper.
+
+    It reproduces where the whole interval agrees, does not where none of it does, and reproduces in part where some of it does. A
+    number without an interval (one replication, or all the same) is its own. Without any number the claim was not run.
+    """
+    if number.n == 0:
+        return "not run"
+    low = number.mean if number.low is None else number.low
+    high = number.mean if number.high is None else number.high
+    if target.low <= low and high <= target.high:
+        return "reproduces"
+    return "in part" if low <= target.high and target.low <= high else "does not"

@@ -1,0 +1,167 @@
+"""The page of a paper: its claims and ours, verdicts with reasons, charts of each figure, misprints, and how it was run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.charts import write_atomically
+from analysis.formatting import describe, number
+from analysis.page import render
+from analysis.papers.claims import VERDICTS, Claim, Target, judge
+from analysis.papers.paper import Paper
+from analysis.papers.views import charts_of, tables_of, with_derived
+
+MARKS = {"reproduces": "better", "in part": "unclear", "does not": "worse", "not run": "unclear"}
+"""How verdicts are coloured."""
+
+
+@dataclass(frozen=True)
+class SectionRuns:
+    """The table of a section's runs (columns of `runs.parquet`, `point`, what the points stand for) and what was run."""
+
+    runs: pd.DataFrame
+    scenario: str
+    points: Sequence[str]
+    replications: int
+    notes: Sequence[str] = ()
+    failed: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """All that was run for a paper."""
+
+    paper: Paper
+    sections: Mapping[str, SectionRuns]
+    command: str
+    version: str
+    scale: float
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The tables of runs by section."""
+        return {key: section.runs for key, section in self.sections.items()}
+
+
+def write_page(reproduction: Reproduction, path: Path) -> None:
+    """Write the page to `path`, in full or not at all."""
+    write_atomically(path, render_page(reproduction).encode())
+
+
+def render_page(reproduction: Reproduction) -> str:
+    """The page as HTML; the same text for the same runs."""
+    paper = reproduction.paper
+    sections, charts = [], []
+    for section in paper.sections:
+        run = reproduction.sections.get(section.key)
+        runs = with_derived(run.runs) if run and len(run.runs) else None
+        drawn = [] if runs is None else charts_of(section, runs)
+        charts += drawn
+        sections.append(
+            {
+                "id": section.key,
+                "title": section.title,
+                "text": section.text,
+                "notes": list(run.notes) if run else ["This was not run."],
+                "figures": drawn,
+                "tables": [] if runs is None else tables_of(section, runs),
+            }
+        )
+    return render(
+        "paper.html.jinja",
+        charts,
+        title=paper.title,
+        paper=paper,
+        version=reproduction.version,
+        notes=list(_notes(reproduction)),
+        sentences=[sentence.partition(":") for sentence in summary(reproduction)],
+        claims=[_claim(claims, reproduction) for claims in statements(paper)],
+        sections=sections,
+        facts=list(_facts(reproduction)),
+        command=reproduction.command,
+        sweeps=[
+            (section.title, run.scenario, number(len(run.points)), number(run.replications), number(len(run.runs)))
+            for section in paper.sections
+            if (run := reproduction.sections.get(section.key))
+        ],
+    )
+
+
+def statements(paper: Paper) -> list[list[Claim]]:
+    """The claims, those together that are one statement in several readings."""
+    groups: dict[tuple[str, str, str], list[Claim]] = {}
+    for claim in paper.claims:
+        groups.setdefault((claim.section, claim.place, claim.statement), []).append(claim)
+    return list(groups.values())
+
+
+def summary(reproduction: Reproduction) -> list[str]:
+    """How the verdicts are spread, a sentence for each reading."""
+    paper, tables = reproduction.paper, reproduction.tables
+    told = []
+    for reading in paper.readings:
+        claims = [claim for claim in paper.claims if claim.reading in ("", reading)]
+        counts = Counter(judge(claim.number(tables), claim.target) for claim in claims)
+        words = [f"{counts[verdict]} {_many(verdict, counts[verdict])}" for verdict in VERDICTS if counts[verdict]]
+        told.append(f"Read as {reading}: of {len(claims)} claims {', '.join(words)}.")
+    return told
+
+
+def _many(verdict: str, count: int) -> str:
+    plural = {"reproduces": "reproduce", "in part": "in part", "does not": "do not", "not run": "were not run"}
+    return verdict.replace("not run", "was not run") if count == 1 else plural[verdict]
+
+
+def _claim(claims: Sequence[Claim], reproduction: Reproduction) -> dict[str, Any]:
+    first = claims[0]
+    cells = []
+    for claim in claims:
+        found = claim.number(reproduction.tables)
+        verdict = judge(found, claim.target)
+        mean, interval = describe(found, signed=claim.target.signed)
+        unit = claim.quantity.unit if found.n else ""
+        cells.append({"mean": mean + unit, "interval": interval, "verdict": verdict, "mark": MARKS[verdict]})
+    return {
+        "place": first.place,
+        "statement": first.statement,
+        "quantity": first.quantity.name,
+        "paper": first.target.text,
+        "agrees": _agrees(first.target),
+        "cells": cells,
+        "reason": first.reason,
+    }
+
+
+def _agrees(target: Target) -> str:
+    """Which values agree, where the text does not say so itself."""
+    if target.signed or target.low == target.high:
+        return ""
+    return f"up to {target.high:,g}" if target.low == float("-inf") else f"{target.low:,g} to {target.high:,g}"
+
+
+def _notes(reproduction: Reproduction) -> Iterator[str]:
+    if reproduction.scale < 1:
+        yield (
+            f"This is a quick look (--scale {reproduction.scale:g}): fewer points, fewer replications and smaller networks than "
+            "the paper has, so verdicts may differ from those at full scale."
+        )
+    failed = [failure for section in reproduction.sections.values() for failure in section.failed]
+    if failed:
+        reasons = "; ".join(f"{run['variant']}, replication {run['replication']}: {run['reason']}" for run in failed)
+        yield f"{len(failed)} runs failed and are missing below: {reasons}."
+
+
+def _facts(reproduction: Reproduction) -> Iterator[tuple[str, str]]:
+    yield "version", f"brokersim {reproduction.version}"
+    yield (
+        "seed",
+        ", ".join(sorted({str(seed) for runs in reproduction.tables.values() if len(runs) for seed in runs["seed"]})),
+    )
+    yield "scale", f"{reproduction.scale:g}"
+    yield "runs", number(sum(len(section.runs) for section in reproduction.sections.values()))

@@ -1,0 +1,97 @@
+"""The numbers that claims are tested by. Each is taken per replication, whose points and variants share what is random."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from analysis.papers.claims import Quantity
+
+NOTHING = pd.Series(dtype=float)
+"""No value in any replication: the runs that a number needs are missing."""
+
+
+def _table(runs: pd.DataFrame, metric: str, variant: str, by: str) -> pd.DataFrame:
+    """A row per replication, a column per point, ascending."""
+    chosen = runs[runs["variant"] == variant]
+    table: pd.DataFrame = chosen.pivot_table(index="replication", columns=by, values=metric, dropna=False)
+    return table.sort_index(axis=1)
+
+
+def _extreme(table: pd.DataFrame, largest: bool) -> pd.Series:
+    """The column whose mean is the largest, or the smallest."""
+    means = table.mean().dropna()
+    return NOTHING if means.empty else table[means.idxmax() if largest else means.idxmin()]
+
+
+def largest_ratio(metric: str, variant: str, baseline: str, by: str) -> Quantity:
+    """The ratio of two variants at the point where it is largest on average."""
+
+    def of(runs: pd.DataFrame) -> pd.Series:
+        ratio = _table(runs, metric, variant, by) / _table(runs, metric, baseline, by)
+        return _extreme(ratio, largest=True)
+
+    return Quantity(f"largest {variant} / {baseline}, over {by}", "", of)
+
+
+def mean_gain(metric: str, variant: str, baseline: str, by: str) -> Quantity:
+    """By how many per cent a variant is below another, mean over the points."""
+
+    def of(runs: pd.DataFrame) -> pd.Series:
+        return (100 * (1 - _table(runs, metric, variant, by) / _table(runs, metric, baseline, by))).mean(axis=1)
+
+    return Quantity(f"mean gain of {variant} over {baseline}", " %", of)
+
+
+def change(metric: str, variant: str, by: str) -> Quantity:
+    """The relative change from the first point to the last."""
+
+    def of(runs: pd.DataFrame) -> pd.Series:
+        table = _table(runs, metric, variant, by)
+        return 100 * (table.iloc[:, -1] / table.iloc[:, 0] - 1) if table.size else NOTHING
+
+    return Quantity(f"change of {variant} from the least to the most {by}", " %", of)
+
+
+def extreme_step(metric: str, variant: str, by: str, largest: bool) -> Quantity:
+    """Of the relative changes between neighbouring points the one that is largest (or smallest) on average."""
+
+    def of(runs: pd.DataFrame) -> pd.Series:
+        table = _table(runs, metric, variant, by)
+        steps = 100 * (table.shift(-1, axis=1) / table - 1).iloc[:, :-1]
+        return _extreme(steps, largest)
+
+    which = "largest" if largest else "smallest"
+    return Quantity(f"{which} change of {variant} from one number of {by} to the next", " %", of)
+
+
+def largest(metric: str, variants: Sequence[str]) -> Quantity:
+    """The largest value in any run of these variants."""
+
+    def of(runs: pd.DataFrame) -> pd.Series:
+        return runs[runs["variant"].isin(variants)].groupby("replication")[metric].max()
+
+    return Quantity(f"largest {metric.replace('_', ' ')} of {', '.join(variants)}", "", of)
+
+
+def value(metric: str, variant: str, point: str) -> Quantity:
+    """A metric itself, at one point."""
+
+    def of(runs: pd.DataFrame) -> pd.Series:
+        chosen = runs[(runs["variant"] == variant) & (runs["point"] == point)]
+        return chosen.set_index("replication")[metric]
+
+    return Quantity(f"{metric.replace('_', ' ')} of {variant}", "", of)
+
+
+def between_variants(metric: str, variant: str, baseline: str) -> Quantity:
+    """The relative difference between two variants, mean over the points."""
+
+    def of(runs: pd.DataFrame) -> pd.Series:
+        one, other = (
+            runs[runs["variant"] == name].set_index(["replication", "point"])[metric] for name in (variant, baseline)
+        )
+        return (100 * (one / other - 1)).groupby("replication").mean()
+
+    return Quantity(f"{metric.replace('_', ' ')} of {variant} against {baseline}", " %", of)

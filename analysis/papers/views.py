@@ -1,0 +1,167 @@
+"""Charts and tables of a section of a paper's page, drawn from the table of its runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from analysis.charts import Figure, axis_title, by_colour, by_dash, rounded, spec_of
+from analysis.comparison import label, percent
+from analysis.formatting import describe, number
+from analysis.papers.paper import Chart, Section, Table
+from sim.experiments.statistics import Interval, mean_interval, paired_difference_percent
+from sim.metrics import METRICS
+
+DERIVED = {"gap": "links beyond the lower bound (%)"}
+"""Numbers that are no metrics of runs, and what they are."""
+
+
+def with_derived(runs: pd.DataFrame) -> pd.DataFrame:
+    """The table of runs with the derived numbers that its columns allow."""
+    return runs.assign(gap=100 * (runs["edges"] / runs["lower_bound"] - 1)) if "lower_bound" in runs else runs
+
+
+def named(metric: str) -> str:
+    """A metric's name and unit as words."""
+    return (
+        DERIVED[metric] if metric in DERIVED else axis_title(label(metric), METRICS[metric].unit.replace("count", ""))
+    )
+
+
+def charts_of(section: Section, runs: pd.DataFrame) -> list[Figure]:
+    """All charts of a section, those that differ in one column alone side by side, with one scale."""
+    return [figure for chart in section.charts for figure in _charts(section.key, chart, runs)]
+
+
+def _charts(key: str, chart: Chart, runs: pd.DataFrame) -> Iterator[Figure]:
+    values = _relative(chart, runs) if chart.relative_to else runs.assign(value=runs[chart.metric])
+    names = list(dict.fromkeys(values[chart.colour].astype(str)))
+    points = _points(chart, values)
+    numeric = is_numeric_dtype(values[chart.x])
+    order = None if numeric else list(dict.fromkeys(values[chart.x]))
+    low, high = (
+        float(extreme) for extreme in (points[["mean", "low"]].min().min(), points[["mean", "high"]].max().max())
+    )
+    title = f"{label(_about(chart))} (%)" if chart.relative_to else named(chart.metric)
+    kind = "Q" if numeric else "N"
+    x = alt.X(
+        f"x:{kind}",
+        title=chart.x_title,
+        sort=order,
+        scale=alt.Scale(zero=False, nice=False) if numeric else alt.Scale(),
+    )
+    y = alt.Y("mean:Q", title=title, scale=alt.Scale(domain=[min(0.0, low), 1.04 * high], nice=True))
+    for number_of, facet in enumerate(dict.fromkeys(points["facet"])):
+        shown = points[points["facet"] == facet].drop(columns="facet")
+        base = alt.Chart(shown).encode(x=x, color=by_colour(names))
+        layers = alt.layer(
+            base.transform_filter("isValid(datum.low)").mark_area(opacity=0.18).encode(y="low:Q", y2="high:Q"),
+            base.mark_line(strokeWidth=1.8, point={"size": 24}).encode(
+                y=y,
+                strokeDash=by_dash(names),
+                tooltip=[
+                    "variant:N",
+                    alt.Tooltip(f"x:{kind}", title=chart.x_title),
+                    alt.Tooltip("mean:Q", title=title),
+                ],
+            ),
+        )
+        yield Figure(
+            re.sub("[^A-Za-z0-9]+", "-", f"{key}-{_about(chart)}-{number_of}"),  # a file's name
+            key,
+            f"{label(_about(chart))}: {facet}" if facet else label(_about(chart)),
+            "",
+            f"{title} against {chart.x_title}{f', {facet}' if facet else ''}: {_told(shown)}.",
+            {**spec_of(layers), "height": 240},
+        )
+
+
+def _about(chart: Chart) -> str:
+    return f"{chart.metric} against {chart.relative_to}" if chart.relative_to else chart.metric
+
+
+def _relative(chart: Chart, runs: pd.DataFrame) -> pd.DataFrame:
+    """The paired differences to a variant, in %."""
+    keys = ["point", "replication"]
+    baseline = runs[runs["variant"] == chart.relative_to].set_index(keys)[chart.metric].rename("baseline")
+    others = runs[runs["variant"] != chart.relative_to].join(baseline, on=keys)
+    return others.assign(value=paired_difference_percent(others[chart.metric], others["baseline"]))
+
+
+def _points(chart: Chart, values: pd.DataFrame) -> pd.DataFrame:
+    """Mean and interval of each point of each line."""
+    facet = values[chart.by].astype(str) if chart.by else pd.Series("", index=values.index)
+    rows = []
+    groups = values.groupby([facet.rename("facet"), values[chart.colour].astype(str), chart.x], sort=False)
+    for (where, variant, x), chosen in groups["value"]:
+        interval = mean_interval(chosen)
+        if interval.n:
+            rows.append((where, variant, x, interval.mean, interval.low, interval.high))
+    points = pd.DataFrame(rows, columns=["facet", "variant", "x", "mean", "low", "high"])
+    return points.assign(**{name: rounded(points[name].astype(float)) for name in ("mean", "low", "high")})
+
+
+def _told(points: pd.DataFrame) -> str:
+    ends = points.groupby("variant", sort=False)["mean"].agg(["first", "last"])
+    return "; ".join(f"{name} from {number(row['first'])} to {number(row['last'])}" for name, row in ends.iterrows())
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number as text: its mean, its interval, and its difference to a baseline; "" where there is none."""
+
+    mean: str
+    interval: str
+    difference: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """A table as text."""
+
+    caption: str
+    corner: str
+    columns: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[Cell]]]
+
+
+def tables_of(section: Section, runs: pd.DataFrame) -> list[View]:
+    """All tables of a section."""
+    return [view for table in section.tables for view in _tables(table, runs)]
+
+
+def _tables(table: Table, runs: pd.DataFrame) -> Iterator[View]:
+    for value in dict.fromkeys(runs[table.by]) if table.by else [None]:
+        chosen = runs if value is None else runs[runs[table.by] == value]
+        caption = table.caption if value is None else f"{table.caption}: {value}"
+        metrics = table.metrics
+        if table.columns:
+            columns = {str(name): (metrics[0], name) for name in dict.fromkeys(chosen[table.columns])}
+        else:
+            columns = {named(metric): (metric, None) for metric in metrics}
+        rows = []
+        for name in dict.fromkeys(chosen[table.rows]):
+            row = chosen[chosen[table.rows] == name]
+            cells = []
+            for metric, column in columns.values():
+                cell = row if column is None else row[row[table.columns] == column]
+                cells.append(_cell(cell, metric, chosen, table.relative_to))
+            rows.append((number(name) if isinstance(name, (int, float)) else str(name), cells))
+        yield View(caption, "" if table.rows in {"variant", "point"} else table.rows, list(columns), rows)
+
+
+def _cell(cell: pd.DataFrame, metric: str, runs: pd.DataFrame, relative_to: str | None) -> Cell:
+    difference = ""
+    if relative_to and len(cell) and (cell["variant"] != relative_to).all():
+        keys = ["point", "replication"]
+        baseline: Any = runs[runs["variant"] == relative_to].set_index(keys)[metric].rename("baseline")
+        joined = cell.join(baseline, on=keys)
+        found: Interval = mean_interval(paired_difference_percent(joined[metric], joined["baseline"]))
+        difference = percent(found) if found.n else ""
+    return Cell(*describe(mean_interval(cell[metric])), difference)

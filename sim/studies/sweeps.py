@@ -1,0 +1,93 @@
+"""Sweeps: one scenario at many points, run as one experiment, and the table of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sim.scenario import Experiment, load_scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from sim.experiments.results import Results
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of a sweep: its name, what it stands for (columns of the table of runs), and what it lays over the scenario."""
+
+    name: str
+    values: Mapping[str, Any]
+    overrides: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A scenario file at all `points`; `section` names the folder of its results, `notes` say what a reader should know."""
+
+    section: str
+    scenario: str
+    points: tuple[Point, ...]
+    replications: int
+    notes: tuple[str, ...] = ()
+
+    def experiment(self, scenario: Path) -> Experiment:
+        """Every variant at every point, as one experiment, so that all of them are run side by side."""
+        loaded = [
+            load_scenario(scenario, (*point.overrides, f"replications={self.replications}")) for point in self.points
+        ]
+        variants = {
+            _joined(variant, point): resolved
+            for point, experiment in zip(self.points, loaded, strict=True)
+            for variant, resolved in experiment.variants.items()
+        }
+        report = loaded[0].report.model_copy(update={"baseline": next(iter(variants))})
+        return replace(loaded[0], variants=variants, report=report)
+
+    def table(self, results: Results) -> pd.DataFrame:
+        """The table of runs: that of the results, with `point`, the point's values, and the variant's own name."""
+        import pandas as pd
+
+        frames = []
+        for point in self.points:
+            ending = _joined("", point)
+            runs = results.runs[results.runs["variant"].str.endswith(ending)]
+            variant = runs["variant"].str.removesuffix(ending)
+            frames.append(runs.assign(**{"variant": variant, "point": point.name, **point.values}))
+        return pd.concat(frames, ignore_index=True)
+
+
+def _joined(variant: str, point: Point) -> str:
+    return f"{variant} at {point.name}"
+
+
+@dataclass(frozen=True)
+class SweepSetting:
+    """What sweeps are made for: a `scale` (above 0, up to 1) to make them smaller by, and folders.
+
+    `scenarios` has the shipped scenario files, `folder` is where files may be written, `data` has the user's own data, if any.
+    """
+
+    scale: float
+    scenarios: Path
+    folder: Path
+    data: Path | None
+
+    def replications(self, full: int) -> int:
+        """As many as the scale leaves, two at least."""
+        return max(2, round(full * self.scale))
+
+    def sized(self, full: int) -> int:
+        """A size that can be chosen freely, fifty at least."""
+        return max(min(full, 50), round(full * self.scale))
+
+
+def thinned(values: Sequence[T], scale: float) -> list[T]:
+    """The first, the last, and evenly spread ones between, as many as the scale leaves."""
+    count = max(2, round(len(values) * scale))
+    return [values[round(i * (len(values) - 1) / (count - 1))] for i in range(count)]

@@ -1,0 +1,168 @@
+"""Papers as data: the rule of verdicts, numbers over the table of runs, and the page that lays claims beside them."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from fake_reproduction import CHARTS, READINGS, paper, reproduction, table
+from hypothesis import given
+from hypothesis import strategies as st
+from report_numbers import Page, body, rows_of
+from scipy import stats
+
+from analysis.formatting import describe
+from analysis.papers import quantities
+from analysis.papers.claims import FALLS, RISES, Target, at_most, judge, near
+from analysis.papers.overlays import PAPER
+from analysis.papers.page import render_page, statements, summary, write_page
+from analysis.papers.paper import Section
+from analysis.papers.views import charts_of
+from sim.experiments.statistics import Interval, mean_interval
+
+ROOT = Path(__file__).resolve().parents[2]
+NUMBERS = st.floats(-1e6, 1e6)
+
+
+def between(low: float, high: float) -> Interval:
+    return Interval((low + high) / 2, low, high, 5, varies=True)
+
+
+@given(NUMBERS, st.floats(0, 1e3), st.tuples(NUMBERS, NUMBERS).map(sorted))
+def test_the_verdict_is_how_much_of_the_interval_agrees(value: float, tolerance: float, bounds: list[float]) -> None:
+    target, (low, high) = near(value, tolerance), bounds
+    grid = np.linspace(low, high, 101)
+    agree = (grid >= target.low) & (grid <= target.high)
+    verdict = judge(between(low, high), target)
+    if verdict == "reproduces":
+        assert agree.all()
+    elif verdict == "does not":
+        assert not agree.any()
+    else:
+        assert not agree.all()
+        assert low <= target.high
+        assert high >= target.low
+
+
+@given(NUMBERS, st.floats(0, 1e3), st.tuples(NUMBERS, NUMBERS).map(sorted), st.floats(0, 1e3))
+def test_more_tolerance_never_makes_it_worse(value: float, tolerance: float, bounds: list[float], more: float) -> None:
+    order = ["does not", "in part", "reproduces"]
+    tight, loose = (judge(between(*bounds), near(value, t)) for t in (tolerance, tolerance + more))
+    assert order.index(loose) >= order.index(tight)
+
+
+@pytest.mark.parametrize(
+    ("values", "target", "verdict"),
+    [
+        ([5.0, 5.0], near(5, 0), "reproduces"),  # no variance: the number is its own interval
+        ([5.0], near(5.2, 0.1), "does not"),
+        ([], near(5, 1), "not run"),
+        ([math.nan], near(5, 1), "not run"),
+        ([2.3, 2.4, 2.35], at_most(2.3, 0.1), "in part"),
+        ([1.0, 1.1, 1.2], at_most(2.3, 0), "reproduces"),
+        ([-1.0, -1.1, -1.2], FALLS, "reproduces"),
+        ([-1.0, 1.0, 0.5], FALLS, "in part"),
+        ([0.0, 0.0], FALLS, "does not"),  # what stays the same neither falls nor rises
+        ([0.0, 0.0], RISES, "does not"),
+    ],
+)
+def test_verdicts(values: list[float], target: Target, verdict: str) -> None:
+    assert judge(mean_interval(values), target) == verdict
+
+
+def test_numbers_are_those_of_the_table() -> None:
+    runs = table().query("reading == 'loose'")
+    wide = runs.pivot(index="replication", columns=["variant", "nodes"], values="average_degree")
+    ratios = pd.DataFrame({n: wide["old", n] / wide["new", n] for n in (10, 20, 40)})
+    expected = {
+        quantities.largest_ratio("average_degree", "old", "new", "nodes"): ratios[ratios.mean().idxmax()],
+        quantities.mean_gain("average_degree", "new", "old", "nodes"): (100 * (1 - 1 / ratios)).mean(axis=1),
+        quantities.change("average_degree", "new", "nodes"): 100 * (wide["new", 40] / wide["new", 10] - 1),
+        quantities.largest("edges", ("old", "new")): runs.groupby("replication")["edges"].max(),
+        quantities.value("average_degree", "new", "20 nodes, loose"): wide["new", 20],
+        quantities.between_variants("average_degree", "old", "new"): (100 * (ratios - 1)).mean(axis=1),
+    }
+    for quantity, values in expected.items():
+        found = quantity.interval(runs)
+        low, high = stats.t.interval(0.95, 3, values.mean(), stats.sem(values)) if values.std() else (None, None)
+        assert (found.mean, found.low, found.high) == pytest.approx((values.mean(), low, high)), quantity.name
+    steps = [100 * (wide["new", b] / wide["new", a] - 1).mean() for a, b in ((10, 20), (20, 40))]
+    for largest, best in ((True, max), (False, min)):
+        found = quantities.extreme_step("average_degree", "new", "nodes", largest).interval(runs)
+        assert found.mean == pytest.approx(best(steps))
+
+
+def test_the_page_says_claims_numbers_and_verdicts() -> None:
+    made = reproduction()
+    page = body(render_page(made))
+    claims = {row[1]: row for row in Page(page).tables[0][1:]}
+    ratio = made.paper.claims[0].number(made.tables)
+    row = " ".join(claims["twice as many (largest old / new, over nodes)"]).split()
+    assert " ".join(row).startswith("fig. 1 twice as many (largest old / new, over nodes) 2 (agrees: 1.7 to 2.3)")
+    assert " ".join([*describe(ratio), "reproduces"]) in " ".join(row)
+    assert row[-3:] == ["as", "it", "should"]
+    assert "does not" in " ".join(claims["fewer links (largest change of new from one number of nodes to the next)"])
+    assert "not run" in " ".join(claims["seven (edges of new)"])
+    assert summary(made) == [
+        f"Read as {reading}: of 3 claims 1 reproduces, 1 does not, 1 was not run." for reading in READINGS
+    ]
+    text = html.unescape(re.sub(r"<[^>]+>", " ", page))
+    for said in ("This was not run.", "Read this.", "tests/a.py::test_b", "brokersim reproduce small", "Student"):
+        assert said in text
+    assert "quick look" not in text
+    assert "quick look (--scale 0.5)" in body(render_page(reproduction(scale=0.5)))
+
+
+def test_the_pages_tables_are_those_of_the_runs() -> None:
+    runs = table()
+    links = rows_of(body(render_page(reproduction(runs))), 1)
+    for variant in ("old", "new"):
+        chosen = runs[runs["variant"] == variant]
+        gap = 100 * (chosen["edges"] / chosen["lower_bound"] - 1)
+        assert links[variant] == [" ".join(describe(mean_interval(values))) for values in (chosen["edges"], gap)]
+
+
+def test_charts_stand_side_by_side_on_one_scale() -> None:
+    charts = charts_of(Section("main", "", "", CHARTS), table())
+    assert [chart.name for chart in charts] == [
+        "main-average-degree-0",
+        "main-average-degree-1",
+        "main-edges-0",
+        "main-edges-against-old-0",
+    ]
+    scales = [str(chart.spec["layer"][1]["encoding"]["y"]["scale"]) for chart in charts]
+    assert scales[0] == scales[1]
+    (points,) = charts[-1].spec["datasets"].values()
+    assert {point["variant"] for point in points} == {"new"}
+    assert all(-60 < point["mean"] < -40 for point in points)
+
+
+def test_the_same_runs_give_the_same_page_and_names_cannot_break_out(tmp_path: Path) -> None:
+    evil = "</script><script>alert('1')</script>&amp;"
+    runs = table().replace({"variant": {"old": evil}})
+    pages = [render_page(reproduction(runs, title=evil, text=evil)) for _ in range(2)]
+    assert pages[0] == pages[1]
+    assert "<script>alert" not in pages[0]
+    Page(body(pages[0]))
+    write_page(reproduction(), tmp_path / "index.html")
+    assert not re.search(r"""(src|href)=["'](?!#)|url\(|@import""", body((tmp_path / "index.html").read_text()))
+
+
+@pytest.mark.parametrize("paper", [PAPER, paper()], ids=lambda paper: paper.name)
+def test_claims_are_of_sections_that_there_are(paper: object) -> None:
+    assert isinstance(paper, type(PAPER))
+    assert {claim.section for claim in paper.claims} <= {section.key for section in paper.sections}
+    for claims in statements(paper):
+        assert tuple(claim.reading for claim in claims) in {paper.readings, ("",)}
+
+
+def test_every_misprint_is_shown_by_a_test_that_exists() -> None:
+    assert len(PAPER.misprints) >= 5
+    for misprint in PAPER.misprints:
+        file, _, name = misprint.test.partition("::")
+        assert re.search(rf"^def {name}\(", (ROOT / file).read_text(), re.MULTILINE), misprint.test

@@ -1,0 +1,74 @@
+"""A small paper and a table of runs made up for the tests of the papers' pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.papers.claims import FALLS, Claim, Misprint, near
+from analysis.papers.page import Reproduction, SectionRuns
+from analysis.papers.paper import Chart, Paper, Section, Table
+from analysis.papers.quantities import extreme_step, largest_ratio, value
+
+READINGS = ("loose", "strict")
+CHARTS = (
+    Chart("average_degree", "nodes", "nodes", by="reading"),
+    Chart("edges", "variant", "design", colour="reading"),
+    Chart("edges", "nodes", "nodes", relative_to="old"),
+)
+
+
+def table(nodes: tuple[int, ...] = (10, 20, 40), replications: int = 4, noise: float = 0.02) -> pd.DataFrame:
+    """Two designs: the old one has twice the degree of the new one, which falls by a tenth from point to point."""
+    rng = np.random.default_rng(3)
+    rows: list[dict[str, Any]] = []
+    for reading in READINGS:
+        for place, n in enumerate(nodes):
+            for variant, factor in (("old", 2.0), ("new", 1.0)):
+                for replication in range(replications):
+                    degree = 10 * factor * 0.9**place * (1 + noise * rng.standard_normal())
+                    rows.append(
+                        {
+                            "point": f"{n} nodes, {reading}",
+                            "nodes": n,
+                            "reading": reading,
+                            "variant": variant,
+                            "replication": replication,
+                            "seed": 1,
+                            "average_degree": degree,
+                            "edges": round(degree * n / 2),
+                            "lower_bound": n - 1,
+                        }
+                    )
+    return pd.DataFrame(rows)
+
+
+def paper(title: str = "A small paper", text: str = "") -> Paper:
+    """Three claims: one holds, one does not, one is of runs that nobody has done."""
+    ratio, step = largest_ratio("average_degree", "old", "new", "nodes"), extreme_step("edges", "new", "nodes", True)
+    return Paper(
+        "small",
+        title,
+        "Somebody",
+        text,
+        READINGS,
+        (
+            Section("main", "The figure", "What it shows.", CHARTS, (Table("Links", ("edges", "gap"), "variant"),)),
+            Section("more", "More of it", "What is not there."),
+        ),
+        (
+            *(Claim("main", "fig. 1", "twice as many", ratio, near(2, 0.3), "as it should", r) for r in READINGS),
+            *(Claim("main", "fig. 1", "fewer links", step, FALLS, "there are more nodes", r) for r in READINGS),
+            Claim("more", "fig. 2", "seven", value("edges", "new", "there"), near(7, 0), "nobody knows"),
+        ),
+        (Misprint("p. 1", "seven", "eight", "tests/a.py::test_b"),),
+    )
+
+
+def reproduction(runs: pd.DataFrame | None = None, scale: float = 1.0, **changed: Any) -> Reproduction:
+    """All that was run for it, and one section that was not."""
+    runs = table() if runs is None else runs
+    made = SectionRuns(runs, "scenarios/small.toml", list(dict.fromkeys(runs["point"])), 4, ("Read this.",))
+    return Reproduction(paper(**changed), {"main": made}, "brokersim reproduce small", "0.1.0", scale)
