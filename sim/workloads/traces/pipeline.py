@@ -117,10 +117,12 @@ def prepare_checkins(
                 store_quarantine(session, rows, dropped, folder / "quarantine")
         progress("finding visits", "")
         visits, cells, published, first_day, days = _drive(checkins, cell, publications, size)
+        names = strings(checkins.names)
+        del checkins, dropped  # hundreds of megabytes, where there are millions
         workload = location_workload(
             visits,
             cells,
-            strings(checkins.names),
+            names,
             published,
             friends=friends,
             streams=streams,

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 # A row's reason is the first of these that applies. The last three are of users of whom no row is used.
 REASONS = (
-    *("unparsable", "bad_time", "bad_position", "null_island", "outside_box", "outside_window", "no_effect", "duplicate"),
+    *("unparsable", "bad_time", "bad_position", "null_island", "outside_box", "outside_window"),
+    *("no_effect", "duplicate"),
     *("not_sampled", "not_every_month", "few_visits"),
 )
 # These tell that a file is not in the layout it is read in; the others only tell what is in it.

@@ -189,15 +189,18 @@ def _read_lines(spark: SparkSession, paths: list[str]) -> DataFrame:
     """
     from pyspark.sql import functions as F
 
+    value, raw = F.make_valid_utf8("value"), F.col("raw")
     # "\n" alone ends a line: Spark would also cut at a lone "\r", and no tool then agrees on line numbers.
-    return spark.read.text(paths, lineSep="\n").select(
+    lines = spark.read.text(paths, lineSep="\n").select(
         _source(),
         F.col("_metadata.file_block_start").alias("block"),
         F.monotonically_increasing_id().alias("row"),
         # It is for people to read. A line's end is no part of it; invalid bytes become U+FFFD.
-        F.regexp_replace(F.make_valid_utf8("value"), "\r$", "").alias("raw"),
-        F.when(F.is_valid_utf8("value"), F.regexp_replace("value", "^\ufeff|\r$", "")).alias("text"),
+        F.when(value.endswith("\r"), F.substring(value, F.lit(1), F.length(value) - 1)).otherwise(value).alias("raw"),
+        F.is_valid_utf8("value").alias("valid"),
     )
+    text = F.when(raw.startswith("\ufeff"), F.substring(raw, F.lit(2), F.length(raw))).otherwise(raw)
+    return lines.select("source", "block", "row", "raw", F.when(F.col("valid"), text).alias("text"))
 
 
 def _source() -> Column:

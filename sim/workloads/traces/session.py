@@ -213,6 +213,7 @@ def partitioned(spark: SparkSession, partitions: int | None, size: int, time_zon
         "spark.sql.legacy.timeParserPolicy": "CORRECTED",  # else a time that Spark 2 could read raises
         "spark.sql.session.timeZone": time_zone,
         "spark.sql.caseSensitive": "true",
+        "spark.sql.autoBroadcastJoinThreshold": "1m",  # millions of rows are not gathered in the driver
         "spark.sql.legacy.parquet.nanosAsLong": "true",
         "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
         "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
