@@ -79,9 +79,8 @@ def prepare_checkins(
     stages.check_layouts(layout, places and places[1])
     filters, streams, out = filters or UserFilters(), Streams(seed), out.resolve()
     check_room(out)
-    sources = find_sources([*inputs, *(places[0] if places else ())])
-    told = find_sources(inputs)
-    read, more = sources[: len(told)], sources[len(told) :]
+    read, more = find_sources(inputs), find_sources(places[0]) if places else []
+    sources = [*read, *more]
     with workshop(out) as folder, blaming(sources):
         link_sources(read, folder / "inputs")
         link_sources(more, folder / "places")
