@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,10 +9,11 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from analysis.charts import INK, ROWS, Figure, axis_title, by_colour, by_dash, colour_of, rounded, spec_of
+from analysis.charts import ROWS, Figure, axis_title, by_colour, by_dash, rounded, spec_of
 from analysis.comparison import Texts, by_replication, compare, headline_of, label, texts, variants_of
 from analysis.formatting import number, scale, with_unit
-from analysis.tables import busiest_tree, delay_distribution, load_by_rank, over_time
+from analysis.tables import delay_distribution, load_by_rank, over_time
+from analysis.trees import trees
 from sim.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def figures(results: Results) -> list[Figure]:
         *metrics_over_time(results, headline_of(results)),
         *delays(results),
         *load(results),
-        *rings(results),
+        *trees(results),
     ]
 
 
@@ -206,90 +206,6 @@ def load(results: Results) -> list[Figure]:
     if skewed:
         caption += " The axis is logarithmic; brokers that host nobody are beyond its end."
     return [Figure("load", "load", "load per broker", caption, description, {**spec_of(chart), "height": 260})]
-
-
-def rings(results: Results) -> list[Figure]:
-    """Per variant, the ring of brokers with the tree of the busiest topic at the end of the first replication."""
-    return [figure for variant in variants_of(results) for figure in _ring(results, variant)]
-
-
-def _ring(results: Results, variant: str) -> list[Figure]:
-    found = busiest_tree(results, variant)
-    if found is None:
-        return []
-    whole, brokers = found
-    tree = whole.head(1000).copy()
-    tree["x"], tree["y"] = _on_ring(tree["position"])
-    size = float(np.clip(6000 / len(tree), 14, 45))
-    places = brokers["position"].sample(min(len(brokers), 1000), random_state=0)
-    ticks = pd.DataFrame(dict(zip("xy", _on_ring(places), strict=True)))
-    circle = pd.DataFrame(dict(zip("xy", _on_ring(pd.Series(np.linspace(0, 1, 181))), strict=True))).assign(
-        step=range(181)
-    )
-    names = variants_of(results)
-    colour = colour_of(variant, names)
-    side = alt.Scale(domain=[-1.12, 1.12])
-    x, y = alt.X("x:Q", axis=None, scale=side), alt.Y("y:Q", axis=None, scale=side)
-    roles = ["root", "subscriber", "relay"]
-    legend = alt.Legend(columns=3)
-    # The root comes last, on top of its neighbours.
-    nodes = alt.Chart(tree.iloc[::-1][["x", "y", "role", "node", "broker", "depth"]]).encode(
-        x=x,
-        y=y,
-        shape=alt.Shape("role:N", scale=alt.Scale(domain=roles, range=["diamond", "circle", "circle"]), legend=legend),
-        fill=alt.Fill("role:N", scale=alt.Scale(domain=roles, range=[INK, colour, "#ffffff"]), legend=legend),
-        size=alt.when(alt.datum.role == "root").then(alt.value(170)).otherwise(alt.value(size)),
-        tooltip=["role:N", "broker:Q", "node:Q", alt.Tooltip("depth:Q", title="hops below the root")],
-    )
-    chart = alt.layer(
-        alt.Chart(circle).mark_line(color="#bbbbbb", strokeWidth=1).encode(x=x, y=y, order="step:Q"),
-        alt.Chart(ticks).mark_point(filled=True, size=8, color="#777777", opacity=1).encode(x=x, y=y),
-        alt.Chart(_curves(tree))
-        .mark_line(color=colour, opacity=0.45, strokeWidth=1)
-        .encode(x=x, y=y, detail="edge:N", order="step:Q"),
-        nodes.mark_point(stroke=INK, strokeWidth=0.8, opacity=1),
-    )
-    subscribers, relays = int(whole["subscribes"].sum()), int((whole["role"] == "relay").sum())
-    topic = str(whole["topic_name"].iloc[0])
-    caption = (
-        f"Topic {topic}: {number(subscribers)} of {number(len(brokers))} brokers subscribe, "
-        f"{number(relays)} only relay, deepest {number(int(whole['depth'].max()))} hops below the root."
-    )
-    if len(tree) < len(whole):
-        caption += f" Drawn are the {number(len(tree))} nodes nearest to the root."
-    spec = spec_of(chart)
-    del spec["autosize"]  # a ring is round at any width
-    return [
-        Figure(
-            f"ring-{names.index(variant)}-{re.sub('[^A-Za-z0-9]+', '-', variant)[:60]}".rstrip("-"),  # a file's name
-            "ring",
-            variant,
-            caption,
-            f"The ring of brokers and the busiest topic's tree under {variant}. {caption}",
-            {**spec, "height": 340},
-            width=340,
-        )
-    ]
-
-
-def _on_ring(position: pd.Series) -> tuple[np.ndarray, np.ndarray]:
-    """Places on the unit circle, clockwise from the top."""
-    angle = 2 * np.pi * position.to_numpy(dtype=np.float64)
-    return np.sin(angle).round(4), np.cos(angle).round(4)
-
-
-def _curves(tree: pd.DataFrame) -> pd.DataFrame:
-    """Each edge from parent to child as points of a curve that bends towards the ring's middle, the more the longer it is."""
-    places = tree.set_index("node")[["x", "y"]]
-    children = tree[tree["parent"] >= 0]
-    start = places.loc[children["parent"]].to_numpy()[:, None, :]
-    end = children[["x", "y"]].to_numpy()[:, None, :]
-    steps = int(np.clip(ROWS // 2 // max(1, len(children)), 2, 16))
-    t = np.linspace(0, 1, steps)[None, :, None]
-    inwards = np.clip(1 - 0.75 * np.linalg.norm(end - start, axis=2, keepdims=True), 0.2, 0.9)
-    points = ((1 - t) ** 2 * start + t * (1 - t) * inwards * (start + end) + t**2 * end).round(4)
-    edge, step = np.divmod(np.arange(points.shape[0] * steps), steps)
-    return pd.DataFrame({"edge": edge, "step": step, "x": points[..., 0].ravel(), "y": points[..., 1].ravel()})
 
 
 def _text(texts: Texts, unit: str) -> str:

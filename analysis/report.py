@@ -44,14 +44,14 @@ _SECTIONS = {
     ),
     "delay": ("Delay", "How long notifications take from the publisher's broker to the brokers that they are due to."),
     "load": ("Load", "How evenly the user subscriptions are spread over the brokers."),
-    "ring": (
-        "The ring",
-        "Brokers stand on the ring clockwise by their identifiers; lines are the tree by which the busiest topic reaches "
-        "its subscribers at the end of the first replication.",
+    "tree": (
+        "The busiest topic's tree",
+        "Lines are the tree by which the busiest topic reaches its subscribers at the end of the first replication. Brokers stand "
+        "clockwise by their identifiers where they form a ring; else on the map; else in rows, by hops below the root.",
     ),
 }
 _TRACE_UNITS = {"bounding_box": "°", "size": "bytes"}
-_NO_RING = "These brokers have no place on a ring, or no topic has a tree at the end; there is nothing to draw."
+_NO_TREE = "No topic has a tree at the end; there is nothing to draw."
 
 
 def write_report(results: Results, path: Path, charts: Sequence[Figure] | None = None) -> None:
@@ -163,8 +163,8 @@ def _without_interval(value: Interval, replications: int, space: str = "") -> st
 def _sections(charts: Sequence[Figure]) -> Iterator[dict[str, Any]]:
     for section, (title, text) in _SECTIONS.items():
         drawn = [chart for chart in charts if chart.section == section]
-        if drawn or section == "ring":
-            yield {"id": section, "title": title, "text": text if drawn else _NO_RING, "figures": drawn}
+        if drawn or section == "tree":
+            yield {"id": section, "title": title, "text": text if drawn else _NO_TREE, "figures": drawn}
 
 
 def _experiment(results: Results) -> Iterator[tuple[str, str]]:

@@ -128,23 +128,23 @@ def load_by_rank(results: Results, points: int = 300) -> pd.DataFrame:
 
 
 def busiest_tree(results: Results, variant: str) -> tuple[pd.DataFrame, pd.DataFrame] | None:
-    """The tree of the busiest topic at the end of the variant's first run, and all brokers' places on the ring.
+    """The tree of the busiest topic at the end of the variant's first run, and all brokers' places.
 
-    The tree has columns topic_name, node, parent, position, role ("root", "subscriber", "relay"), subscribes, depth;
-    parents stand before their children. None where brokers have no place on a ring or there is no tree.
+    The tree has columns topic_name, node, parent, broker, position, role ("root", "subscriber", "relay"), subscribes, depth; parents
+    stand before their children. Brokers have position on the ring, latitude and longitude, NaN where there is none. None where there
+    is no tree.
     """
     runs = runs_of(results, variant)
     if not runs:
         return None
     tree, brokers = results.table(runs[0], "tree"), results.table(runs[0], "brokers")
-    ring = brokers.dropna(subset=["position"])
-    if tree.empty or tree["position"].isna().any() or ring.empty:
+    if tree.empty:
         return None
     parent = dict(zip(tree["node"], tree["parent"], strict=True))
     depth = {node: _depth(node, parent) for node in parent}
     role = np.where(tree["parent"] < 0, "root", np.where(tree["subscribes"], "subscriber", "relay"))
     ordered = tree.assign(role=role, depth=tree["node"].map(depth)).sort_values(["depth", "node"], ignore_index=True)
-    return ordered, ring
+    return ordered, brokers.set_index("broker")[["position", "latitude", "longitude"]].astype(np.float64)
 
 
 def _depth(node: int, parent: dict[int, int]) -> int:

@@ -187,12 +187,17 @@ def simulate(
 
 
 def _busiest_tree(network: Network, positions: NDArray[np.float64] | None) -> Columns:
-    """The tree, at the end, of the topic with the most publications (lowest id on ties) among those that have a tree."""
+    """The tree, at the end, of the topic with the most publications (lowest id on ties) among those that have a tree.
+
+    Where trees are rooted at the publisher's broker: for the one that hosts those who published most on the topic.
+    """
     workload, overlay = network.workload, network.setting.overlay
     published = np.bincount(workload.publications.topic, minlength=len(workload.topics))
     wanted = network.subscriptions.wanted.any(axis=1)
     topic = int(np.argmax(np.where(wanted, published + 1, 0)))
-    tree = overlay.tree(topic, int(overlay.uplink(topic, int(network.node_of[0]))[-1]))
+    publishers = workload.publications.publisher[workload.publications.topic == topic]
+    source = int(np.bincount(network.users.host[publishers[publishers >= 0]], minlength=1).argmax())
+    tree = overlay.tree(topic, int(overlay.uplink(topic, int(network.node_of[source]))[-1]))
     brokers = network.broker_of[tree.nodes]
     size = len(tree)
     return {

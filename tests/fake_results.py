@@ -39,6 +39,7 @@ def write_results(
     windows: int = 24,
     warm_up: int = 4,
     ring: bool = True,
+    places: bool = True,
     title: str = "Three ways to choose a broker",
     topic: str = "40,-74",
     overrides: Mapping[str, Any] | None = None,
@@ -52,7 +53,9 @@ def write_results(
             run = hashlib.sha256(f"{variant}/{replication}".encode()).hexdigest()[:16]
             shared = np.random.default_rng([1, replication])  # what variants have in common: the workload
             own = np.random.default_rng([2, v, replication])
-            tables = _tables(shared, own, FACTORS.get(variant, 0.8 + 0.1 * v), brokers, windows, warm_up, ring, topic)
+            tables = _tables(
+                shared, own, FACTORS.get(variant, 0.8 + 0.1 * v), brokers, windows, warm_up, ring, places, topic
+            )
             metrics = {**_metrics(tables), **(overrides or {})}
             path = folder / "runs" / run
             for name, table in tables.items():
@@ -118,6 +121,7 @@ def _tables(
     windows: int,
     warm_up: int,
     ring: bool,
+    places: bool,
     topic: str,
 ) -> dict[str, pd.DataFrame]:
     window = np.arange(windows)
@@ -187,6 +191,8 @@ def _tables(
                 "broker": broker,
                 "node": broker,
                 "position": position,
+                "latitude": shared.uniform(-60, 60, brokers) if places else np.nan,
+                "longitude": shared.uniform(-180, 180, brokers) if places else np.nan,
                 "subscriptions": subscriptions,
                 "users": subscriptions,
             }

@@ -319,3 +319,17 @@ def test_progress_rises_to_the_end() -> None:
     simulate(scenario(network={"brokers": 1}), tiny.workload([{0}]), 0, told.append)
     assert told == sorted(told)
     assert told[-1] == 1.0
+
+
+def test_where_publishers_are_roots_the_tree_is_that_of_the_broker_with_most_publications() -> None:
+    """Two users publish on the one topic that both want, at different brokers."""
+    network = {"brokers": 5, "geometry": {"kind": "full-mesh"}}
+    hosts = build(scenario(network=network), tiny.workload([{0}, {0}]), 0)
+    hosts.users.join_all()
+    one, other = hosts.users.host.tolist()
+    assert one != other
+    for publishers, root in (([0, 1, 1], other), ([0, 0, 1], one), ([-1, -1, 1], other), ([-1], 0)):
+        world = tiny.workload([{0}, {0}], [(float(n), 0, who, 1) for n, who in enumerate(publishers)])
+        tree = pd.DataFrame(simulate(scenario(network=network), world, 0).tables["tree"])
+        assert tree["broker"][0] == root
+        assert set(tree["broker"]) == {one, other, root}

@@ -11,6 +11,7 @@ import pytest
 from fake_results import write_results
 from scipy import stats
 
+from analysis import trees
 from analysis.charts import save_figures
 from analysis.figures import figures
 from analysis.tables import busiest_tree, delay_distribution, load_by_rank, over_time, runs_of
@@ -108,8 +109,8 @@ def test_pictures_need_no_browser(results: Results, tmp_path: Path) -> None:
 
 def test_a_long_name_of_a_variant_still_makes_a_file_name(tmp_path: Path) -> None:
     charts = figures(load_results(write_results(tmp_path, variants=("x/" * 300, "y"), replications=2)))
-    names = [chart.name for chart in charts if chart.section == "ring"]
-    assert names == [f"ring-0-{'x-' * 29}x", "ring-1-y"]
+    names = [chart.name for chart in charts if chart.section == "tree"]
+    assert names == [f"tree-0-{'x-' * 29}x", "tree-1-y"]
 
 
 @pytest.mark.parametrize(
@@ -120,6 +121,8 @@ def test_a_long_name_of_a_variant_still_makes_a_file_name(tmp_path: Path) -> Non
         {"warm_up": 0},
         {"brokers": 1200},
         {"windows": 6},
+        {"brokers": 1200, "ring": False},
+        {"brokers": 1200, "ring": False, "places": False},
         {"overrides": {"notification_delay": None}},
         {"variants": tuple(f"variant {i}" for i in range(16))},
     ],
@@ -127,7 +130,7 @@ def test_a_long_name_of_a_variant_still_makes_a_file_name(tmp_path: Path) -> Non
 )
 def test_every_chart_stays_below_the_limit_of_rows(case: dict[str, Any], tmp_path: Path) -> None:
     charts = figures(load_results(write_results(tmp_path, **{"replications": 2, **case})))
-    assert {chart.section for chart in charts} == {"intervals", "time", "delay", "load", "ring"}
+    assert {chart.section for chart in charts} == {"intervals", "time", "delay", "load", "tree"}
     assert max(data_rows(chart.spec) for chart in charts) <= 5000
 
 
@@ -137,6 +140,35 @@ def test_fourteen_thousand_windows_are_merged(tmp_path: Path) -> None:
     assert 300 < data_rows(chart.spec) <= 1000
 
 
-def test_a_network_without_a_ring_has_no_picture_of_it(tmp_path: Path) -> None:
-    charts = figures(load_results(write_results(tmp_path, ring=False)))
-    assert {chart.section for chart in charts} == {"intervals", "time", "delay", "load"}
+@pytest.mark.parametrize(
+    ("case", "where", "brokers"),
+    [
+        ({}, "on the ring of brokers", 12),
+        ({"ring": False}, "on the map of brokers", 12),
+        ({"ring": False, "places": False}, "in layers by hops", None),
+    ],
+)
+def test_a_tree_is_drawn_where_its_brokers_have_places(
+    case: dict[str, bool], where: str, brokers: int | None, tmp_path: Path
+) -> None:
+    results = load_results(write_results(tmp_path, variants=("a", "b"), **case))
+    chart = next(chart for chart in figures(results) if chart.section == "tree")
+    assert chart.description.startswith(f"The busiest topic's tree under a, {where}. Topic 40,-74: ")
+    points = [row for rows in chart.spec["datasets"].values() for row in rows if "x" in row]
+    assert {round(max(abs(row["x"]), abs(row["y"])), 1) for row in points} <= {n / 10 for n in range(11)}
+    by_node = {row["node"]: row for row in points if "node" in row}
+    assert len(by_node) == 6
+    alone = [row for row in points if row.keys() == {"x", "y"}]
+    assert len(alone) == (brokers or 0)
+    if brokers:  # the tree's nodes stand where their brokers do
+        assert {(row["x"], row["y"]) for row in by_node.values()} <= {(row["x"], row["y"]) for row in alone}
+    else:  # the root at the top, each one below its parent, nobody on another
+        assert by_node[0]["y"] == 1 == max(row["y"] for row in by_node.values())
+        assert all(by_node[node]["y"] < by_node[node // 4 * 2]["y"] for node in by_node if node)
+        assert len({(row["x"], row["y"]) for row in by_node.values()}) == 6
+
+
+def test_a_map_is_true_to_scale(tmp_path: Path) -> None:
+    """East-west distances shrink by the cosine of the latitude."""
+    x, y = trees._on_map(pd.DataFrame({"longitude": [0.0, 10.0, 0.0], "latitude": [59.0, 61.0, 60.0]}))
+    assert (x[1] - x[0]) / (y[1] - y[0]) == pytest.approx(10 * 0.5 / 2, rel=1e-3)

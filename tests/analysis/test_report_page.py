@@ -99,7 +99,7 @@ def test_names_cannot_break_out_of_their_place(tmp_path: Path) -> None:
         ({"overrides": {"subscription_overhead": 7}}, "no variance"),
         ({"overrides": {"notification_delay": None}}, "undefined"),
         ({"overrides": {"notification_overhead": 0}}, "<strong>0</strong>"),
-        ({"ring": False}, "These brokers have no place on a ring"),
+        ({"ring": False, "places": False}, "by hops below the root"),
         ({"warm_up": 0, "brokers": 1200}, "of 1,200 brokers subscribe"),
         ({"failed": [{"variant": "a", "replication": 2, "reason": "KeyError: 7"}]}, "1 of 7 runs failed"),
     ],
