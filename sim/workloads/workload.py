@@ -200,11 +200,11 @@ class Workload:
         }
 
 
-def write_workload(workload: Workload, folder: Path, quarantine: pa.Table | Iterable[pa.Table] | None = None) -> None:
+def write_workload(workload: Workload, folder: Path, quarantine: Iterable[pa.Table] | None = None) -> None:
     """Write the directory; `manifest.json` last, so that a killed process leaves no workload.
 
     A workload that stands there already is replaced. `quarantine` holds rows that a pipeline could not use (columns source,
-    line, raw, reason), all or table by table. Raises WorkloadError where the folder holds something else or the workload
+    line, raw, reason), table by table. Raises WorkloadError where the folder holds something else or the workload
     breaks the format.
     """
     validate(workload, folder)
@@ -213,7 +213,7 @@ def write_workload(workload: Workload, folder: Path, quarantine: pa.Table | Iter
     if quarantine is not None:
         files.append("quarantine/part-00000.parquet")
         (folder / "quarantine").mkdir()
-        write_tables(folder / files[-1], [quarantine] if isinstance(quarantine, pa.Table) else quarantine)
+        write_tables(folder / files[-1], quarantine)
     values = {
         "kind": workload.kind,
         "origin": workload.origin,

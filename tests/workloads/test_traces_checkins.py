@@ -411,6 +411,35 @@ def test_a_file_in_another_layout_is_refused(
     assert [path.name for path in tmp_path.iterdir()] == ["in.tsv"], "nothing half-made stays"
 
 
+def test_a_field_that_looks_wrong_is_called_as_the_file_calls_it(spark: SparkSession, tmp_path: Path) -> None:
+    columns = "user=who,time=when,space"
+    for name, layout, line, message in (
+        (
+            "in.jsonl",
+            lay_over(JSONL, columns=columns),
+            '{"who": 1, "when": 12.5, "space": "1 2"}',
+            "in.jsonl: line 1: key 'when' (time) looks wrong: expected a time such as 2010-10-19T23:55:27Z, found '12.5' "
+            "(2 of 2 rows cannot be read as --format jsonl)",
+        ),
+        (
+            "in.csv",
+            lay_over(CSV, columns=columns, header=True),
+            "who,when,space",
+            "in.csv: line 2: column 'when' (time) looks wrong",
+        ),
+        (
+            "in.csv",
+            lay_over(CSV, columns=columns, header=True),
+            'who,"when",space,"',
+            "in.csv: line 2: expected as many fields",
+        ),
+    ):
+        (tmp_path / name).write_text(2 * f"{line}\n" if name == "in.jsonl" else f"who,when,space\n{line}\n")
+        with pytest.raises(WorkloadError) as raised:
+            prepare_checkins(spark, [tmp_path / name], tmp_path / "w", layout)
+        assert message in str(raised.value)
+
+
 def test_damaged_and_hollow_gzip_files_are_named(spark: SparkSession, tmp_path: Path) -> None:
     good, cut, hollow = tmp_path / "good.tsv", tmp_path / "cut.gz", tmp_path / "hollow.gz"
     good.write_text(GOOD)

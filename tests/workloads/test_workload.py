@@ -208,7 +208,7 @@ def test_other_tools_read_the_tables(tmp_path: Path) -> None:
 
 def test_a_workload_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     quarantine = pa.table({"source": ["a"], "line": [3], "raw": ["?"], "reason": ["unparsable"]})
-    write_workload(small(), tmp_path / "w", quarantine)
+    write_workload(small(), tmp_path / "w", [quarantine])
     assert pq.read_table(tmp_path / "w" / "quarantine").to_pylist()[0]["line"] == 3
     load_workload(tmp_path / "w")
     less = replace(small(), movements=Movements.none(), sessions=Sessions.none(), deliveries=Deliveries.none())

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -141,22 +140,6 @@ def account(reasons: Counter[str | None]) -> dict[str, Any]:
     """The manifest's `rows`: read = kept + all quarantined; reasons in their order, those that never applied left out."""
     quarantined = {reason: reasons[reason] for reason in REASONS if reasons[reason]}
     return {"read": reasons.total(), "kept": reasons[None], "quarantined": quarantined}
-
-
-def load_quarantine(folder: Path, names: Sequence[str]) -> pa.Table:
-    """The typed Parquet of unusable rows as source (one of `names`), line, raw, reason, ordered by (source, line)."""
-    if not folder.is_dir():
-        return _SCHEMA.empty_table()
-    table = ds.dataset(folder, format="parquet").to_table(columns=_SCHEMA.names)
-    table = table.sort_by([("source", "ascending"), ("line", "ascending")])
-    return table.set_column(0, "source", strings(names).take(table["source"].combine_chunks())).cast(_SCHEMA)
-
-
-def count_rows(quarantine: pa.Table, kept: int) -> dict[str, Any]:
-    """The manifest's `rows`: read = kept + all quarantined; reasons in their order, those that never applied left out."""
-    found = Counter(quarantine["reason"].to_pylist())
-    quarantined = {reason: found[reason] for reason in REASONS if found[reason]}
-    return {"read": kept + len(quarantine), "kept": kept, "quarantined": quarantined}
 
 
 def describe(rows: Mapping[str, Any]) -> str:
