@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-# Sums of the same numbers in another order differ by this much; replications that do not differ by more do not vary.
-_ROUNDING = 1e-12
+# Delays are differences of times late in a run, their sums come in any order: replications that do not differ by more do not vary.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
