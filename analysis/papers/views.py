@@ -152,7 +152,7 @@ def _tables(table: Table, runs: pd.DataFrame) -> Iterator[View]:
             for metric, column in columns.values():
                 cell = row if column is None else row[row[table.columns] == column]
                 cells.append(_cell(cell, metric, chosen, table.relative_to))
-            rows.append((number(name) if isinstance(name, (int, float)) else str(name), cells))
+            rows.append((str(name) if isinstance(name, str) else f"{name:,g}", cells))
         yield View(caption, "" if table.rows in {"variant", "point"} else table.rows, list(columns), rows)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from sim.cli import demo, export, generate, prepare, report, run, scenario, solve
+from sim.cli import demo, export, generate, prepare, report, reproduce, run, scenario, solve
 from sim.errors import InputError
 
 _FULL = {
@@ -68,6 +68,7 @@ app.command()(run.run)
 app.command()(report.report)
 app.command()(export.export)
 app.add_typer(solve.app, name="solve")
+app.command()(reproduce.reproduce)
 app.command()(scenario.validate)
 app.command()(scenario.schema)
 app.command()(scenario.policies)

@@ -1,0 +1,91 @@
+"""`brokersim reproduce`: the figures of a paper run again, and a page with its claims, ours and the verdicts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from analysis.papers.page import Reproduction
+
+
+def reproduce(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="overlays: topic-connected overlays (Onus & Richa).")],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The folder to write; reproductions/PAPER by default.", show_default=False),
+    ] = None,
+    scale: Annotated[
+        float,
+        typer.Option(metavar="S", help="Below 1, a quick look: fewer points and replications, smaller networks."),
+    ] = 1.0,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Processes; all cores by default.", show_default=False)
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Real data, in this folder or one below it (overlays: user_artists.dat of Last.fm, trusts.txt of CiaoDVD; or .gz).",
+            show_default=False,
+        ),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+) -> None:
+    """Reproduce a paper's figures.
+
+    Runs them, and writes one page with its claims, what came out, and verdicts with reasons. Runs that are in the folder already are
+    not run again.
+    """
+    from sim.cli.run import cores
+    from sim.studies import reproduce as study
+
+    def say(line: str) -> None:
+        if not quiet:
+            print(line, file=sys.stderr, flush=True)
+
+    asked = study.Asked(paper, scale, data)
+    folder = out if out is not None else Path("reproductions") / paper
+    try:
+        made = study.reproduce(asked, folder, jobs or cores(), say)
+    except KeyboardInterrupt:
+        print(f"brokersim: interrupted; finished runs are kept in {folder}, the same command goes on", file=sys.stderr)
+        raise typer.Exit(130) from None
+    _print(made)
+    print(f"\nPage: {folder / study.PAGE}")
+    failed = [failure for section in made.sections.values() for failure in section.failed]
+    for failure in failed:
+        where = f"variant {failure['variant']}, replication {failure['replication']}"
+        print(f"{failure['traceback']}brokersim: {where} failed: {failure['reason']}", file=sys.stderr)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _print(made: Reproduction) -> None:
+    """The claims and verdicts as a table, in the reading that counts as the reproduction, and how they are spread in each."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from analysis.formatting import describe
+    from analysis.papers.claims import judge
+    from analysis.papers.page import summary
+    from sim.cli.run import PLAIN_WIDTH
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column, width in (("where", 17), ("claim", 34), ("paper", 12), ("ours", 22), ("verdict", 11)):
+        table.add_column(column, width=width)
+    for claim in made.paper.claims:
+        if claim.reading in ("", made.paper.readings[0]):
+            found = claim.number(made.tables)
+            mean, interval = describe(found, signed=claim.target.signed)
+            ours = f"{mean}{claim.quantity.unit if found.n else ''} {interval}".rstrip()
+            table.add_row(claim.place, claim.statement, claim.target.text, ours, judge(found, claim.target))
+    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console.print(made.paper.title, style="bold")
+    console.print(table)
+    for sentence in summary(made):
+        console.print(sentence)

@@ -1,0 +1,121 @@
+"""A paper reproduced: all runs of its figures, and one page that lays its claims beside ours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sim.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from analysis.papers.page import Reproduction, SectionRuns
+    from sim.experiments.engines import Progress
+    from sim.experiments.plan import RunSpec
+    from sim.studies.sweeps import Sweep, SweepSetting
+
+STUDIES = {"overlays": ("analysis.papers.overlays", "sim.studies.overlays")}
+"""Modules of each paper: `PAPER`, what it claims and its page shows; and `sweeps(setting)`, what is run for it."""
+PAGE = "index.html"
+OFTEN = 5.0  # s, between two lines about the same section
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a reproduction was asked for: a paper, the scale (above 0, up to 1), and the user's own data."""
+
+    paper: str
+    scale: float = 1.0
+    data: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Raises InputError where there is no such paper, or scale."""
+        if self.paper not in STUDIES:
+            raise InputError(unknown("paper", self.paper, STUDIES))
+        if not 0 < self.scale <= 1:
+            raise InputError(f"--scale {self.scale:g}: allowed: above 0, up to 1")
+
+    @property
+    def command(self) -> str:
+        """The command that asks for the same."""
+        scale = f" --scale {self.scale:g}" if self.scale < 1 else ""
+        data = " --data DIR" if self.data else ""
+        return f"brokersim reproduce {self.paper}{scale}{data}"
+
+
+def reproduce(asked: Asked, out: Path, jobs: int = 1, say: Say = lambda line: None) -> Reproduction:
+    """Run what is missing in `out` and write the page there; `say` is told what is done.
+
+    A folder of results for each section, and the page `index.html`. Raises InputError where `out` holds something else, or the data
+    is not what is expected.
+    """
+    from analysis.papers.page import Reproduction, write_page
+    from sim.experiments.plan import version
+    from sim.studies.sweeps import SweepSetting
+
+    paper_module, sweeps_module = STUDIES[asked.paper]
+    paper, sweeps = import_module(paper_module).PAPER, import_module(sweeps_module).sweeps
+    _check_room(out, {section.key for section in paper.sections})
+    began = time.perf_counter()
+    with as_file(files("scenarios")) as scenarios:
+        setting = SweepSetting(asked.scale, Path(scenarios), out, asked.data)
+        planned = list(sweeps(setting))  # what is wrong with the data is told before anything is run
+        made = {sweep.section: _run(sweep, setting, jobs, say) for sweep in planned}
+    reproduction = Reproduction(paper, made, asked.command, version(), asked.scale)
+    write_page(reproduction, out / PAGE)
+    say(f"{sum(len(section.runs) for section in made.values()):,} runs, {time.perf_counter() - began:.1f} s")
+    return reproduction
+
+
+def _run(sweep: Sweep, setting: SweepSetting, jobs: int, say: Say) -> SectionRuns:
+    """All runs of one section."""
+    import pandas as pd
+
+    from analysis.papers.page import SectionRuns
+    from sim.experiments.engines import run
+
+    for note in sweep.notes:
+        say(f"{sweep.section}: {note}")
+    table, failed = pd.DataFrame(), []
+    if sweep.points:
+        experiment = sweep.experiment(setting.scenarios / sweep.scenario)
+        runs = len(experiment.variants) * sweep.replications
+        said = f"{len(sweep.points)} points, {runs:,} runs of scenarios/{sweep.scenario}"
+        say(f"{sweep.section}: {said}")
+        results = run(
+            experiment, setting.folder / sweep.section, jobs=jobs, progress=_progress(sweep.section, runs, say)
+        )
+        table, failed = sweep.table(results), results.failed
+    names = [point.name for point in sweep.points]
+    return SectionRuns(table, f"scenarios/{sweep.scenario}", names, sweep.replications, sweep.notes, failed)
+
+
+def _progress(section: str, runs: int, say: Say) -> Progress:
+    """Says now and then how many runs are done."""
+    done, last = 0, time.monotonic()
+
+    def tell(_spec: RunSpec, fraction: float) -> None:
+        nonlocal done, last
+        if fraction == 1.0:
+            done += 1
+            if time.monotonic() - last > OFTEN:
+                last = time.monotonic()
+                say(f"{section}: {done:,} of {runs:,} runs done")
+
+    return tell
+
+
+def _check_room(folder: Path, sections: set[str]) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; give a new folder")
+    other = sorted({entry.name for entry in folder.glob("*")} - sections - {PAGE, "interests"})
+    if other:
+        raise InputError(
+            f"{folder}: holds '{other[0]}', which no reproduction has written; give an empty or new folder"
+        )
