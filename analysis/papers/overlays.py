@@ -66,7 +66,7 @@ SECTIONS = (
         "Low-ODA between GM and MinMax-ODA",
         "The paper bounds both degrees for any k and shows neither. Low-ODA buys most of what MinMax-ODA gains in maximum degree at "
         "almost GM's average degree while k is between 1 and 2.",
-        tuple(Chart(metric, "variant", "design", colour="reading") for metric in DEGREES),
+        tuple(Chart(metric, "variant", "design; k of Low-ODA", colour="reading") for metric in DEGREES),
         (Table("Designs against GM", ("average_degree", "maximum_degree"), "variant", "reading", "gm"),),
     ),
     Section(
@@ -351,6 +351,11 @@ PAPER = Paper(
     "the paper leaves out. Links that join nothing are never made; of equally good links that between the lowest nodes is taken.",
     readings=READINGS,
     sections=SECTIONS,
-    claims=(*_figures(), *_shapes(), *_bounds(), *_examples()),
+    claims=tuple(
+        sorted(
+            (*_figures(), *_shapes(), *_bounds(), *_examples()),
+            key=lambda claim: [section.key for section in SECTIONS].index(claim.section),
+        )
+    ),
     misprints=MISPRINTS,
 )
