@@ -79,7 +79,7 @@ METRICS: dict[str, Metric] = {
         _count("lost_joining", "count", "pairs lost because the broker was not on the tree yet"),
         _count("lost_queue_full", "count", "pairs lost because a broker's queue was full"),
         _count("in_flight", "count", "due pairs on their way at the end", "neutral"),
-        _count("duplicates", "count", "deliveries beyond the first of a pair"),
+        _count("duplicates", "count", "arrivals of a publication at a broker that had it already (flooding)"),
         Metric("delivery_ratio", "–", "delivered of due (publication, user) pairs", "higher"),
         Metric("path_stretch", "–", "delay along the tree relative to the direct latency from the publisher's broker"),
         Metric("queue_wait", "s", "mean wait in a broker's queue"),

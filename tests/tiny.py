@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from sim import plugins
 from sim.brokers.network import Network, NetworkSetting
+from sim.overlay.source_trees import PublisherTrees
 from sim.overlay.trees import RendezvousTrees
 from sim.policies.views import Selection, SelectionView
 from sim.randomness import Streams
@@ -112,14 +113,14 @@ class Scripted:
 
 def network(
     world: Workload,
-    overlay: RendezvousTrees,
+    overlay: RendezvousTrees | PublisherTrees,
     hosts: Sequence[int] | Any,
     hop: float | Sequence[Sequence[float]] = 1.0,
     node_of: Sequence[int] | None = None,
     **setting: Any,
 ) -> Network:
     """A network that has not run: `hosts` is one broker per user, for good, or a policy; brokers stand on the nodes of their number."""
-    n = len(overlay.next_hop)
+    n = overlay.nodes if isinstance(overlay, PublisherTrees) else len(overlay.next_hop)
     setting = {"jitter": 0.0, "horizon": world.horizon, "trace": True, **setting}
     return Network(
         NetworkSetting(

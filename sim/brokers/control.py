@@ -54,7 +54,7 @@ class TreeControl:
                 path = fabric.broker_of[fabric.overlay.control_path(topic, node)]
                 root = len(fabric.overlay.uplink(topic, node)) - 1
                 request = Request(self._number, topic, node, change, path.tolist(), root)
-                self._send(Message(request, 0, broker, self._arrived, self._handled))
+                self._send(Message(request, 0, -1, self._arrived, self._handled))
                 return
             self._recorder.subscription_overhead[window] += messages
         self._enact(topic, node, change)

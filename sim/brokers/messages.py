@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -15,14 +16,18 @@ _NONE: NDArray[np.int32] = np.empty(0, np.int32)
 _NO_INTS: list[int] = []
 _NO_TIMES: list[float] = []
 _NO_BYTES = bytearray()
+_NO_COPIES = array("i")
 
 
 class Flight:
     """One publication on its way: up to the root, and from there down the tree as it stood when it left the root.
 
     `arrival` has one time (s) per tree position, NaN where nothing has arrived; `due_users` the users due there; `sent` tells
-    whether a message to the position was sent. `audience` is who wanted it when it left the root, where that is kept. `pending`
-    counts messages that are on a link or in a queue.
+    whether a message to the position was sent by its parent, `depth` how many hops it took. `audience` is who wanted it when it left
+    the root, where that is kept. `pending` counts messages that are on a link or in a queue.
+
+    Where it is flooded, `sent` tells nothing, but `copies` holds the positions from and to of all messages in turn, and `senders`
+    from where the first one came to each position, -1 where none has.
     """
 
     __slots__ = (
@@ -31,12 +36,15 @@ class Flight:
         "broker_array",
         "brokers",
         "child_bounds",
+        "copies",
+        "depth",
         "due_users",
         "number",
         "pending",
         "published",
         "publisher",
         "rooted",
+        "senders",
         "sent",
         "size",
         "topic",
@@ -72,17 +80,19 @@ class Flight:
         self.brokers = _NO_INTS
         self.broker_array = _NONE
         self.child_bounds = _NO_INTS
-        self.due_users = _NONE
+        self.due_users = self.depth = _NONE
         self.arrival = _NO_TIMES
         self.sent = _NO_BYTES
+        self.senders = _NO_INTS
+        self.copies = _NO_COPIES
 
 
 class Message:
     """One message at one place of its way; a SimPy event in itself: its arrival is one entry in the heap.
 
     `carries` is a Flight or a control request; `position` a place on the uplink, on the tree or on the control path; `handled` is
-    called once a broker has served the message. `sent` and `arrived` are the times (s) of its present hop,
-    `service` the seconds that the broker there needs for it.
+    called once a broker has served the message. `sent` and `arrived` are the times (s) of its present hop, `source` the position on
+    the tree from which it set out, `service` the seconds that the broker there needs for it.
     """
 
     __slots__ = ("arrived", "callbacks", "carries", "handled", "position", "sent", "service", "source")

@@ -14,6 +14,7 @@ from sim.brokers.clock import PUBLICATIONS, Clock, Feed
 from sim.brokers.control import TreeControl
 from sim.brokers.fabric import Fabric
 from sim.brokers.links import Links
+from sim.brokers.planes.flooding import FloodPlane
 from sim.brokers.planes.folded import FoldedPlane
 from sim.brokers.planes.messages import MessagePlane
 from sim.brokers.receipts import Receipts
@@ -60,12 +61,13 @@ class NetworkSetting:
     notes: tuple[str, ...] = ()
 
 
-def _plane(setting: NetworkSetting) -> type[FoldedPlane] | type[MessagePlane]:
+def _plane(setting: NetworkSetting) -> type[FoldedPlane | MessagePlane]:
     """The data plane asked for, or the fastest that is exact. Raises ScenarioError where that asked for is not."""
     contends = {
         f'brokers.service = "{setting.service}"': setting.service != "none",
         f"jitter {setting.jitter:g}": setting.jitter > 0,
         "trace = true": setting.trace,
+        "an overlay that floods": setting.overlay.floods,
     }
     reasons = [reason for reason, holds in contends.items() if holds]
     if setting.plane == "folded" and reasons:
@@ -73,6 +75,8 @@ def _plane(setting: NetworkSetting) -> type[FoldedPlane] | type[MessagePlane]:
             f'network.data_plane: "folded" makes no event of a hop and is not exact with {" and ".join(reasons)} '
             '(allowed: "messages", "auto")'
         )
+    if setting.overlay.floods:
+        return FloodPlane
     return MessagePlane if reasons or setting.plane == "messages" else FoldedPlane
 
 

@@ -73,6 +73,29 @@ def count_delay(keys: NDArray[np.int64], counts: NDArray[np.int64], key: int, us
 
 
 @kernel
+def count_message(
+    here: int,
+    there: int,
+    users: int,
+    size: int,
+    counted: bool,
+    count: NDArray[np.int64],
+    links: NDArray[np.int64],
+    per_broker: NDArray[np.int64],
+) -> None:
+    """Count a message below the root, from broker to broker; `users` are those due at the latter."""
+    count[INTERNAL if users > 0 else EXTERNAL] += 1
+    count[INTERNAL_BYTES if users > 0 else EXTERNAL_BYTES] += size
+    if counted:
+        links[here, there, 0] += 1
+        links[here, there, 1] += size
+        per_broker[here, SENT] += 1
+        per_broker[there, RECEIVED] += 1
+        if users == 0:
+            per_broker[there, RELAYED] += 1
+
+
+@kernel
 def enter(
     uplink: NDArray[np.int32],
     uplinks_sent: int,
@@ -86,6 +109,7 @@ def enter(
     rooted: float,
     size: int,
     window: int,
+    copies: NDArray[np.int32],
     measured: NDArray[np.bool_],
     hop_delay: NDArray[np.float64],
     counters: NDArray[np.int64],
@@ -100,6 +124,7 @@ def enter(
 
     It went up over the brokers `uplink`, of which it took the first `uplinks_sent` hops, and down the tree whose arrays (as in
     TopicTree and Flight) are the next six; empty where nobody wants the topic or the root was not reached (then `rooted` is NaN).
+    `copies` (m, 2) are the positions from and to of the messages by which it was flooded, if it was.
     `counters` and `sums` have a row per window; links and brokers are counted in windows that are `measured`. A delay's key is
     window · BINS + bin.
     """
@@ -122,16 +147,7 @@ def enter(
     for i in range(brokers.size):
         here, users = brokers[i], due_users[i]
         if sent[i]:
-            count[INTERNAL if users > 0 else EXTERNAL] += 1
-            count[INTERNAL_BYTES if users > 0 else EXTERNAL_BYTES] += size
-            if counted:
-                above = brokers[parents[i]]
-                links[above, here, 0] += 1
-                links[above, here, 1] += size
-                per_broker[above, SENT] += 1
-                per_broker[here, RECEIVED] += 1
-                if users == 0:
-                    per_broker[here, RELAYED] += 1
+            count_message(brokers[parents[i]], here, users, size, counted, count, links, per_broker)
         if users == 0 or np.isnan(arrival[i]):
             continue
         delay = arrival[i] - published
@@ -151,6 +167,9 @@ def enter(
             per_broker[here, BROKER_DELIVERED] += 1
             maxima[0] = max(maxima[0], delay)
         new += count_delay(keys, counts, window * BINS + delay_bin(delay), users)
+    for c in range(len(copies)):
+        here, there = copies[c]
+        count_message(brokers[here], brokers[there], due_users[there], size, counted, count, links, per_broker)
     return new
 
 
@@ -170,6 +189,8 @@ def record_flights(
     rooted: NDArray[np.float64],
     size: NDArray[np.int64],
     window: NDArray[np.int64],
+    copies: NDArray[np.int32],
+    copies_from: NDArray[np.int64],
     first: int,
     used: int,
     measured: NDArray[np.bool_],
@@ -185,8 +206,8 @@ def record_flights(
     """Enter the publications from `first` on; returns where it stopped because the hash table, of which `used` keys are taken,
     would become more than half full (or the end), and how many keys are taken now.
 
-    Publication f has the parts `uplink_from[f]:uplink_from[f + 1]` of `uplinks` and `tree_from[f]:tree_from[f + 1]` of the six
-    arrays of trees; see `enter`.
+    Publication f has the parts `uplink_from[f]:uplink_from[f + 1]` of `uplinks`, `tree_from[f]:tree_from[f + 1]` of the six
+    arrays of trees and `copies_from[f]:copies_from[f + 1]` of `copies`; see `enter`.
     """
     for f in range(first, published.size):
         a, b = tree_from[f], tree_from[f + 1]
@@ -205,6 +226,7 @@ def record_flights(
             rooted[f],
             size[f],
             window[f],
+            copies[copies_from[f] : copies_from[f + 1]],
             measured,
             hop_delay,
             counters,
@@ -256,6 +278,7 @@ def fold_publications(
     many arrived at each position of the trees.
     """
     arrival, sent = np.empty(hop_delay.shape[0]), np.empty(hop_delay.shape[0], np.uint8)
+    nothing_flooded = np.empty((0, 2), np.int32)
     for f in range(first, published.size):
         up = uplinks[uplink_from[f] : uplink_from[f + 1]]
         count, hops = tally[window[f]], up.size - 1
@@ -308,6 +331,7 @@ def fold_publications(
             root_time,
             size[f],
             window[f],
+            nothing_flooded,
             measured,
             hop_delay,
             counters,

@@ -355,6 +355,8 @@ class _Finished:
         self.due_users: list[NDArray[np.int32]] = []
         self.arrival = array("d")
         self.sent = bytearray()
+        self.copies = array("i")
+        self.copies_from = array("q", [0])
         self.uplinks_sent = array("q")
         self.published = array("d")
         self.rooted = array("d")
@@ -366,10 +368,12 @@ class _Finished:
         self.uplinks_sent.append(uplinks_sent)
         self.brokers.append(flight.broker_array)
         self.parents.append(_NONE if flight.tree is None else flight.tree.parents)
-        self.depth.append(_NONE if flight.tree is None else flight.tree.depth)
+        self.depth.append(flight.depth)
         self.due_users.append(flight.due_users)
         self.arrival.extend(flight.arrival)
         self.sent += flight.sent
+        self.copies += flight.copies
+        self.copies_from.append(len(self.copies) // 2)
         self.published.append(flight.published)
         self.rooted.append(flight.rooted)
         self.size.append(flight.size)
@@ -391,6 +395,8 @@ class _Finished:
             np.array(self.rooted),
             np.array(self.size),
             np.array(self.window),
+            np.array(self.copies).reshape(-1, 2),
+            np.array(self.copies_from),
         )
 
 

@@ -23,7 +23,7 @@ from sim.scenario import Scenario, load_scenario
 from sim.simulation import build, prepare_workload
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
-NOTHING_CONTENDS = {"jitter": 0.0, "service": ("none", 0.0), "queue": None}
+NOTHING_CONTENDS = {"jitter": 0.0, "service": ("none", 0.0), "queue": None, "dissemination": "tree"}
 Deliveries = dict[tuple[float, int, int], list[tuple[int, bytes]]]
 
 

@@ -87,6 +87,7 @@ class Setting:
     two_requests: bool = False
     service: Callable[[int, int, int], float] | None = None
     queue: int | None = None
+    floods: bool = False
     regions: list[int] | None = None
     factor: Callable[[int, int, int], float] = lambda what, source, destination: 1.0
 
@@ -123,6 +124,17 @@ class Broker:
         self.queue: deque[Job] = deque()
         self.serving: Job | None = None
         self.jobs: list[Job] = []
+
+
+@dataclass
+class Copy:
+    """One of the messages by which a publication is flooded; `around` are the neighbours of each node when it left the root."""
+
+    number: int
+    around: dict[int, list[int]]
+    sender: int | None
+    node: int
+    first: bool | None = None  # not known before it arrives
 
 
 @dataclass
@@ -177,6 +189,9 @@ class Network:
         self.lost: dict[Pair, str] = {}
         self.looks: list[list[dict[int, int | None]]] = []
 
+        self.copies: list[Copy] = []  # on links and at brokers
+        self.reached: dict[Pair, int] = {}  # publication, node → hops that the first copy took
+        self.duplicates: Counter[int] = Counter()
         self.travelling: Counter[int] = Counter()  # publication → messages on links and at brokers
         self.trees: list[dict[int, int | None]] = []
         self.tree_changes = 0
@@ -208,6 +223,8 @@ class Network:
         while self.heap and self.heap[0][0] < self.setting.horizon:
             self.now, _, _, action = heapq.heappop(self.heap)
             action()
+        for number in {copy.number for copy in self.copies}:
+            self.lose_flooded(number)
 
     # -- users
 
@@ -466,7 +483,67 @@ class Network:
         if parents:
             if (number, self.broker_at[root]) in self.due:
                 self.deliver(number, self.broker_at[root])
-            self.forward(number, parents, root)
+            if self.setting.floods:
+                assert isinstance(self.setting.overlay, TopicConnected)
+                self.reached[number, root] = 0
+                around = self.setting.overlay.around(root, self.members(topic))
+                self.flood(Copy(number, around, None, root, first=True))
+            else:
+                self.forward(number, parents, root)
+
+    def flood(self, copy: Copy) -> None:
+        """To all neighbours but the one that it came from."""
+        here = self.broker_at[copy.node]
+        for other in copy.around[copy.node]:
+            if other != copy.sender:
+                there = self.broker_at[other]
+                hop = Hop(copy.number, here, there, "flood", self.now, (copy.number, there) in self.due)
+                self.hops.append(hop)
+                self.travelling[copy.number] += 1
+                onward = Copy(copy.number, copy.around, copy.node, other)
+                self.copies.append(onward)
+                self.send(copy.number, here, there, partial(self.reach_flood, onward, hop))
+
+    def reach_flood(self, copy: Copy, hop: Hop) -> None:
+        """The first copy is the delivery; all of them have to be handled."""
+        broker, number = hop.destination, copy.number
+        if not self.has_room(broker):
+            self.over(copy)
+            return
+        hop.received = self.now
+        copy.first = (number, copy.node) not in self.reached
+        if copy.first:
+            assert copy.sender is not None
+            self.reached[number, copy.node] = self.reached[number, copy.sender] + 1
+            self.depth[number, broker] = self.reached[number, copy.node]
+            self.deliver(number, broker)
+        else:
+            self.duplicates[number] += 1
+        self.take(broker, number, 1 if copy.first else 2 + hop.source, partial(self.spread, copy))
+
+    def spread(self, copy: Copy) -> None:
+        if copy.first:
+            self.flood(copy)
+        self.over(copy)
+
+    def over(self, copy: Copy) -> None:
+        """It is no longer on its way; what is due where no copy can arrive any more is lost."""
+        self.copies.remove(copy)
+        self.gone(copy.number)
+        if copy.number not in self.travelling:
+            self.lose_flooded(copy.number)
+
+    def lose_flooded(self, number: int) -> None:
+        ahead: set[int] = set()
+        for copy in self.copies:
+            if copy.number == number and copy.first is not False:
+                new = set(copy.around[copy.node]) if copy.first else {copy.node}
+                while new := {node for node in new - ahead if (number, node) not in self.reached}:
+                    ahead |= new
+                    new = {other for node in new for other in copy.around[node]}
+        for pair in self.due:
+            if pair[0] == number and pair not in self.delivered and self.setting.node_of[pair[1]] not in ahead:
+                self.lost[pair] = "queue_full"
 
     def deliver(self, number: int, broker: int) -> None:
         assert (number, broker) not in self.delivered
@@ -556,7 +633,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
     users = [network.due[pair] for pair in delivered]
     delays = [network.delivered[pair] - publications[pair[0]][0] for pair in delivered]
     below_root = [network.delivered[pair] - network.rooted[pair[0]] for pair in delivered]
-    tree = [hop for hop in network.hops if hop.kind == "tree" and hop.publication in kept]
+    tree = [hop for hop in network.hops if hop.kind != "uplink" and hop.publication in kept]
     uplink = [hop for hop in network.hops if hop.kind == "uplink" and hop.publication in kept]
     regions = network.setting.regions
     crossing = [hop for hop in tree + uplink if regions is not None and regions[hop.source] != regions[hop.destination]]
@@ -610,7 +687,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "lost_joining": lost["joining"],
         "lost_queue_full": lost["queue_full"],
         "in_flight": len(those(network.in_flight)),
-        "duplicates": 0,
+        "duplicates": sum(network.duplicates[number] for number in kept),
         "delivery_ratio": sum(users) / sum(network.due[pair] for pair in due) if due else None,
         "path_stretch": mean(delay / straight for delay, straight in zip(delays, direct, strict=True) if straight > 0),
         "queue_wait": mean(job.taken - job.arrived for job in jobs if since <= job.arrived < until),

@@ -158,6 +158,10 @@ class TopicConnected(Mesh):
             return [self.start(node, members)]
         return sorted(other for other in members if (min(node, other), max(node, other)) in self.now)
 
+    def around(self, root: int, members: Iterable[int]) -> dict[int, list[int]]:
+        """The neighbours of all that a flood from the root comes to."""
+        return {node: self.near(node, members) for node in self.tree(root, members)}
+
     def tree(self, root: int, members: Iterable[int]) -> dict[int, int | None]:
         """Breadth first from the root."""
         parents: dict[int, int | None] = {}

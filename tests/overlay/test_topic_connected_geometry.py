@@ -220,12 +220,14 @@ def world(brokers: int) -> Any:
     return tiny.workload(wants, publications, events, topics=6, horizon=50.0)
 
 
-@pytest.mark.parametrize("dissemination", ["tree"])
+@pytest.mark.parametrize("dissemination", ["tree", "flood"])
 @pytest.mark.parametrize("algorithm", DESIGNS)
 def test_nobody_relays_and_everything_arrives(algorithm: str, dissemination: str) -> None:
     used = scenario(geometry={"kind": "topic-connected", "design": algorithm, "dissemination": dissemination})
     metrics = simulate(used, world(12), 0).metrics
     assert metrics["external_overhead"] == metrics["lost"] == 0
+    if dissemination == "tree":
+        assert metrics["duplicates"] == 0
     assert metrics["due"] == metrics["delivered"] + metrics["in_flight"]
     assert metrics["delivered"] > 500
     assert metrics["uplink_messages"] > 0

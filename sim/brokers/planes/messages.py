@@ -115,6 +115,7 @@ class MessagePlane:
             return
         flight.brokers = flight.broker_array.tolist()
         flight.child_bounds = tree.child_bounds
+        flight.depth = tree.depth
         flight.arrival = [NAN] * size
         flight.sent = bytearray(size)
         flight.arrival[0] = flight.rooted
@@ -137,7 +138,7 @@ class MessagePlane:
         else:
             arrival[position] = now
         if self._trace is not None:
-            hop = (flight.number, message.source, flight.brokers[position])
+            hop = (flight.number, flight.brokers[message.source], flight.brokers[position])
             self._trace.append((message.sent, now, *hop, "tree", bool(flight.due_users[position])))
         if not self._servers:
             self._forward(flight, position, now, message)
@@ -159,9 +160,9 @@ class MessagePlane:
         times = links.fixed[here] if links.fixed else None
         for child in range(first, end):
             if child > first:
-                message = Message(flight, child, here, self._descended, self._descend)
+                message = Message(flight, child, position, self._descended, self._descend)
             else:
-                message.position, message.source, message.callbacks = child, here, self._descended
+                message.position, message.source, message.callbacks = child, position, self._descended
             sent[child] = 1
             message.sent = now
             message.arrived = time = (
@@ -203,19 +204,27 @@ class MessagePlane:
         """Count what is on the way at the end: on links (in the clock's heap) or held by brokers."""
         recorder = self._recorder
         on_links = [event for _, _, _, event in self._clock.pending() if isinstance(event, Message)]
-        uplinks_sent: dict[Flight, int] = {}
+        travelling: dict[Flight, list[tuple[Message, bool]]] = {flight: [] for flight in self._active}
         for message, arrived in [(m, False) for m in on_links] + [(m, True) for m in held]:
-            flight = message.carries
-            if not isinstance(flight, Flight):
-                continue
+            if isinstance(message.carries, Flight):
+                travelling[message.carries].append((message, arrived))
+        for flight, messages in travelling.items():
             if flight.tree is None:
-                recorder.climbing[flight.window] += 1
-                uplinks_sent[flight] = message.position
+                hops = [message.position for message, _ in messages]  # of the one message that carries it
+                recorder.climbing[flight.window] += len(hops)
+                recorder.finish(flight, *hops)
                 continue
-            brokers, users = self._due_below(flight, message.position)
-            if arrived and flight.due_users[message.position]:
-                brokers, users = brokers - 1, users - int(flight.due_users[message.position])
+            brokers, users = self._still_due(flight, messages)
             recorder.in_flight[flight.window] += brokers
             recorder.in_flight_users[flight.window] += users
-        for flight in self._active:
-            recorder.finish(flight, uplinks_sent.get(flight))
+            recorder.finish(flight)
+
+    def _still_due(self, flight: Flight, messages: list[tuple[Message, bool]]) -> tuple[int, int]:
+        """Brokers and users that a publication is on its way to, by messages that have arrived at the broker or not yet."""
+        brokers = users = 0
+        for message, arrived in messages:
+            below, users_below = self._due_below(flight, message.position)
+            here = int(flight.due_users[message.position]) if arrived else 0
+            brokers += below - (here > 0)
+            users += users_below - here
+        return brokers, users
