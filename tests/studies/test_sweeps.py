@@ -1,0 +1,55 @@
+"""Sweeps: one scenario at many points as one experiment, and the table of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sim.experiments.engines import run
+from sim.studies.sweeps import Point, Sweep, SweepSetting, thinned
+
+SCENARIO = """
+workload = { kind = "interests", users = 6, topics = 4, per_user = 2 }
+network.brokers = 6
+
+[[variant]]
+name = "gm"
+network.geometry = { kind = "topic-connected", design = "gm" }
+
+[[variant]]
+name = "gm at 5"
+network.geometry = { kind = "topic-connected", design = "cd-oda" }
+"""
+
+
+def test_every_variant_at_every_point(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(SCENARIO)
+    points = tuple(Point(f"{n}", {"topics": n}, (f"workload.topics={n}",)) for n in (4, 5, 15))
+    sweep = Sweep("s", "s.toml", points, 2)
+    experiment = sweep.experiment(tmp_path / "s.toml")
+    assert list(experiment.variants)[:3] == ["gm at 4", "gm at 5 at 4", "gm at 5"]
+    assert experiment.variants["gm at 15"].model_dump(mode="json")["workload"]["topics"] == 15
+    table = sweep.table(run(experiment, tmp_path / "results"))
+    assert len(table) == 3 * 2 * 2
+    assert table.groupby(["point", "topics"]).size().to_dict() == {("4", 4): 4, ("5", 5): 4, ("15", 15): 4}
+    assert set(table["variant"]) == {"gm", "gm at 5"}
+
+
+@given(st.lists(st.integers(), min_size=2, max_size=20, unique=True), st.floats(0.01, 1))
+def test_thinning_keeps_the_ends_and_the_order(values: Sequence[int], scale: float) -> None:
+    kept = thinned(values, scale)
+    assert (kept[0], kept[-1]) == (values[0], values[-1])
+    assert len(kept) == max(2, round(len(values) * scale))
+    places = [values.index(value) for value in kept]
+    assert places == sorted(set(places))
+    assert thinned(values, 1) == list(values)
+
+
+def test_sizes_follow_the_scale_down_to_a_least(tmp_path: Path) -> None:
+    full, quick, least = (SweepSetting(scale, tmp_path, tmp_path, None) for scale in (1, 0.2, 0.01))
+    assert [setting.replications(20) for setting in (full, quick, least)] == [20, 4, 2]
+    assert [setting.sized(1000) for setting in (full, quick, least)] == [1000, 200, 50]
+    assert least.sized(30) == 30
