@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import pandas as pd
 import vl_convert
 
 from sim.errors import ResultsError
+from sim.writing import whole_file
 
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
 ROWS = 4500
@@ -73,16 +73,9 @@ def write_atomically(path: Path, content: bytes) -> None:
 
     Raises ResultsError where it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            temporary.write_bytes(content)
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise ResultsError(f"{path}: cannot be written ({error.strerror})") from None
+    with whole_file(path, ResultsError) as unfinished:
+        unfinished.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_bytes(content)
 
 
 def colour_of(variant: str, names: Sequence[str]) -> str:

@@ -37,17 +37,17 @@ def export(
     It is as it stands once all users have joined. Nodes have their broker's number, name and place, edges their round-trip time.
     """
     from sim.experiments.export import export as as_graph
+    from sim.writing import whole_file
 
-    if graphml.is_dir():
+    if os.path.isdir(graphml):
         raise InputError(f"--graphml: expected a file to write, '{graphml}' is a folder")
-    if not graphml.parent.is_dir():
+    if not os.path.isdir(graphml.parent):
         raise InputError(f"--graphml: no such folder: {graphml.parent}")
     graph = as_graph(scenario, variant, replication, topic, from_, workload, set_ or ())
 
     import networkx as nx
 
-    unfinished = graphml.with_name(f".{graphml.name}.part")
-    nx.write_graphml_xml(graph, unfinished)
-    os.replace(unfinished, graphml)
+    with whole_file(graphml) as unfinished:
+        nx.write_graphml_xml(graph, unfinished)
     what = "overlay" if topic is None else f"tree of {topic}"
     print(f"{graphml}: {what}, {graph.number_of_nodes():,} nodes, {graph.number_of_edges():,} edges")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -161,16 +160,13 @@ def _write_graph(path: Path, wanted: list[list[int]], edges: NDArray[np.int32]) 
     import networkx as nx
 
     from sim.overlay.topic_connected.graphs import to_graph
+    from sim.writing import whole_file
 
     graph = to_graph(wanted, edges)
     for _, data in graph.nodes(data=True):
         data["topics"] = " ".join(map(str, data["topics"]))
-    unfinished = path.with_name(f".{path.name}.part")
-    try:
+    with whole_file(path) as unfinished:
         nx.write_graphml(graph, unfinished)
-        os.replace(unfinished, path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def _show(title: str, solutions: list[_Solution]) -> None:

@@ -48,4 +48,7 @@ def test_mistakes(brokersim: Brokersim, tmp_path: Path) -> None:
     assert err == "brokersim: error: unknown variant 'rng', did you mean 'ring'? (allowed: mesh, ring)\n"
     status, out, err = brokersim("export", "s.toml", "--graphml", ".")
     assert (status, out, err) == (2, "", "brokersim: error: --graphml: expected a file to write, '.' is a folder\n")
-    assert not (tmp_path / "o.graphml").exists()
+    status, out, err = brokersim("export", "s.toml", "--graphml", f"{'x' * 300}.graphml")
+    assert (status, out) == (2, "")
+    assert err.endswith(": cannot be written (File name too long)\n")
+    assert not list(tmp_path.glob("*.graphml"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.errors import WorkloadError
+from sim.writing import whole_file
 
 _ROWS_AT_ONCE = 100_000
 _REASONS = ("unparsable", "bad_time", "bad_position", "null_island", "outside_box", "outside_window", "duplicate")
@@ -63,15 +63,12 @@ def write_checkins(path: Path, checkins: Checkins, dirt: float, generator: np.ra
     for n, row in enumerate(spoilt.tolist()):
         lines.setdefault(row, []).append(n)
     spoiler = _Spoiler(checkins)
-    try:
-        with _open(path) as file:
-            for start in range(0, len(order), _ROWS_AT_ONCE):
-                for number, row in enumerate(_rows(checkins, order[start : start + _ROWS_AT_ONCE]), start):
-                    file.write("\t".join(row) + "\n")
-                    for n in lines.get(number, ()):
-                        file.write(spoiler.line(row, _REASONS[n % len(_REASONS)], n // len(_REASONS)) + "\n")
-    except OSError as error:
-        raise WorkloadError(f"{path}: cannot be written ({error.strerror})") from None
+    with _open(path) as file:
+        for start in range(0, len(order), _ROWS_AT_ONCE):
+            for number, row in enumerate(_rows(checkins, order[start : start + _ROWS_AT_ONCE]), start):
+                file.write("\t".join(row) + "\n")
+                for n in lines.get(number, ()):
+                    file.write(spoiler.line(row, _REASONS[n % len(_REASONS)], n // len(_REASONS)) + "\n")
     counts = {reason: len(range(n, wanted, len(_REASONS))) for n, reason in enumerate(_REASONS)}
     return {"good": len(order), **counts}
 
@@ -119,13 +116,8 @@ class _Spoiler:
 @contextmanager
 def _open(path: Path) -> Iterator[IO[str]]:
     """A text file that is there under its name only once it is complete."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with ExitStack() as stack:
-            raw = stack.enter_context(unfinished.open("wb"))
-            packed = stack.enter_context(gzip.GzipFile("", "wb", 6, raw, mtime=0)) if path.suffix == ".gz" else raw
-            yield stack.enter_context(io.TextIOWrapper(packed, encoding="utf-8", newline="\n"))
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(path, WorkloadError) as unfinished, ExitStack() as stack:
+        unfinished.parent.mkdir(parents=True, exist_ok=True)
+        raw = stack.enter_context(unfinished.open("wb"))
+        packed = stack.enter_context(gzip.GzipFile("", "wb", 6, raw, mtime=0)) if path.suffix == ".gz" else raw
+        yield stack.enter_context(io.TextIOWrapper(packed, encoding="utf-8", newline="\n"))

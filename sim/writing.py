@@ -1,0 +1,30 @@
+"""Files that appear under their names once they are whole, and not at all before."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sim.errors import InputError
+
+
+@contextmanager
+def whole_file(path: Path, error: type[InputError] = InputError) -> Iterator[Path]:
+    """The path of a new file beside `path`, which takes its place when the body is done; nothing is left where that fails.
+
+    Raises `error` where it cannot be written, or where `path` is a pipe or a device, which a file must not replace.
+    """
+    target = Path(os.path.realpath(path))  # a link stays, and what it leads to is written
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        if target.exists() and not (target.is_file() or target.is_dir()):
+            raise error(f"{path}: a pipe or a device; name a file to write")
+        try:
+            yield unfinished
+            os.replace(unfinished, target)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except OSError as problem:
+        raise error(f"{path}: cannot be written ({problem.strerror})") from None
