@@ -13,7 +13,7 @@ from sim.overlay.geometry import EMPTY_TREE, GeometrySetting, TopicTree
 from sim.overlay.source_trees import PublisherTrees
 from sim.overlay.topic_connected.design import DEFAULT_K, Algorithm, design
 from sim.overlay.topic_connected.interests import Interests
-from sim.overlay.topic_connected.measures import adjacency, topic_diameters
+from sim.overlay.topic_connected.measures import adjacency, edge_numbers, topic_diameters
 from sim.overlay.topic_connected.repair import Dcbm, RepairedOverlay
 from sim.overlay.tree_kernels import breadth_first_tree
 from sim.units import FactorAboveOne
@@ -55,7 +55,7 @@ class TopicConnected(PublisherTrees):
         self._changed: dict[
             int, set[int]
         ] = {}  # node → topics that it has joined or left since the links were adjusted
-        self._links = np.empty((0, 2), np.int32)  # u < v, ascending
+        self._links = np.empty((0, 2), np.int32)  # u < v
         self._first, self._neighbours = adjacency(self.nodes, self._links)
         self._messages = 0
 
@@ -114,9 +114,8 @@ class TopicConnected(PublisherTrees):
             return
         self._designed = self._redesigned()
         links = self._designed if isinstance(self._designed, np.ndarray) else self._designed.edges
-        links = links[np.lexsort((links[:, 1], links[:, 0]))]
         self._changed = {}
-        before, after = (u_v[:, 0].astype(np.int64) * self.nodes + u_v[:, 1] for u_v in (self._links, links))
+        before, after = (edge_numbers(self.nodes, edges) for edges in (self._links, links))
         changed = np.setxor1d(before, after, assume_unique=True)
         if len(changed):
             self._messages += MESSAGES_PER_LINK * len(changed)

@@ -49,8 +49,11 @@ def is_topic_connected(interests: Interests, edges: NDArray[np.int32]) -> bool:
 
 def adjacency(nodes: int, edges: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The links as CSR, both ways: those of node v lead to `neighbours[first[v]:first[v + 1]]`, ascending."""
-    ends = np.concatenate([edges, edges[:, ::-1]])
-    ends = ends[np.lexsort((ends[:, 1], ends[:, 0]))]
-    first = np.zeros(nodes + 1, np.int64)
-    np.cumsum(np.bincount(ends[:, 0], minlength=nodes), out=first[1:])
-    return first, np.ascontiguousarray(ends[:, 1])
+    number = np.sort(np.concatenate([edge_numbers(nodes, edges), edge_numbers(nodes, edges[:, ::-1])]))
+    first = np.searchsorted(number, nodes * np.arange(nodes + 1))
+    return first, (number % max(nodes, 1)).astype(np.int32)
+
+
+def edge_numbers(nodes: int, edges: NDArray[np.int32]) -> NDArray[np.int64]:
+    """One number for each edge (m, 2), in the order of (u, v)."""
+    return edges[:, 0] * np.int64(nodes) + edges[:, 1]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sim.overlay.topic_connected.design import DEFAULT_K, GreedyAlgorithm, design, extend
 from sim.overlay.topic_connected.interests import Interests
+from sim.overlay.topic_connected.measures import edge_numbers
 from sim.overlay.topic_connected.repair_kernels import is_connected, links_among, prune
 
 Edges = set[tuple[int, int]]
@@ -70,7 +71,7 @@ class RepairedOverlay:
         """The links (m, 2), u < v, ascending."""
         nodes = np.arange(len(self._degree))
         edges = links_among(nodes, nodes, self._links, self._degree)
-        return edges[np.lexsort((edges[:, 1], edges[:, 0]))]
+        return edges[np.argsort(edge_numbers(len(nodes), edges))]
 
     def change(self, node: int, add: Iterable[int] = (), drop: Iterable[int] = ()) -> Change:
         """The node takes up the topics `add` and gives up those of `drop`, all of them topics of the first interests.
