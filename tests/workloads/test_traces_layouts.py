@@ -79,3 +79,8 @@ def test_a_field_that_is_needed_is_missed() -> None:
         WorkloadError, match=r"--columns usr,time: no user, did 'usr' mean it\? \(check-ins need user, time\)"
     ):
         lay_over(CSV, columns="usr,time").require("check-ins", ("user", "time"))
+
+
+def test_what_has_its_place_is_not_taken_for_another_field() -> None:
+    with pytest.raises(WorkloadError, match=r"--columns time,latitude: no longitude \(check-ins need"):
+        lay_over(CSV, columns="time,latitude").require("check-ins", ("time", "latitude", "longitude"))

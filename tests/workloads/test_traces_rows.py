@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from pyspark.sql import functions as F
 
 from sim.errors import WorkloadError
 from sim.workloads.traces.layouts import CSV, JSONL, PARQUET, TSV, Layout, lay_over
-from sim.workloads.traces.rows import number_lines, parse_time, read_rows
+from sim.workloads.traces.rows import example_time, number_lines, parse_time, read_rows
 from sim.workloads.traces.session import partitioned
 from sim.workloads.traces.sources import find_sources, link_sources
 
@@ -204,3 +205,17 @@ def test_what_a_parquet_file_lacks_is_told(spark: SparkSession, tmp_path: Path, 
     with pytest.raises(WorkloadError) as raised:
         rows_of(spark, tmp_path, [path], lay_over(PARQUET, columns=columns))
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "example"),
+    [
+        ("yyyy-MM-dd'T'HH:mm[:ss[.SSS]][XXX]", "2010-10-19T23:55"),
+        ("yyyy-MM-dd HH[:mm", "2010-10-19 23"),
+        ("yyyy-MM-dd '['HH:mm']'", "2010-10-19 [23:55]"),
+        ("EEE dd MMM yyyy", "Tue 19 Oct 2010"),
+        ("epoch", "1287532527.5"),
+    ],
+)
+def test_an_example_of_a_time(spark: SparkSession, pattern: str, example: str) -> None:
+    assert example_time(spark, replace(CSV, time_formats=(pattern,))) == example

@@ -54,7 +54,7 @@ class Layout:
         """Raise WorkloadError unless it says where to find each of these fields, which `what` needs; `option` is to say it."""
         for field in fields:
             if field not in self.columns:
-                near = nearest(field, self.columns)
+                near = nearest(field, [name for name in self.columns if name not in fields])
                 hint = f", did '{near}' mean it?" if near else ""
                 raise WorkloadError(
                     f"{option} {self.said() or 'is not given'}: no {field}{hint} ({what} need {', '.join(fields)})"

@@ -105,11 +105,19 @@ def example_time(spark: SparkSession, layout: Layout) -> str:
     first = layout.time_formats[0]
     if first in NAMED_TIMES:
         return NAMED_TIMES[first]
-    while "[" in first:
-        first = re.sub(r"\[[^][]*\]", "", first)
     moment = F.timestamp_micros(F.lit(1_287_532_527_000_000))
-    [row] = spark.range(1).select(F.date_format(moment, first)).collect()
+    [row] = spark.range(1).select(F.date_format(moment, _without_options(first))).collect()
     return str(row[0])
+
+
+def _without_options(pattern: str) -> str:
+    """What a datetime pattern says outside of brackets; one that is not closed ends with the pattern."""
+    kept, depth = [], 0
+    for part in re.findall(r"'[^']*'|.", pattern):
+        depth += (part == "[") - (part == "]")
+        if depth == 0 and part != "]":
+            kept.append(part)
+    return "".join(kept)
 
 
 def _check_times(spark: SparkSession, layout: Layout) -> None:
