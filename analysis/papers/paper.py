@@ -12,7 +12,7 @@ class Chart:
     """A metric (mean and 95 % interval) against a column `x` of the table of runs, a line for each value of `colour`.
 
     `x_title` is its axis; where `x` is no number, its values stand in the order of the runs. With `by`, there is a chart for each
-    value of that column, side by side. With `relative_to`, it shows by how many % the other variants differ from this one.
+    value of that column, side by side. With `relative_to`, it shows by how many % the variants differ from this one.
     """
 
     metric: str

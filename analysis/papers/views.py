@@ -87,11 +87,11 @@ def _about(chart: Chart) -> str:
 
 
 def _relative(chart: Chart, runs: pd.DataFrame) -> pd.DataFrame:
-    """The paired differences to a variant, in %."""
+    """The paired differences to a variant, in %; its own are 0."""
     keys = ["point", "replication"]
     baseline = runs[runs["variant"] == chart.relative_to].set_index(keys)[chart.metric].rename("baseline")
-    others = runs[runs["variant"] != chart.relative_to].join(baseline, on=keys)
-    return others.assign(value=paired_difference_percent(others[chart.metric], others["baseline"]))
+    paired = runs.join(baseline, on=keys)
+    return paired.assign(value=paired_difference_percent(paired[chart.metric], paired["baseline"]))
 
 
 def _points(chart: Chart, values: pd.DataFrame) -> pd.DataFrame:
