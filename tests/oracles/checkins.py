@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 import math
@@ -130,12 +129,27 @@ def rows_of(path: Path, layout: Layout):
 
 
 def fields_of(text: str, layout: Layout) -> list[str] | None:
-    if not (layout.quote and '"' in text):
+    if not layout.quote:
         return text.split(layout.delimiter)
-    try:
-        [fields] = csv.reader([text], delimiter=layout.delimiter, strict=True)
-    except (csv.Error, ValueError):
-        return None
+    fields, rest = [], layout.delimiter + text
+    while rest:
+        if not rest.startswith(layout.delimiter):
+            return None
+        rest = rest.removeprefix(layout.delimiter)
+        if rest.startswith('"'):
+            field, rest, closed = "", rest[1:], False
+            while not closed:
+                inside, quote, rest = rest.partition('"')
+                if not quote:
+                    return None
+                closed = not rest.startswith('"')
+                field, rest = field + inside + '"' * (not closed), rest if closed else rest[1:]
+        else:
+            field = rest.partition(layout.delimiter)[0]
+            rest = rest.removeprefix(field)
+            if '"' in field:
+                return None
+        fields.append(field)
     return fields
 
 

@@ -184,10 +184,13 @@ def _header(file: Path, layout: Layout) -> tuple[str, ...]:
 
 
 def _field(layout: Layout) -> str:
-    """A delimiter and a field that may be quoted, as Java and Python understand it; nothing in it tracks back."""
+    """A delimiter and a field that may be quoted, as Java and Python understand it; nothing in it tracks back.
+
+    Other fields hold no quotes, or the second line of a field that spans two would be taken for a row.
+    """
     delimiter = re.escape(layout.delimiter)
-    plain = rf"[^{delimiter}]*+" if len(layout.delimiter) == 1 else rf"(?:(?!{delimiter})[\s\S])*+"
-    return rf'{delimiter}("(?:[^"]++|"")*+"|(?!"){plain})'
+    plain = rf'[^"{delimiter}]*+' if len(layout.delimiter) == 1 else rf'(?:(?!{delimiter})[^"])*+'
+    return rf'{delimiter}("(?:[^"]++|"")*+"|{plain})'
 
 
 def _read_lines(spark: SparkSession, paths: list[str]) -> DataFrame:
