@@ -24,6 +24,7 @@ from sim.policies.views import SelectionPolicy, SelectionSetting
 from sim.randomness import Streams
 from sim.scenario import Scenario
 from sim.workloads.location import redrawn
+from sim.workloads.tables import strings
 from sim.workloads.workload import Topics, Workload
 
 MOST_WINDOWS = 1_000_000
@@ -77,12 +78,12 @@ def broker_sites(scenario: Scenario, workload: Workload) -> tuple[Sites, float |
         raise ScenarioError(
             f"network.brokers: {wanted} brokers, but the workload has only {len(cells)} cells (allowed: 1 to {len(cells)})"
         )
-    published = np.bincount(workload.publications.topic, minlength=len(topics))[cells]
+    published = workload.publications.per_topic(len(topics))[cells]
     return _at_cells(topics, np.sort(cells[np.lexsort((cells, -published))[:wanted]])), None
 
 
 def _at_cells(topics: Topics, cells: NDArray[np.int64]) -> Sites:
-    names = tuple(topics.names.take(pa.array(cells)).to_pylist())
+    names = tuple(topics.names[cell].as_py() for cell in cells.tolist())
     return Sites(names, frozen(topics.latitude[cells]), frozen(topics.longitude[cells]))
 
 
@@ -165,7 +166,7 @@ def simulate(
         "brokers": {
             **network.brokers(),
             "name": sites.names,
-            "region": pa.array(sites.regions or [None] * len(sites), pa.string()),
+            "region": pa.nulls(len(sites), pa.string()) if sites.regions is None else strings(sites.regions),
             "capacity": network.capacity,
             "position": place,
             "latitude": sites.latitude,
@@ -192,7 +193,7 @@ def _busiest_tree(network: Network, positions: NDArray[np.float64] | None) -> Co
     Where trees are rooted at the publisher's broker: for the one that hosts those who published most on the topic.
     """
     workload, overlay = network.workload, network.setting.overlay
-    published = np.bincount(workload.publications.topic, minlength=len(workload.topics))
+    published = workload.publications.per_topic(len(workload.topics))
     wanted = network.subscriptions.wanted.any(axis=1)
     topic = int(np.argmax(np.where(wanted, published + 1, 0)))
     publishers = workload.publications.publisher[workload.publications.topic == topic]

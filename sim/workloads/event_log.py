@@ -108,7 +108,7 @@ def event_workload(
         topics=Topics(
             strings(topic.names),
             strings(["topic"] * len(topic.names)),
-            np.bincount(publications.topic, minlength=len(topic.names)) / (horizon / DAY),
+            publications.per_topic(len(topic.names)) / (horizon / DAY),
             unknown[: len(topic.names)],
             unknown[: len(topic.names)],
         ),

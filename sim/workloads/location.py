@@ -73,8 +73,7 @@ def number_cells(
 
 
 def _rates(publications: Publications, topics: int, horizon: float) -> NDArray[np.float64]:
-    events = np.bincount(publications.topic, minlength=topics)
-    return events.astype(np.float64) * (DAY / horizon)
+    return publications.per_topic(topics).astype(np.float64) * (DAY / horizon)
 
 
 def _cell_key(row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -39,7 +39,7 @@ def summarise(workload: Workload) -> dict[str, Any]:
         "interests_per_user": np.diff(workload.interests.indptr).astype(np.int64),
         "subscription_changes_per_user": changes,
         "subscribers_per_topic": np.bincount(workload.interests.indices, minlength=topics),
-        "publications_per_topic": np.bincount(published.topic, minlength=topics),
+        "publications_per_topic": published.per_topic(topics),
     }
     if len(moves):
         rates["movements_per_user_day"] = _ratio(len(moves), users * days)

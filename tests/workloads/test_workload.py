@@ -386,3 +386,11 @@ def test_a_broken_workload_is_not_written(tmp_path: Path) -> None:
     ):
         write_workload(bad, tmp_path / "w")
     assert not (tmp_path / "w").exists()
+
+
+def test_publications_are_counted_on_each_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sim.workloads.workload.ROW_GROUP", 1)
+    published = small().publications
+    expected = [int((published.topic == topic).sum()) for topic in range(5)]
+    assert sum(expected) == len(published) > 1
+    assert published.per_topic(5).tolist() == expected
