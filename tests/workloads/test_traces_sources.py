@@ -11,6 +11,7 @@ import pytest
 
 from sim.errors import WorkloadError
 from sim.workloads.traces.sources import Source, find_sources, link_sources
+from sim.workloads.traces.workshop import check_room, workshop
 
 
 @pytest.fixture
@@ -80,3 +81,13 @@ def test_links_tell_gzip_by_content_not_by_name(tmp_path: Path) -> None:
     (tmp_path / "packed.tsv").write_bytes(gzip.compress(b"x\n"))
     link_sources(find_sources([tmp_path / "plain.gz", tmp_path / "packed.tsv"]), tmp_path / "links")
     assert sorted(path.name for path in (tmp_path / "links").iterdir()) == ["000000.txt", "000001.gz"]
+
+
+def test_a_name_that_no_folder_can_have_is_told(tmp_path: Path) -> None:
+    def work() -> None:
+        check_room(tmp_path / ("w" * 300))
+        with workshop(tmp_path / ("w" * 300)):
+            raise AssertionError
+
+    with pytest.raises(WorkloadError, match=r"cannot be written \(File name too long\)"):
+        work()

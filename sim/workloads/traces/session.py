@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from sim.errors import InputError
+from sim.errors import InputError, WorkloadError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -205,13 +205,20 @@ def partitioned(spark: SparkSession, partitions: int | None, size: int, time_zon
     """A session of the same application that cuts inputs of `size` bytes, and shuffles, into this many parts.
 
     None leaves inputs to Spark and shuffles into a part per core. Times without a zone are in `time_zone`. Casts follow ANSI
-    rules, datetime patterns the current ones.
+    rules, datetime patterns the current ones. Raises WorkloadError where Java knows no such zone.
     """
+    from pyspark.errors import IllegalArgumentException
+
     session = spark.newSession()
+    try:
+        session.conf.set("spark.sql.session.timeZone", time_zone)
+    except IllegalArgumentException:  # a name that Python alone knows
+        raise WorkloadError(
+            f"--time-zone '{time_zone}': Spark knows no such zone (expected such as Europe/Paris or +02:00)"
+        ) from None
     settings = {
         "spark.sql.ansi.enabled": "true",
         "spark.sql.legacy.timeParserPolicy": "CORRECTED",  # else a time that Spark 2 could read raises
-        "spark.sql.session.timeZone": time_zone,
         "spark.sql.caseSensitive": "true",
         "spark.sql.autoBroadcastJoinThreshold": "1m",  # millions of rows are not gathered in the driver
         "spark.sql.legacy.parquet.nanosAsLong": "true",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +26,7 @@ def iso(micros: int) -> str:
 
 def check_room(out: Path) -> None:
     """Raise WorkloadError unless `out` is free, an empty folder, or a workload and nothing else."""
-    if not out.exists():
+    if not os.path.exists(out):  # nor can it, with a name that is too long: `workshop` says so
         return
     if not out.is_dir():
         raise WorkloadError(f"{out}: is a file; give a new folder")
