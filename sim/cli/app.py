@@ -13,13 +13,16 @@ from typer.core import TyperGroup
 from sim.cli import demo, export, generate, prepare, report, reproduce, run, scenario, solve
 from sim.errors import InputError
 
-_FULL = {
+# What the machine, or a path that was named, does not allow: no fault of ours.
+_NOT_OURS = {
     errno.ENOSPC,
     errno.EDQUOT,
     errno.EROFS,
     errno.EACCES,
     errno.EPERM,
-}  # a matter of the machine, no fault of ours
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+}
 
 
 class _Commands(TyperGroup):
@@ -83,7 +86,7 @@ def main() -> None:
     except MemoryError as error:
         _end(f"not enough memory ({error})")
     except OSError as error:
-        if error.errno not in _FULL:
+        if error.errno not in _NOT_OURS:
             raise
         _end(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror))
 

@@ -19,6 +19,7 @@ Brokersim = Callable[..., tuple[int, str, str]]
         (MemoryError("1 TiB"), 2, "brokersim: error: not enough memory (1 TiB)\n"),
         (OSError(errno.ENOSPC, "No space left on device"), 2, "brokersim: error: No space left on device\n"),
         (OSError(errno.EACCES, "Permission denied", "w"), 2, "brokersim: error: w: Permission denied\n"),
+        (OSError(errno.ENAMETOOLONG, "File name too long", "w"), 2, "brokersim: error: w: File name too long\n"),
     ],
 )
 def test_what_is_no_fault_of_ours_ends_in_a_sentence(
