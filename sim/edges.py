@@ -56,7 +56,9 @@ def _graphml(text: str) -> Iterator[Edge]:
 
     try:
         graph = nx.parse_graphml(text)
-    except (ParseError, nx.NetworkXError, KeyError, ValueError) as error:
+    except KeyError as error:
+        raise ValueError(f"not valid GraphML: {error} is no type, or no value of its attribute's type") from None
+    except (ParseError, nx.NetworkXError, ValueError) as error:
         raise ValueError(f"not valid GraphML: {error}") from None
     names = _names(graph)
     alone = next(nx.isolates(graph), None)

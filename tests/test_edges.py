@@ -95,6 +95,12 @@ def test_two_nodes_of_one_name() -> None:
         read_edges(graphml(graph))
 
 
+def test_a_type_that_graphml_does_not_have() -> None:
+    text = "".join(nx.generate_graphml(nx.Graph([("a", "b", {"rtt_ms": 1.5})]))).replace('"double"', '"quick"')
+    with pytest.raises(ValueError, match="not valid GraphML: 'quick' is no type"):
+        read_edges(text)
+
+
 @pytest.mark.parametrize("text", ["<graphml", "<html></html>", "<a>&b;</a>"])
 def test_xml_that_is_no_graph(text: str) -> None:
     with pytest.raises(ValueError, match="not valid GraphML: "):

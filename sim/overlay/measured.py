@@ -45,7 +45,8 @@ def parse_measurements(text: str) -> Measurements:
     """
     lines = [(number, line.replace(",", " ").split()) for number, line in enumerate(text.splitlines(), 1)]
     lines = [(number, fields) for number, fields in lines if fields]
-    if not lines or None in map(_number, lines[0][1]):
+    first = lines[0][1] if lines else []
+    if "source" in first or all(_number(field) is None for field in first):  # a header may hold numbers too
         return _parse_pairs(text)
     square = np.empty((len(lines), len(lines)))
     for row, (number, fields) in enumerate(lines):

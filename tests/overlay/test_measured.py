@@ -87,6 +87,7 @@ def test_a_square_and_its_pairs_are_the_same(square: list[list[float]]) -> None:
             "(allowed: a square of numbers, or CSV with the columns source, destination and avg)",
         ),
         ("0 1\n\nx 0\n", "line 3, number 1: expected milliseconds from 0 on, found 'x'"),
+        ("0 x\n1 0\n", "line 1, number 2: expected milliseconds from 0 on, found 'x'"),
         ("0 -1\n1 0\n", "line 1, number 2: expected milliseconds from 0 on, found '-1'"),
         ("0 1\n1 inf\n", "line 2, number 2: expected milliseconds from 0 on, found 'inf'"),
         (
