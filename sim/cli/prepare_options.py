@@ -48,7 +48,8 @@ From = Annotated[
 To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="Use times before this one only.")]
 Master = Annotated[str, typer.Option(help="Spark master: local[N], spark://HOST:PORT, …")]
 Partitions = Annotated[
-    int | None, typer.Option(min=1, help="Parts that Spark cuts the work into (the files do not depend on it).")
+    int | None,
+    typer.Option(min=1, max=100_000, help="Parts that Spark cuts the work into (the files do not depend on it)."),
 ]
 DriverMemory = Annotated[str, typer.Option(metavar="SIZE", help="Memory of Spark's driver.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]

@@ -106,7 +106,7 @@ def example_time(spark: SparkSession, layout: Layout) -> str:
     if first in NAMED_TIMES:
         return NAMED_TIMES[first]
     moment = F.timestamp_micros(F.lit(1_287_532_527_000_000))
-    [row] = spark.range(1).select(F.date_format(moment, _without_options(first))).collect()
+    [row] = spark.range(1).select(F.date_format(moment, _without_options(first) or first)).collect()
     return str(row[0])
 
 

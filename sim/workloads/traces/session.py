@@ -229,7 +229,7 @@ def partitioned(spark: SparkSession, partitions: int | None, size: int, time_zon
     if partitions is not None:
         settings |= {
             "spark.sql.files.minPartitionNum": partitions,
-            "spark.sql.files.openCostInBytes": 0,  # else small files are not cut
+            "spark.sql.files.openCostInBytes": 1,  # as little as there is, else small files are not cut
             "spark.sql.files.maxPartitionBytes": -(-size // partitions),
         }
     for key, value in settings.items():
