@@ -221,10 +221,3 @@ def test_what_a_parquet_file_lacks_is_told(spark: SparkSession, tmp_path: Path, 
 )
 def test_an_example_of_a_time(spark: SparkSession, pattern: str, example: str) -> None:
     assert example_time(spark, replace(CSV, time_formats=(pattern,))) == example
-
-
-def test_there_may_be_more_parts_than_bytes(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "f.csv").write_text("7,t,1\n8,t,2")
-    layout = lay_over(CSV, columns="user,time,size")
-    rows = rows_of(spark, tmp_path, [tmp_path / "f.csv"], layout, partitions=12)
-    assert [(line, fields) for _, line, fields, _ in rows] == [(1, ("7", "t", "1")), (2, ("8", "t", "2"))]

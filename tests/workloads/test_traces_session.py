@@ -93,3 +93,8 @@ def test_what_is_no_master_is_told(master: str) -> None:
 def test_a_zone_that_java_does_not_know_is_told(spark: SparkSession) -> None:
     with pytest.raises(WorkloadError, match="--time-zone 'Factory': Spark knows no such zone"):
         partitioned(spark, None, 0, "Factory")
+
+
+def test_there_may_be_more_parts_than_bytes(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("7\n8\n")
+    assert partitioned(spark, 6, 4, "UTC").read.text(str(tmp_path / "f")).count() == 2
