@@ -127,4 +127,4 @@ def test_metrics_are_named_once_with_units() -> None:
         assert metric.unit in units
         assert metric.description
         assert metric.better in {"lower", "higher", "neutral"}
-        assert not metric.integer or metric.unit in {"count", "messages", "bytes"}
+        assert not metric.integer or metric.unit in {"count", "messages", "bytes", "hops"}
