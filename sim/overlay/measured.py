@@ -14,6 +14,7 @@ from pydantic import Field
 from sim import plugins
 from sim.errors import ScenarioError
 from sim.files import File, InputFile, csv_rows
+from sim.naming import name_key
 from sim.overlay.latency import LatencySetting, great_circle_km
 from sim.overlay.sites import Sites
 from sim.randomness import uniform
@@ -79,17 +80,11 @@ def _parse_pairs(text: str) -> Measurements:
         if pair in times:
             raise row.wrong("destination", f"{pair[0]} to {pair[1]} is there twice")
         times[pair] = row.number("avg", 0) / 1e3 if row.fields["avg"] else math.nan
-    hosts = sorted({host for pair in times for host in pair}, key=_by_id)
+    hosts = sorted({host for pair in times for host in pair}, key=name_key)
     at = {host: i for i, host in enumerate(hosts)}
     seconds = np.full((len(hosts), len(hosts)), np.nan)
     seconds[[at[source] for source, _ in times], [at[to] for _, to in times]] = list(times.values())
     return Measurements(tuple(hosts), seconds)
-
-
-def _by_id(host: str) -> tuple[bool, int, str, str]:
-    """Numbers first, as they ascend, however long they are."""
-    digits = host.lstrip("0") if host.isdecimal() else ""
-    return not host.isdecimal(), len(digits), digits, host
 
 
 def parse_places(text: str) -> Places:

@@ -20,8 +20,9 @@ import pytest
 from oracles import checkins as oracle
 
 from sim.errors import WorkloadError
+from sim.naming import name_key
 from sim.randomness import Streams
-from sim.workloads.traces.checkins import BOXES, Box, judge_rows, user_key
+from sim.workloads.traces.checkins import BOXES, Box, judge_rows
 from sim.workloads.traces.layouts import (
     CSV,
     FOURSQUARE,
@@ -374,8 +375,8 @@ def test_positions_come_from_a_file_of_places(spark: SparkSession, tmp_path: Pat
 
 
 def test_users_are_numbered_by_value_then_by_name() -> None:
-    assert sorted(["b", "10", "9", "007", "7", "²", "a"], key=user_key) == ["007", "7", "9", "10", "a", "b", "²"]
-    assert sorted(["9" * 5000, "10", "1" + "0" * 5000], key=user_key)[1:] == ["9" * 5000, "1" + "0" * 5000]
+    assert sorted(["b", "10", "9", "007", "7", "²", "a"], key=name_key) == ["007", "7", "9", "10", "a", "b", "²"]
+    assert sorted(["9" * 5000, "10", "1" + "0" * 5000], key=name_key)[1:] == ["9" * 5000, "1" + "0" * 5000]
 
 
 @pytest.mark.parametrize(

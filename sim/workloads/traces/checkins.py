@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from sim.errors import WorkloadError
+from sim.naming import name_key
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.quarantine import row_number
 from sim.workloads.traces.rows import NUMBER, parse_time, read_rows
@@ -186,7 +187,7 @@ def load_checkins(folder: Path) -> Checkins:
     table = ds.dataset(folder, format=users).to_table(columns=list(LOADED)).unify_dictionaries()
     coded = table["user"].combine_chunks()
     found = coded.dictionary.to_pylist()
-    names = sorted(found, key=user_key)
+    names = sorted(found, key=name_key)
     rank = {name: position for position, name in enumerate(names)}
     user = np.array([rank[name] for name in found], np.int32)[coded.indices.to_numpy()]
     micros, latitude, longitude, source, line = (table[name].to_numpy() for name in LOADED[1:])
@@ -195,10 +196,3 @@ def load_checkins(folder: Path) -> Checkins:
     pa.default_memory_pool().release_unused()  # else it keeps most of a gigabyte of ten million rows to itself
     order = np.lexsort((row, longitude, latitude, micros, user))
     return Checkins(names, user[order], micros[order], latitude[order], longitude[order], row[order])
-
-
-def user_key(name: str) -> tuple[bool, int, str, str]:
-    """Orders names: whole numbers by value, then the others by code points."""
-    whole = name.isascii() and name.isdecimal()
-    digits = name.lstrip("0") if whole else ""  # their number is compared first: Python refuses to read very many
-    return not whole, len(digits), digits, name

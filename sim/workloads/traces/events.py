@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sim.errors import WorkloadError, unknown
+from sim.naming import name_key
 from sim.workloads.event_kernels import CONNECT, DISCONNECT, SUBSCRIBE, UNSUBSCRIBE
 from sim.workloads.event_log import Control, Delivered, EventLog, Published
-from sim.workloads.traces.checkins import user_key
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.quarantine import row_number
 from sim.workloads.traces.rows import parse_time
@@ -163,7 +163,7 @@ class _Names:
 
     def sort(self) -> NDArray[np.int32]:
         """The place in `names` of each number; -1 for -1."""
-        self.names = sorted(self._number, key=user_key)
+        self.names = sorted(self._number, key=name_key)
         ranks = np.full(len(self.names) + 1, -1, np.int32)
         ranks[[self._number[name] for name in self.names]] = np.arange(len(self.names))
         return ranks
