@@ -1,0 +1,62 @@
+"""What a reconfiguration policy may see, and what it may decide: which broker stands on which overlay node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Structure and subscription aware reconfiguration, SSBR (DYNATOPS III.C), for n brokers on n nodes and t topics.
+
+    `parent` (n, n): parent[r, v] is the node before v on the route from root r, as in `sim.overlay.trees.RendezvousTrees`; `hops`
+    (n, n): hops from r to v; `roots` (t): the rendezvous node of each topic. `wanted` (t, n): whether a broker subscribes to a
+    topic. `publications` (t): expected in the period ahead; integers stay integers. `node_of` (n): where each broker stands now.
+    `delay_weight`: what a unit of delay counts, where a message to an unrelated relay counts 1 (w_d of eq. 6). `round_trips`
+    (n, n) between brokers, in units of delay; None: a hop is one unit. `count_rendezvous`: a rendezvous broker that does not
+    subscribe counts as a relay. `constants`: the weights of the three terms of eq. 11, what moving costs; None: nothing. `key`: for
+    draws.
+    """
+
+    parent: NDArray[np.int32]
+    hops: NDArray[np.int32]
+    roots: NDArray[np.int32]
+    wanted: NDArray[np.bool_]
+    publications: NDArray[np.int64] | NDArray[np.float64]
+    node_of: NDArray[np.int32]
+    delay_weight: float = 1.0
+    round_trips: NDArray[np.float64] | None = None
+    count_rendezvous: bool = False
+    constants: tuple[float, float, float] | None = (1.0, 1.0, 1.0)
+    key: int = 0
+
+
+class Swap(NamedTuple):
+    """Two brokers that changed places, and the cost (eq. 6) after it."""
+
+    broker: int
+    partner: int
+    cost: float
+
+
+@dataclass(frozen=True, eq=False)
+class Reconfiguration:
+    """The decision: where each broker shall stand (n), and the swaps that led there, for policies that go by swaps."""
+
+    node_of: NDArray[np.int32]
+    swaps: tuple[Swap, ...] = ()
+
+
+class ReconfigurationPolicy(Protocol):
+    """Which broker stands on which node: a pure function of the problem. Plug-in group `brokersim.reconfiguration`.
+
+    The class has a nested `Parameters` that extends `sim.policies.reconfiguration.process.ProcessParameters`, and is made by
+    `Policy(parameters)`.
+    """
+
+    def reconfigure(self, problem: Problem) -> Reconfiguration:
+        """Decide once."""

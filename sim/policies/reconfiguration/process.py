@@ -1,0 +1,33 @@
+"""What all reconfiguration policies have in common in a scenario: when they are asked, and what counts (DYNATOPS III.D)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from sim import plugins
+from sim.units import SECONDS, PositiveDuration
+
+
+class ProcessParameters(plugins.Parameters):
+    """The reconfiguration process: monitoring, test, computation, protocol."""
+
+    period: PositiveDuration = 10 * SECONDS["h"]
+    """The reconfiguration-free period T_free: a decision falls at the end of each."""
+    smoothing: float = Field(0.3, gt=0, le=1)
+    """Weight of the last period in the expected publication rates (alpha of eq. 12)."""
+    threshold: float = Field(0.1, ge=0)
+    """Nothing is computed while the cost is not above this share of the largest cost of reconfiguration (beta)."""
+    delay_weight: float = Field(1.0, ge=0)
+    """What a unit of delay counts, where a message to an unrelated relay counts 1 (w_d of eq. 6)."""
+    delay: Literal["hops", "round-trips"] = "hops"
+    """The unit of delay: a hop, or the mean round-trip time between two brokers, every hop being as long as it takes."""
+    count_rendezvous: bool = False
+    """Whether a rendezvous broker that does not subscribe counts as a relay."""
+    constants: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    """Weights of the three terms of the cost of reconfiguration (eq. 11)."""
+    timeout: PositiveDuration = 60.0
+    """How long a broker waits in vain for the manager until brokers settle among themselves whether to fall back."""
+    manager_down: tuple[tuple[PositiveDuration, PositiveDuration], ...] = ()
+    """Times from and to which the manager is dead."""
