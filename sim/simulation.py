@@ -78,7 +78,7 @@ def broker_sites(scenario: Scenario, workload: Workload) -> tuple[Sites, float |
         raise ScenarioError(
             f"network.brokers: {wanted} brokers, but the workload has only {len(cells)} cells (allowed: 1 to {len(cells)})"
         )
-    published = workload.publications.per_topic(len(topics))[cells]
+    published = workload.published()[cells]
     return _at_cells(topics, np.sort(cells[np.lexsort((cells, -published))[:wanted]])), None
 
 
@@ -112,7 +112,14 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
     )
     overlay: Dissemination = plugins.load("geometry", geometry.kind)(
         geometry.parameters,
-        GeometrySetting(brokers, len(workload.topics), streams.key("geometry"), sites, times.round_trips),
+        GeometrySetting(
+            brokers,
+            len(workload.topics),
+            streams.key("geometry"),
+            sites,
+            times.round_trips,
+            np.stack([workload.topics.latitude, workload.topics.longitude], 1),
+        ),
     )
     if scenario.network.join == "message" and not overlay.rendezvous:
         raise ScenarioError(
@@ -193,10 +200,10 @@ def _busiest_tree(network: Network, positions: NDArray[np.float64] | None) -> Co
     Where trees are rooted at the publisher's broker: for the one that hosts those who published most on the topic.
     """
     workload, overlay = network.workload, network.setting.overlay
-    published = workload.publications.per_topic(len(workload.topics))
+    published = workload.published()
     wanted = network.subscriptions.wanted.any(axis=1)
     topic = int(np.argmax(np.where(wanted, published + 1, 0)))
-    publishers = workload.publications.publisher[workload.publications.topic == topic]
+    publishers = workload.publications.publisher[workload.on_topic(topic)]
     source = int(np.bincount(network.users.host[publishers[publishers >= 0]], minlength=1).argmax())
     tree = overlay.tree(topic, int(overlay.uplink(topic, int(network.node_of[source]))[-1]))
     brokers = network.broker_of[tree.nodes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from sim.overlay.source_trees import PublisherTrees
 from sim.overlay.trees import RendezvousTrees
 from sim.policies.views import Selection, SelectionView
 from sim.randomness import Streams
+from sim.workloads.content.conjunctions import Conjunctions
+from sim.workloads.content.predicates import Content
+from sim.workloads.content.routing import route
 from sim.workloads.workload import (
     Interests,
     Movements,
@@ -65,6 +69,32 @@ def workload(
         Movements(*columns(movements, "f8 i4 f8 f8")),
         cell=cell,
     )
+
+
+def content(
+    subscriptions: Sequence[tuple[int, Mapping[int, int]]],
+    publications: Sequence[tuple[float, int, int, Sequence[int]]] = (),
+    movements: Iterable[tuple[float, int, float, float]] = (),
+    users: int = 1,
+    fields: int = 1,
+    values: int = 9,
+    horizon: float = 10.0,
+) -> Workload:
+    """`subscriptions` (owner, field → value); publications (time, publisher or -1, size, a value for each field)."""
+    rows = [(field, value) for _, wanted in subscriptions for field, value in sorted(wanted.items())]
+    made = Content(
+        Conjunctions(
+            np.cumsum([0, *(len(wanted) for _, wanted in subscriptions)]),
+            *np.array(rows, np.int32).reshape(-1, 2).T.copy(),
+            np.array([owner for owner, _ in subscriptions], np.int32),
+            fields,
+            values,
+        ),
+        np.array([row for *_, row in publications], np.int32).reshape(-1, fields),
+    )
+    topics, interests = route(made, users, horizon)
+    world = workload([()] * users, [(time, -1, who, size) for time, who, size, _ in publications], (), movements)
+    return replace(world, kind="content", horizon=horizon, topics=topics, interests=interests, content=made)
 
 
 def graph(edges: Iterable[tuple[int, int]], roots: Sequence[int]) -> RendezvousTrees:

@@ -22,6 +22,8 @@ DISTRIBUTIONS = {
     "movements_per_user": "movements of a user",
     "subscribers_per_topic": "subscribers of a topic, at the start",
     "publications_per_topic": "publications on a topic",
+    "subscriptions_per_user": "subscriptions of a user, by content",
+    "predicates_per_subscription": "predicates of a subscription",
     "sessions_per_user": "sessions of a user",
     "deliveries_per_user": "deliveries to a user, in the trace",
 }
@@ -169,8 +171,7 @@ def _counts(summary: dict[str, Any]) -> Table:
         f"{_number(rates['publications_per_topic_day'])} per topic and day",
         "movements": f"{_number(rates.get('movements_per_user_day'))} per user and day" if counts["movements"] else "",
     }
-    if "sessions" in counts:
-        told["sessions"] = ""
+    told |= {name: "" for name in ("sessions", "subscriptions", "fields", "values") if name in counts}
     if "deliveries" in counts:
         told["deliveries"] = f"{_number(rates['deliveries_per_publication'])} per publication"
     table = _table("What is in it", "", "count", "rate")

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.workloads.content.conjunctions import Conjunctions
+from sim.workloads.content.predicates import Content
+from sim.workloads.content.routing import route
 from sim.workloads.tables import strings
 from sim.workloads.workload import (
     Deliveries,
@@ -25,7 +28,8 @@ def resample(workload: Workload, generator: np.random.Generator) -> Workload:
     """As many users as before, drawn with replacement; a further copy of user `17` is called `17#2`.
 
     What a user does is copied with it; publications from outside stay, and so do the topics with their rates. At equal times
-    rows are in the order of users. What the trace delivered (`deliveries`) is no truth about other users and is left out.
+    rows are in the order of users. What the trace delivered (`deliveries`) is no truth about other users and is left out. Of
+    content, the predicates that occur are the topics again, and subscriptions wait at what is now the most selective of theirs.
     """
     users = len(workload.users)
     picked = np.sort(generator.integers(0, users, size=users)) if users else np.empty(0, np.int64)
@@ -42,7 +46,7 @@ def resample(workload: Workload, generator: np.random.Generator) -> Workload:
     publisher = np.where(published.publisher < 0, users, published.publisher)
     publication, publisher = _rows_of(published.time, publisher, np.append(picked, users))
     publisher[publisher == users] = -1
-    return replace(
+    drawn = replace(
         workload,
         users=Users(strings(names), workload.users.latitude[picked], workload.users.longitude[picked]),
         interests=Interests(indptr, interests.indices[wanted]),
@@ -56,6 +60,21 @@ def resample(workload: Workload, generator: np.random.Generator) -> Workload:
         sessions=Sessions(session_user, sessions.start[session], sessions.end[session]),
         deliveries=Deliveries.none(),
     )
+    if workload.content is None:
+        return drawn
+    content = Content(_subscriptions_of(workload.content.conjunctions, picked), workload.content.values[publication])
+    topics, interests = route(content, users, workload.horizon, workload.period)
+    return replace(drawn, content=content, topics=topics, interests=interests)
+
+
+def _subscriptions_of(wanted: Conjunctions, picked: NDArray[np.int64]) -> Conjunctions:
+    """Those of the picked users, in their order."""
+    by_owner = np.argsort(wanted.owner, kind="stable")
+    within, bounds = _segments(np.searchsorted(wanted.owner[by_owner], np.arange(picked.max(initial=-1) + 2)), picked)
+    subscription = by_owner[within]
+    rows, indptr = _segments(wanted.indptr, subscription)
+    owner = np.repeat(np.arange(len(picked), dtype=np.int32), np.diff(bounds))
+    return replace(wanted, indptr=indptr, field=wanted.field[rows], value=wanted.value[rows], owner=owner)
 
 
 def _rows_of(

@@ -29,17 +29,18 @@ def summarise(workload: Workload) -> dict[str, Any]:
     events, published, moves = workload.subscription_events, workload.publications, workload.movements
     delivered = workload.deliveries
     changes = np.bincount(events.user, minlength=users)
+    on_topics = workload.published()
     hours, days = workload.horizon / SECONDS["h"], workload.horizon / DAY
     rates = {
         "publications_per_hour": _ratio(len(published), hours),
-        "publications_per_topic_day": _ratio(len(published), topics * days),
+        "publications_per_topic_day": _ratio(int(on_topics.sum()), topics * days),
         "subscription_changes_per_user_hour": _ratio(len(events), users * hours),
     }
     distributions = {
         "interests_per_user": np.diff(workload.interests.indptr).astype(np.int64),
         "subscription_changes_per_user": changes,
         "subscribers_per_topic": np.bincount(workload.interests.indices, minlength=topics),
-        "publications_per_topic": published.per_topic(topics),
+        "publications_per_topic": on_topics,
     }
     if len(moves):
         rates["movements_per_user_day"] = _ratio(len(moves), users * days)
@@ -49,6 +50,10 @@ def summarise(workload: Workload) -> dict[str, Any]:
     if len(delivered):
         rates["deliveries_per_publication"] = _ratio(len(delivered), len(published))
         distributions["deliveries_per_user"] = np.bincount(delivered.subscriber, minlength=users)
+    if workload.content is not None:
+        wanted = workload.content.conjunctions
+        distributions["subscriptions_per_user"] = np.bincount(wanted.owner, minlength=users)
+        distributions["predicates_per_subscription"] = np.diff(wanted.indptr).astype(np.int64)
     tables = (events, published, moves, delivered)
     times = [float(time) for table in tables if len(table) for time in table.time[[0, -1]]]
     classes = np.bincount(np.digitize(changes, list(CLASSES.values())) - 1, minlength=len(CLASSES))

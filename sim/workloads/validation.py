@@ -39,7 +39,11 @@ class Checks:
 
     def numbered(self, column: str, values: NDArray[Any]) -> None:
         """Ids are the row numbers."""
-        self.reject(values != np.arange(len(values)), lambda row: f"{column} is {values[row]}, expected {row}")
+        self.equal(column, values, np.arange(len(values)))
+
+    def equal(self, column: str, values: NDArray[Any], expected: NDArray[Any]) -> None:
+        """Each value is the one that follows from the row."""
+        self.reject(values != expected, lambda row: f"{column} is {values[row]}, expected {expected[row]}")
 
     def not_negative(self, column: str, values: NDArray[Any]) -> None:
         """Values are finite and at least 0."""

@@ -14,6 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim.errors import WorkloadError
+from sim.workloads.content import tables as content_tables
+from sim.workloads.content.predicates import Content, carried, occurring
 from sim.workloads.manifest import read_manifest, verify_files, write_manifest
 from sim.workloads.tables import ROW_GROUP, Columns, read_columns, write_columns, write_tables
 from sim.workloads.validation import Checks
@@ -34,6 +36,7 @@ TYPES = {
     "movements": {**_CHANGE, **_POSITION},
     "sessions": {"user": pa.int32(), "start": pa.float64(), "end": pa.float64()},
     "deliveries": {"time": pa.float64(), "topic": pa.int32(), "publisher": pa.int32(), "subscriber": pa.int32()},
+    **content_tables.TYPES,
 }
 _OPTIONAL = ("movements", "sessions", "deliveries")  # tables that are left out where they are empty
 _ENTRIES = {"manifest.json", ".manifest.json", "interests", "quarantine"} | {f"{name}.parquet" for name in TYPES}
@@ -91,7 +94,10 @@ class SubscriptionEvents:
 
 @dataclass(frozen=True)
 class Publications:
-    """Publications, sorted by time (s): publisher is a user, or -1 when it comes from outside; size in bytes."""
+    """Publications, sorted by time (s): publisher is a user, or -1 when it comes from outside; size in bytes.
+
+    Content goes by its values: the topic is -1.
+    """
 
     time: NDArray[np.float64]
     topic: NDArray[np.int32]
@@ -102,7 +108,7 @@ class Publications:
         return len(self.time)
 
     def per_topic(self, topics: int) -> NDArray[np.int64]:
-        """How many there are on each of the topics."""
+        """How many there are on each of the topics; not of content, see `Workload.published`."""
         counts = np.zeros(topics, np.int64)
         for start in range(0, len(self), ROW_GROUP):  # numpy counts in a copy, twice as wide
             counts += np.bincount(self.topic[start : start + ROW_GROUP], minlength=topics)
@@ -171,6 +177,7 @@ class Workload:
 
     `cell` is the side of a grid cell in degrees where topics are cells, else None. `rows` tells what became of a trace's rows:
     `{"read": n, "kept": n, "quarantined": {reason: n}}`. `hash` identifies the files it was loaded from, "" in memory.
+    `content`: what users subscribe to and publish by values; the topics are then all predicates (`sim.workloads.content.routing`).
     """
 
     kind: str
@@ -183,6 +190,7 @@ class Workload:
     movements: Movements = field(default_factory=Movements.none)
     sessions: Sessions = field(default_factory=Sessions.none)
     deliveries: Deliveries = field(default_factory=Deliveries.none)
+    content: Content | None = None
     period: float = DAY
     origin: str = "1970-01-01T00:00:00Z"
     cell: float | None = None
@@ -194,7 +202,7 @@ class Workload:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Rows of each table; no sessions and no deliveries are not counted."""
+        """Rows of each table; no sessions and no deliveries are not counted. Of content: subscriptions, fields and values."""
         return {
             "users": len(self.users),
             "topics": len(self.topics),
@@ -204,7 +212,21 @@ class Workload:
             "movements": len(self.movements),
             **({"sessions": len(self.sessions)} if len(self.sessions) else {}),
             **({"deliveries": len(self.deliveries)} if len(self.deliveries) else {}),
+            **({} if self.content is None else content_tables.counts(self.content)),
         }
+
+    def on_topic(self, topic: int) -> NDArray[np.bool_]:
+        """Which publications are on the topic; of content, which carry the predicate."""
+        if self.content is not None:
+            return occurring(self.content).carriers(topic, self.content.values)
+        on_it: NDArray[np.bool_] = self.publications.topic == topic
+        return on_it
+
+    def published(self) -> NDArray[np.int64]:
+        """How many publications there are on each topic; of content, how many carry each predicate."""
+        if self.content is not None:
+            return carried(self.content, occurring(self.content))
+        return self.publications.per_topic(len(self.topics))
 
 
 def write_workload(workload: Workload, folder: Path, quarantine: Iterable[pa.Table] | None = None) -> None:
@@ -275,6 +297,8 @@ def _write_tables(workload: Workload, folder: Path) -> list[str]:
     for name in _OPTIONAL:
         if workload.counts.get(name):
             tables[f"{name}.parquet"] = vars(getattr(workload, name))
+    if workload.content is not None:
+        tables |= {f"{name}.parquet": found for name, found in content_tables.columns(workload.content).items()}
     for name, columns in tables.items():
         write_columns(folder / name, columns)
     (folder / "interests").mkdir()
@@ -316,6 +340,7 @@ def load_workload(folder: Path) -> Workload:
         movements=Movements(**tables["movements"]) if "movements" in tables else Movements.none(),
         sessions=Sessions(**tables["sessions"]) if "sessions" in tables else Sessions.none(),
         deliveries=Deliveries(**tables["deliveries"]) if "deliveries" in tables else Deliveries.none(),
+        content=content_tables.read(folder, manifest["counts"]) if "predicates.parquet" in manifest["files"] else None,
         period=manifest["period"],
         origin=manifest["origin"],
         cell=manifest["cell"],
@@ -402,7 +427,7 @@ def validate(workload: Workload, folder: Path) -> None:
     checks = Checks(f"{folder / 'publications.parquet'}")
     checks.lengths(vars(workload.publications))
     checks.times(workload.publications.time, horizon)
-    checks.between("topic", workload.publications.topic, 0, topics)
+    checks.between("topic", workload.publications.topic, *((0, topics) if workload.content is None else (-1, -1)))
     checks.between("publisher", workload.publications.publisher, -1, users)
     checks.not_negative("size", workload.publications.size)
 
@@ -424,3 +449,18 @@ def validate(workload: Workload, folder: Path) -> None:
     checks.between("topic", deliveries.topic, 0, topics)
     checks.between("publisher", deliveries.publisher, -1, users)
     checks.between("subscriber", deliveries.subscriber, 0, users)
+
+    if workload.content is not None:
+        checks = Checks(f"{folder / 'subscription_events.parquet'}")
+        checks.reject(
+            np.ones(len(events), np.bool_), lambda _: "subscriptions to content do not change (expected no rows)"
+        )
+        content_tables.check(
+            workload.content,
+            folder,
+            users=len(workload.users),
+            publications=len(workload.publications),
+            topics=workload.topics.names,
+            indptr=interests.indptr,
+            indices=interests.indices,
+        )

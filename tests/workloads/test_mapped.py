@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,12 @@ from sim.workloads.workload import Workload, load_workload, write_workload
 from tests import tiny
 
 
-def columns(workload: Workload) -> dict[str, Any]:
-    """Every column of every table, and whatever else a workload tells."""
-    found: dict[str, Any] = {}
-    for field in fields(workload):
-        value = getattr(workload, field.name)
-        found |= (
-            {f"{field.name}.{name}": column for name, column in vars(value).items()}
-            if is_dataclass(value)
-            else {field.name: value}
-        )
-    return found
+def columns(table: Any, name: str = "") -> dict[str, Any]:
+    """Every column of every table of a workload, and whatever else it tells."""
+    if not is_dataclass(table):
+        return {name: table}
+    parts = [columns(getattr(table, field.name), f"{name}.{field.name}") for field in fields(table)]
+    return dict(chain.from_iterable(part.items() for part in parts))
 
 
 def mapped_addresses(path: Path) -> list[tuple[int, int]]:
@@ -43,8 +39,9 @@ def mapped_addresses(path: Path) -> list[tuple[int, int]]:
         MobilityWorkload(MobilityWorkload.Parameters(users=40, horizon=5 * 86400.0)).generate(Streams(3)),
         tiny.workload([(0, 1), (), (1,)], [(1.0, 0, -1, 7)], topics=2),
         tiny.workload([], topics=0),
+        tiny.content([(0, {0: 1}), (1, {0: 2, 1: 0})], [(1.0, -1, 7, (1, 0))], users=2, fields=2),
     ],
-    ids=["mobility", "tiny", "empty"],
+    ids=["mobility", "tiny", "empty", "content"],
 )
 def test_what_is_mapped_is_what_was_written(workload: Workload, tmp_path: Path) -> None:
     path = tmp_path / "shared"

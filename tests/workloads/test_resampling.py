@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from sim.workloads.workload import (
     Workload,
     validate,
 )
+from tests import tiny
 
 NAN = np.full(3, np.nan)
 
@@ -52,6 +54,35 @@ def test_copies_have_the_sessions_of_their_users_and_no_ground_truth() -> None:
             {("abc"[user], end): copies["abc"[user]] for user, end in zip(*_ends(made), strict=True)}
         )
         assert not len(other.deliveries)
+
+
+def test_copies_have_the_subscriptions_to_content_of_their_users() -> None:
+    made = tiny.content(
+        [(2, {0: 1, 1: 2}), (0, {0: 1}), (2, {1: 3}), (1, {0: 0, 1: 2})],
+        [(1.0, 2, 1, (1, 2)), (2.0, -1, 1, (1, 3)), (3.0, 0, 1, (0, 2))],
+        users=3,
+        fields=2,
+    )
+    for seed in range(20):
+        other = resample(made, np.random.default_rng(seed))
+        validate(other, Path("w"))
+        picked = [int(name.split("#")[0][1:]) for name in other.users.names.to_pylist()]
+        had = _subscriptions(made)
+        assert _subscriptions(other) == {new: had[user] for new, user in enumerate(picked)}
+        assert other.content is not None
+        assert sorted(other.content.values.tolist()) == sorted(
+            [[1, 3], *[[1, 2]] * picked.count(2), *[[0, 2]] * picked.count(0)]
+        )
+
+
+def _subscriptions(workload: Workload) -> dict[int, list[list[tuple[int, int]]]]:
+    """Of each user, in order."""
+    assert workload.content is not None
+    wanted = workload.content.conjunctions
+    found: dict[int, list[list[tuple[int, int]]]] = {user: [] for user in range(len(workload.users))}
+    for owner, (a, b) in zip(wanted.owner.tolist(), pairwise(wanted.indptr.tolist()), strict=True):
+        found[owner].append(list(zip(wanted.field[a:b].tolist(), wanted.value[a:b].tolist(), strict=True)))
+    return found
 
 
 def _ends(workload: Workload) -> tuple[list[int], list[float]]:

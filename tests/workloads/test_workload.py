@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,12 @@ from hypothesis import strategies as st
 from sim.errors import WorkloadError
 from sim.workloads import manifest
 from sim.workloads import workload as workload_module
+from sim.workloads.content.conjunctions import Conjunctions
+from sim.workloads.content.predicates import Content
+from sim.workloads.content.routing import route
 from sim.workloads.tables import strings
 from sim.workloads.workload import (
+    DAY,
     Deliveries,
     Interests,
     Movements,
@@ -34,6 +39,7 @@ from sim.workloads.workload import (
     load_workload,
     write_workload,
 )
+from tests import tiny
 
 NAN = float("nan")
 
@@ -75,20 +81,29 @@ def small() -> Workload:
     )
 
 
-def assert_equal(one: Workload, other: Workload) -> None:
+def by_content() -> Workload:
+    """Two users with three subscriptions to content of two fields, three publications of them; fewest carry 0=1 and 1=2."""
+    return tiny.content(
+        [(0, {0: 0, 1: 2}), (1, {0: 0}), (0, {0: 1, 1: 0})],
+        [(1.0, -1, 5, (0, 2)), (2.0, 0, 6, (0, 0)), (3.0, 1, 7, (1, 0))],
+        users=2,
+        fields=2,
+        values=3,
+        horizon=DAY,
+    )
+
+
+def assert_equal(one: Any, other: Any, where: str = "") -> None:
     """Equal in everything but the hash."""
-    for name, value in vars(one).items():
-        if name == "hash":
-            continue
-        found = getattr(other, name)
-        if hasattr(value, "__dataclass_fields__"):
-            for column, values in vars(value).items():
-                read = getattr(found, column)
-                assert read.equals(values) if isinstance(values, pa.Array) else read.dtype == values.dtype
-                if not isinstance(values, pa.Array):
-                    np.testing.assert_array_equal(read, values, err_msg=f"{name}.{column}")
-        else:
-            assert found == value
+    if isinstance(one, np.ndarray):
+        assert other.dtype == one.dtype, where
+        np.testing.assert_array_equal(other, one, err_msg=where)
+    elif hasattr(one, "__dataclass_fields__"):
+        for name, value in vars(one).items():
+            if name != "hash":
+                assert_equal(value, getattr(other, name), f"{where}.{name}")
+    else:
+        assert other.equals(one) if isinstance(one, pa.Array) else other == one, where
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -172,6 +187,43 @@ def test_what_is_written_is_read_and_always_the_same_bytes(
     write_workload(loaded, two)
     assert contents(one) == contents(two)
     assert loaded.hash == hashlib.sha256((one / "manifest.json").read_bytes()).hexdigest()
+
+
+def test_predicates_are_topics_and_subscriptions_wait_at_the_most_selective(tmp_path: Path) -> None:
+    write_workload(by_content(), tmp_path)
+    read = load_workload(tmp_path)
+    assert_equal(by_content(), read)
+    assert read.topics.names.to_pylist() == ["0=0", "0=1", "1=0", "1=2"]
+    assert set(read.topics.kinds.to_pylist()) == {"predicate"}
+    assert read.published().tolist() == [2, 1, 2, 1]
+    assert read.topics.event_rate.tolist() == [2, 1, 2, 1]
+    assert read.on_topic(2).tolist() == [False, True, True]
+    assert [read.interests.indices[a:b].tolist() for a, b in pairwise(read.interests.indptr)] == [[1, 3], [0]]
+    assert pq.read_table(tmp_path / "predicates.parquet").to_pydict() == {
+        "subscription": [0, 0, 1, 2, 2], "owner": [0, 0, 1, 0, 0], "field": [0, 1, 0, 0, 1], "value": [0, 2, 0, 1, 0],
+    }  # fmt: skip
+    assert pq.read_table(tmp_path / "values.parquet").to_pydict() == {
+        "publication": [0, 0, 1, 1, 2, 2], "field": [0, 1, 0, 1, 0, 1], "value": [0, 2, 0, 0, 1, 0],
+    }  # fmt: skip
+    assert {"subscriptions": 3, "fields": 2, "values": 3}.items() <= read.counts.items()
+    write_workload(small(), tmp_path)
+    assert not (tmp_path / "values.parquet").exists()
+
+
+@pytest.mark.parametrize(("users", "publications"), [(0, 3), (2, 0), (0, 0)])
+def test_content_without_subscriptions_or_publications(tmp_path: Path, users: int, publications: int) -> None:
+    made = by_content()
+    assert made.content is not None
+    wanted = made.content.conjunctions
+    if not users:
+        none = np.empty(0, np.int32)
+        wanted = Conjunctions(np.zeros(1, np.int64), none, none, none, 2, 3)
+    content = Content(wanted, made.content.values[:publications])
+    topics, interests = route(content, 2, made.horizon)
+    published = Publications(*(column[:publications] for column in vars(made.publications).values()))
+    made = replace(made, content=content, topics=topics, interests=interests, publications=published)
+    write_workload(made, tmp_path)
+    assert_equal(made, load_workload(tmp_path))
 
 
 def test_interests_are_cut_into_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,6 +413,66 @@ DAMAGES = [
     (column("deliveries", "subscriber", 0, -1), r"deliveries.parquet: row 0: subscriber is -1, allowed: 0..2"),
     (column("publications", "size", 0, 1), r"publications.parquet: changed since it was written \(its SHA-256"),
 ]
+
+
+def counted(**counts: object) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        values = json.loads((folder / "manifest.json").read_text())
+        key("counts", values["counts"] | counts)(folder)
+
+    return damage
+
+
+def shortened(table: str) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        path = folder / f"{table}.parquet"
+        found = pq.read_table(path)
+        pq.write_table(found.slice(0, len(found) - 1), path)
+
+    return damage
+
+
+CONTENT_DAMAGES = [
+    (column("predicates", "subscription", 0, 1), r"predicates.parquet: row 0: subscription is 1, expected 0"),
+    (column("predicates", "subscription", 2, 3), r"predicates.parquet: row 2: subscription is 3, expected 0 or 1"),
+    (column("predicates", "subscription", 3, -1), r"predicates.parquet: row 3: subscription is -1, expected 1 or 2"),
+    (column("predicates", "owner", 4, 1), r"predicates.parquet: row 4: owner is 1, but subscription 2 is of 0"),
+    (column("predicates", "owner", 2, 2), r"predicates.parquet: row 2: owner is 2, allowed: 0..1"),
+    (column("predicates", "field", 2, 2), r"predicates.parquet: row 2: field is 2, allowed: 0..1"),
+    (
+        column("predicates", "field", 4, 0),
+        r"predicates.parquet: row 4: field 0 is not above the one before, of the same",
+    ),
+    (column("predicates", "value", 4, 3), r"predicates.parquet: row 4: value is 3, allowed: 0..2"),
+    (column("values", "publication", 3, 2), r"values.parquet: row 3: publication is 2, expected 1"),
+    (column("values", "field", 2, 1), r"values.parquet: row 2: field is 1, expected 0"),
+    (column("values", "value", 5, -1), r"values.parquet: row 5: value is -1, allowed: 0..2"),
+    (shortened("values"), r"values.parquet: 5 rows, expected 2 for each publication"),
+    (counted(fields="2"), r"manifest.json: counts.fields is '2', expected a number above 0"),
+    (counted(fields=3), r"values.parquet: row 2: publication is 1, expected 0"),
+    (counted(values=2), r"predicates.parquet: row 1: value is 2, allowed: 0..1"),
+    (column("topics", "name", 1, "0=7"), r"topics.parquet: row 1: name '0=7', expected name '0=1': the topics are all"),
+    (column("values", "value", 1, 1), r"topics.parquet: row 3: name '1=2', expected name '1=1'"),
+    (column("interests/part-00000", "topic", 0, 0), r"interests: row 0: user 0, topic 0, expected user 0, topic 1: an"),
+    (column("publications", "topic", 0, 1), r"publications.parquet: row 0: topic is 1, allowed: -1..-1"),
+    (column("values", "field", 2, None), r"values.parquet: row 2: field is null, expected int32"),
+    (lambda folder: (folder / "values.parquet").unlink(), r"values.parquet: missing file"),
+]
+
+
+@pytest.mark.parametrize(("damage", "message"), CONTENT_DAMAGES)
+def test_what_is_damaged_in_content_is_named(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
+    write_workload(by_content(), tmp_path / "w")
+    damage(tmp_path / "w")
+    with pytest.raises(WorkloadError, match=message) as caught:
+        load_workload(tmp_path / "w")
+    assert str(tmp_path / "w") in str(caught.value)
+
+
+def test_subscriptions_to_content_do_not_change(tmp_path: Path) -> None:
+    events = SubscriptionEvents(np.ones(1), np.zeros(1, np.int32), np.zeros(1, np.int32), np.ones(1, np.int8))
+    with pytest.raises(WorkloadError, match=r"events.parquet: row 0: subscriptions to content do not change"):
+        write_workload(replace(by_content(), subscription_events=events), tmp_path)
 
 
 @pytest.mark.parametrize(("damage", "message"), DAMAGES)

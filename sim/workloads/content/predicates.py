@@ -1,0 +1,81 @@
+"""Content on a network of topics: every predicate is a topic, and each subscription waits at the most selective of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.workloads.content.conjunctions import Conjunctions
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """What users subscribe to, and what is published: `values` (publications, fields) has a value for every field."""
+
+    conjunctions: Conjunctions
+    values: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Predicates:
+    """Predicates `field = value`, ascending by both; a predicate's id is its position."""
+
+    keys: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def ids(self, field: NDArray[Any] | int, value: NDArray[Any]) -> NDArray[np.int32]:
+        """The ids of predicates that are among them."""
+        return np.searchsorted(self.keys, _key(field, value)).astype(np.int32)
+
+    def carriers(self, predicate: int, values: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Which publications, rows of `values`, carry the predicate."""
+        field, value = divmod(int(self.keys[predicate]), 1 << 32)
+        carries: NDArray[np.bool_] = values[:, field] == value
+        return carries
+
+    def names(self) -> list[str]:
+        """Such as `3=17`."""
+        return [f"{key >> 32}={key & 0xFFFFFFFF}" for key in self.keys.tolist()]
+
+
+def _key(field: NDArray[Any] | int, value: NDArray[Any]) -> NDArray[np.int64]:
+    key: NDArray[np.int64] = np.asarray(field, np.int64) << 32 | value
+    return key
+
+
+def occurring(content: Content) -> Predicates:
+    """All predicates of subscriptions and publications."""
+    wanted, published = content.conjunctions, content.values
+    in_field = [_key(field, np.unique(published[:, field])) for field in range(published.shape[1])]
+    return Predicates(np.unique(np.concatenate([_key(wanted.field, wanted.value), *in_field])))
+
+
+def carried(content: Content, predicates: Predicates) -> NDArray[np.int64]:
+    """How many publications carry each predicate."""
+    counts = np.zeros(len(predicates), np.int64)
+    for field in range(content.values.shape[1]):
+        counts += np.bincount(predicates.ids(field, content.values[:, field]), minlength=len(predicates))
+    return counts
+
+
+def routing(content: Content, predicates: Predicates) -> NDArray[np.int32]:
+    """The predicate at which each subscription waits: that of its own which fewest publications carry, the lowest id on ties."""
+    wanted = content.conjunctions
+    if not len(wanted):
+        return np.empty(0, np.int32)
+    ids = predicates.ids(wanted.field, wanted.value)
+    rank = carried(content, predicates)[ids] << 32 | ids
+    return (np.minimum.reduceat(rank, wanted.indptr[:-1]) & 0xFFFFFFFF).astype(np.int32)
+
+
+def interests(content: Content, predicates: Predicates, users: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The predicates at which each user's subscriptions wait, as CSR: `indptr` (users + 1) and `indices`, ascending in a row."""
+    pairs = np.unique(_key(content.conjunctions.owner, routing(content, predicates)))
+    indptr = np.zeros(users + 1, np.int64)
+    np.cumsum(np.bincount(pairs >> 32, minlength=users), out=indptr[1:])
+    return indptr, (pairs & 0xFFFFFFFF).astype(np.int32)
