@@ -80,7 +80,7 @@ def test_variants_override_the_base(tmp_path: Path) -> None:
     assert static.selection.dump() == {"kind": "static", "assign": "random"}  # another kind replaces the table
     assert small.selection.dump()["update_period"] == 1800.0  # the same kind keeps its keys
     assert small.selection.dump()["cluster_size"] == 2
-    assert even.network.geometry.dump() == {"kind": "chord", "ids": "even", "bits": 16}
+    assert even.network.geometry.dump() == {"kind": "chord", "ids": "even", "bits": 16, "state": "children"}
     assert even.network.brokers == 4
     assert small.horizon == 7200.0
     assert experiment.report.baseline == "static"

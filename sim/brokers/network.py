@@ -196,7 +196,7 @@ class Network:
         }
 
     def _links(self) -> dict[str, float | int | None]:
-        """The overlay's links as they are at the end."""
+        """The overlay's links, and what nodes keep to forward along trees, as they are at the end."""
         overlay, brokers = self.setting.overlay, len(self.node_of)
         degree, diameters = degrees(brokers, overlay.edges()), overlay.topic_diameters()
         spans = [] if diameters is None else diameters.tolist()
@@ -206,6 +206,7 @@ class Network:
             "maximum_degree": int(degree.max()),
             "diameter": max(spans, default=None),
             "mean_topic_diameter": sum(spans) / len(spans) if spans else None,
+            "tree_state": overlay.tree_state(),
         }
 
     def _cross_region_bytes(self) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from sim import plugins
 from sim.errors import ScenarioError
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.tree_kernels import chord_tables
-from sim.overlay.trees import RendezvousTrees
+from sim.overlay.trees import RendezvousTrees, State
 
 
 def hashed(text: str, bits: int) -> int:
@@ -50,6 +50,24 @@ def finger_offsets(ids: NDArray[np.int64], bits: int) -> NDArray[np.int32]:
     return offsets
 
 
+class Routes(NamedTuple):
+    """All routes of a ring: `roots` (topics), and `next_hop`, `parent` and `hops` (nodes, nodes) as `chord_tables` has them."""
+
+    roots: NDArray[np.int32]
+    next_hop: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    hops: NDArray[np.int32]
+
+
+def chord_routes(ids: NDArray[np.int64], topic_hashes: NDArray[np.int64], bits: int) -> Routes:
+    """The routes of a ring of 2^bits with nodes at `ids`, distinct and ascending.
+
+    The rendezvous node of a topic is the first at or after its hash, wrapping.
+    """
+    roots = (np.searchsorted(ids, topic_hashes) % len(ids)).astype(np.int32)
+    return Routes(roots, *chord_tables(finger_offsets(ids, bits)))
+
+
 class Chord(RendezvousTrees):
     """A Chord ring with the inclusive hop rule; the rendezvous node of a topic is the first at or after its hash, wrapping."""
 
@@ -58,6 +76,8 @@ class Chord(RendezvousTrees):
         """Node ids: "hashed" (SHA-1, another draw in every replication) or "even" (equally spaced)."""
         bits: int = Field(32, ge=1, le=62)
         """Ids live on a ring of 2^bits."""
+        state: State = "children"
+        """What brokers keep of a topic's tree: their children on it, or all members below them, as in Bayeux."""
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
         bits = parameters.bits
@@ -70,7 +90,7 @@ class Chord(RendezvousTrees):
         topic_hashes = np.fromiter(
             (hashed(f"{setting.key}/topic/{topic}", bits) for topic in range(setting.topics)), np.int64, setting.topics
         )
-        roots = (np.searchsorted(self.ids, topic_hashes) % setting.nodes).astype(np.int32)
-        next_hop, parent, self.hops = chord_tables(finger_offsets(self.ids, bits))
-        super().__init__(roots, next_hop, parent)
+        routes = chord_routes(self.ids, topic_hashes, bits)
+        self.hops = routes.hops
+        super().__init__(routes.roots, routes.next_hop, routes.parent, parameters.state)
         self.positions = self.ids / float(1 << bits)

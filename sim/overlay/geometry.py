@@ -19,7 +19,7 @@ class GeometrySetting:
     """What a geometry is built for: the number of nodes and topics, and the key of its own draws.
 
     `sites` and `round_trips` (n, n; s) are the brokers' and the times between them: of use to anchored geometries, whose nodes
-    are the brokers themselves.
+    are the brokers themselves. `topic_places` (topics, 2): latitude and longitude of each topic, NaN where it has no place.
     """
 
     nodes: int
@@ -27,6 +27,7 @@ class GeometrySetting:
     key: int
     sites: Sites | None = None
     round_trips: NDArray[np.float64] | None = None
+    topic_places: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +102,9 @@ class Dissemination(Protocol):
 
     def topic_diameters(self) -> NDArray[np.int64] | None:
         """The diameter of each topic's own links, over topics with at least two subscribers; None where topics have none."""
+
+    def tree_state(self) -> int | None:
+        """How many entries nodes keep so as to forward along the trees as they stand; None where they need none."""
 
     def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
         """The nodes from `source` to the root, both included; the root alone where the source is the root.

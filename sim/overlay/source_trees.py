@@ -131,3 +131,6 @@ class SourceTrees(PublisherTrees):
 
     def topic_diameters(self) -> None:
         """None: topics have no links of their own."""
+
+    def tree_state(self) -> None:
+        """None: a tree follows from the paths and from who subscribes, which all know."""

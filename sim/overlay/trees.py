@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
 from sim.overlay.tree_kernels import compact_tree, forward_route, route_length, shift_counts
+
+State = Literal["children", "members"]
+"""What a node keeps of a tree that it is on: its children, or all members below it."""
 
 
 class RendezvousTrees:
@@ -23,10 +28,17 @@ class RendezvousTrees:
     positions: NDArray[np.float64] | None = None
     round_trips: NDArray[np.float64] | None = None
 
-    def __init__(self, roots: NDArray[np.int32], next_hop: NDArray[np.int32], parent: NDArray[np.int32]) -> None:
+    def __init__(
+        self,
+        roots: NDArray[np.int32],
+        next_hop: NDArray[np.int32],
+        parent: NDArray[np.int32],
+        state: State = "children",
+    ) -> None:
         self.roots: list[int] = roots.tolist()
         self.next_hop = next_hop
         self.parent = parent
+        self._state = state
         self._counts: dict[int, NDArray[np.int32]] = {}
         self._joined: dict[int, NDArray[np.bool_]] = {}
         self._snapshots: dict[int, TopicTree] = {}
@@ -61,6 +73,12 @@ class RendezvousTrees:
 
     def topic_diameters(self) -> None:
         """None: topics have no links of their own."""
+
+    def tree_state(self) -> int:
+        """The entries that all nodes keep, over all trees: their children, or the members below them, themselves not counted."""
+        if self._state == "members":
+            return sum(int(counts.sum()) - int(self._joined[t].sum()) for t, counts in self._counts.items())
+        return sum(max(int(np.count_nonzero(counts)) - 1, 0) for counts in self._counts.values())
 
     def join(self, topic: int, node: int) -> None:
         """Put the node on the topic's tree. Raises ValueError where it has joined already."""

@@ -88,6 +88,7 @@ class Setting:
     service: Callable[[int, int, int], float] | None = None
     queue: int | None = None
     floods: bool = False
+    keeps_members: bool = False
     regions: list[int] | None = None
     factor: Callable[[int, int, int], float] = lambda what, source, destination: 1.0
 
@@ -718,4 +719,20 @@ def links(network: Network) -> dict[str, float | int | None]:
         "maximum_degree": max(degrees),
         "diameter": max(diameters, default=None),
         "mean_topic_diameter": fmean(diameters) if diameters else None,
+        "tree_state": tree_state(network),
     }
+
+
+def tree_state(network: Network) -> int | None:
+    """The children of all nodes on all trees at the end, or the members strictly below them; trees without a root leave none."""
+    if None in network.setting.roots:
+        return None
+    total = 0
+    for topic in range(len(network.setting.roots)):
+        tree = network.tree(topic)
+        for node in network.members(topic) if network.setting.keeps_members else tree:
+            above = tree[node]
+            while above is not None:
+                total += 1
+                above = tree[above] if network.setting.keeps_members else None
+    return total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise, permutations
@@ -67,6 +67,37 @@ class Ring(Overlay):
             return [source]
         allowed = [f for f in self.fingers[source] if 0 < self.ahead(source, f) <= self.ahead(source, target)]
         return [source, *self.route(max(allowed, key=lambda f: self.ahead(source, f)), target)]
+
+
+class Prefix(Overlay):
+    """Ids of digits, here texts; each node knows one candidate, `pick(node, candidates)`, for each prefix that is one digit away."""
+
+    def __init__(self, ids: list[str], alphabet: str, pick: Callable[[int, list[int]], int]) -> None:
+        super().__init__()
+        self.ids, self.alphabet, self.pick = ids, alphabet, pick
+
+    def known(self, node: int, prefix: str) -> int | None:
+        """Whom the node knows that has this prefix: itself before all."""
+        having = [other for other, name in enumerate(self.ids) if name.startswith(prefix)]
+        return node if node in having else self.pick(node, having) if having else None
+
+    def surrogate(self, source: int, name: str) -> list[int]:
+        """The way to an id that nobody may have: digit by digit, the next digit up where nobody has this one."""
+        nodes, prefix = [source], ""
+        for digit in name:
+            first = self.alphabet.index(digit)
+            for other in self.alphabet[first:] + self.alphabet[:first]:
+                if (node := self.known(nodes[-1], prefix + other)) is not None:
+                    prefix += other
+                    break
+            else:
+                raise AssertionError("nobody goes on with any digit")
+            if node != nodes[-1]:
+                nodes.append(node)
+        return nodes
+
+    def _route(self, source: int, target: int) -> list[int]:
+        return self.surrogate(source, self.ids[target])
 
 
 class Mesh(Overlay):

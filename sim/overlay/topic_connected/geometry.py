@@ -78,6 +78,9 @@ class TopicConnected(PublisherTrees):
         interests = self.interests
         return topic_diameters(interests, self._links)[interests.sizes >= 2]
 
+    def tree_state(self) -> None:
+        """None: a tree follows from the links and from who subscribes."""
+
     # -- joining
 
     def join(self, topic: int, node: int) -> None:

@@ -1,0 +1,118 @@
+"""GeoPS, a reconstruction: geocast over the quadrants of a map, as DYNATOPS (section IV.B) and the name let one suppose.
+
+The original text cannot be found. What is not ours: a map divided into 2^k × 2^k cells, geography-aware hierarchy and geocast.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from sim import plugins
+from sim.errors import ScenarioError
+from sim.overlay.geometry import GeometrySetting
+from sim.overlay.latency import great_circle_km
+from sim.overlay.prefix_kernels import prefix_tables
+from sim.overlay.prefixes import Prefixes
+from sim.overlay.sites import Sites
+from sim.overlay.trees import RendezvousTrees
+
+QUADRANTS = 4
+MOST_LEVELS = 26  # finer than a metre on Earth, and exact in float64
+
+
+class Geographic(RendezvousTrees):
+    """A grid over the brokers' box, one broker per cell at most; brokers know one representative in each sibling quadrant per level.
+
+    A broker's id is the path of quadrants to its cell. A publication goes to the broker that is nearest to the topic's place, digit
+    by digit, and from there one copy to each quadrant in which somebody wants it, again level by level. A reconstruction of GeoPS.
+    """
+
+    class Parameters(plugins.Parameters):
+        levels: int | None = Field(None, ge=0, le=MOST_LEVELS, json_schema_extra={"default": "as needed"})
+        """The grid has 2^levels × 2^levels cells; as few levels as let no two brokers share a cell by default."""
+        representative: Literal["centre", "random", "closest"] = "centre"
+        """Whom brokers know in a quadrant: all the one nearest to its middle, each any one, or each the nearest by round-trip time."""
+
+    anchored = True
+
+    def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
+        """Raises ScenarioError where brokers or topics have no places, or brokers share a cell."""
+        assert setting.sites is not None
+        assert setting.round_trips is not None
+        assert setting.topic_places is not None
+        if not setting.sites.have_places or np.isnan(setting.topic_places).any():
+            raise ScenarioError(
+                'network.geometry: kind "geographic" needs places of all brokers and topics, which this workload does not have '
+                '(allowed without: "chord", "tapestry" and others)'
+            )
+        across = _shares(setting.sites)
+        needed = _levels_needed(across, setting.sites)
+        self.levels = needed if parameters.levels is None else parameters.levels
+        if self.levels < needed:
+            raise ScenarioError(
+                f"network.geometry.levels: with 2^{self.levels} cells a side, brokers share cells (allowed: {needed} or more)"
+            )
+        prefixes = Prefixes(_paths(_cells(across, self.levels), self.levels), self.levels, QUADRANTS)
+        match parameters.representative:
+            case "centre":
+                table = prefixes.leading(_off_centre(across, self.levels))
+            case "random":
+                table = prefixes.drawn(np.random.default_rng(setting.key))
+            case "closest":
+                table = prefixes.nearest(setting.round_trips)
+        self.ids = prefixes.ids
+        next_hop, parent, self.hops = prefix_tables(prefixes.digits, table)
+        super().__init__(_roots(setting.sites, setting.topic_places), next_hop, parent)
+
+
+def _shares(sites: Sites) -> NDArray[np.float64]:
+    """How far up and to the right each broker stands in the brokers' box (n, 2), from 0 to 1."""
+    places = np.stack([sites.latitude, sites.longitude], 1)
+    sides = np.ptp(places, axis=0)
+    shares: NDArray[np.float64] = (places - places.min(axis=0)) / np.where(sides > 0, sides, 1.0)
+    return shares
+
+
+def _cells(across: NDArray[np.float64], levels: int) -> NDArray[np.int64]:
+    """Row and column of each broker's cell (n, 2); the upper and right borders belong to the last ones."""
+    return np.minimum((across * (1 << levels)).astype(np.int64), (1 << levels) - 1)
+
+
+def _levels_needed(across: NDArray[np.float64], sites: Sites) -> int:
+    """The fewest levels with one broker per cell. Raises ScenarioError where not even the most have."""
+    for levels in range(MOST_LEVELS + 1):
+        cells, first = np.unique(_cells(across, levels), axis=0, return_index=True)
+        if len(cells) == len(across):
+            return levels
+    other = int(np.setdiff1d(np.arange(len(across)), first)[0])
+    raise ScenarioError(
+        f"network.geometry: kind \"geographic\" has one broker per cell, but broker '{sites.names[other]}' stands where another does"
+    )
+
+
+def _paths(cells: NDArray[np.int64], levels: int) -> NDArray[np.int64]:
+    """The path to a cell as a number, a base-4 digit per level: 2 for the upper half plus 1 for the right one."""
+    paths = np.zeros(len(cells), np.int64)
+    for level in range(levels - 1, -1, -1):
+        paths = QUADRANTS * paths + 2 * (cells[:, 0] >> level & 1) + (cells[:, 1] >> level & 1)
+    return paths
+
+
+def _off_centre(across: NDArray[np.float64], levels: int) -> NDArray[np.float64]:
+    """How far each broker is from the middle of its quadrant at each level (n, levels), squared, the quadrant's sides being 1."""
+    off = np.empty((len(across), levels))
+    for level in range(levels):
+        within = across * (2 << level) - _cells(across, level + 1)
+        off[:, level] = ((within - 0.5) ** 2).sum(axis=1)
+    return off
+
+
+def _roots(sites: Sites, places: NDArray[np.float64]) -> NDArray[np.int32]:
+    """The broker at each topic's place, or the nearest, the lowest number on ties."""
+    return np.array(
+        [np.argmin(great_circle_km(sites.latitude, sites.longitude, *place)) for place in places.tolist()], np.int32
+    )

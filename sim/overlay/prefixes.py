@@ -1,0 +1,57 @@
+"""Ids as digits, and routing tables with an entry for each prefix that is one digit away: what Tapestry and GeoPS have in common."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.overlay.prefix_kernels import nearest_candidates
+
+
+def digits_of(ids: NDArray[np.int64], levels: int, base: int) -> NDArray[np.int64]:
+    """The digits of each id (n, levels), the highest first."""
+    return ids[:, None] // base ** np.arange(levels - 1, -1, -1, dtype=np.int64) % base
+
+
+class Prefixes:
+    """Nodes with distinct ids of `levels` digits, and who is a candidate for which entry of whose routing table.
+
+    Those for digit d of node x at level l agree with x in the first l digits and go on with d.
+    """
+
+    def __init__(self, ids: NDArray[np.int64], levels: int, base: int) -> None:
+        self.ids, self.levels, self.base = ids, levels, base
+        self.digits = digits_of(ids, levels, base)
+        self._order = np.argsort(ids).astype(np.int32)
+        width = base ** np.arange(levels - 1, -1, -1, dtype=np.int64)
+        first = ids[:, None] // width // base * width * base  # the lowest id with the same digits above this level
+        ends = first[:, :, None] + width[:, None] * np.arange(base + 1)
+        self._bounds = np.searchsorted(ids[self._order], ends)
+
+    def drawn(self, generator: np.random.Generator) -> NDArray[np.int32]:
+        """A routing table (n, levels, base) of candidates drawn at random, each node for itself; -1 where there are none."""
+        lower, sizes = self._bounds[:, :, :-1], np.diff(self._bounds)
+        places = lower + (generator.random(sizes.shape) * sizes).astype(np.int64)
+        table = self._order[np.minimum(places, len(self.ids) - 1)]
+        return self._with_selves(np.where(sizes > 0, table, np.int32(-1)))
+
+    def nearest(self, times: NDArray[np.float64]) -> NDArray[np.int32]:
+        """A routing table of each node's nearest candidates by `times` (n, n), the lowest on ties."""
+        return self._with_selves(nearest_candidates(self._order, self._bounds, times))
+
+    def leading(self, distance: NDArray[np.float64]) -> NDArray[np.int32]:
+        """A routing table in which all nodes know the same candidate: the one of least `distance` (n, levels), the lowest on ties.
+
+        `distance[v, l]` is what counts where v stands for its first l + 1 digits.
+        """
+        table = np.empty((len(self.ids), self.levels, self.base), np.int32)
+        for level in range(self.levels):
+            lower, upper = self._bounds[:, level, :-1], self._bounds[:, level, 1:]
+            prefix = self.ids // self.base ** (self.levels - 1 - level)
+            by_rank = np.lexsort((np.arange(len(self.ids)), distance[:, level], prefix)).astype(np.int32)
+            table[:, level] = np.where(upper > lower, by_rank[np.minimum(lower, len(self.ids) - 1)], -1)
+        return self._with_selves(table)
+
+    def _with_selves(self, table: NDArray[np.int32]) -> NDArray[np.int32]:
+        np.put_along_axis(table, self.digits[:, :, None], np.arange(len(table), dtype=np.int32)[:, None, None], axis=2)
+        return table

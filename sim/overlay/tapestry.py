@@ -1,0 +1,62 @@
+"""Tapestry (Zhao et al. 2001) with rendezvous trees, as Bayeux uses it (Zhuang et al. 2001)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from sim import plugins
+from sim.errors import ScenarioError
+from sim.overlay.chord import hashed, hashed_ids
+from sim.overlay.geometry import GeometrySetting
+from sim.overlay.prefix_kernels import prefix_tables, surrogate_roots
+from sim.overlay.prefixes import Prefixes, digits_of
+from sim.overlay.trees import RendezvousTrees, State
+
+_MOST_BITS = 62
+
+
+class Tapestry(RendezvousTrees):
+    """Prefix routing, digit by digit, with surrogate routing to a topic's root; trees are forward routes from the root to members.
+
+    With proximity neighbour selection node i is broker i, whose id is drawn: what is near can only be said of brokers. Without,
+    brokers are mapped to nodes as on a ring.
+    """
+
+    class Parameters(plugins.Parameters):
+        digits: int = Field(8, ge=1)
+        """Digits of an id."""
+        base: Literal[2, 4, 8, 16, 32, 64] = 16
+        """What a digit counts to."""
+        pns: bool = False
+        """Proximity neighbour selection: each entry of a routing table is the nearest candidate by round-trip time, else any one."""
+        state: State = "members"
+        """What brokers keep of a topic's tree: all members below them, as in Bayeux, or their children on it."""
+
+    def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
+        """Raises ScenarioError where ids are too long, or too few for all brokers."""
+        levels, base, nodes = parameters.digits, parameters.base, setting.nodes
+        bits = levels * (base.bit_length() - 1)
+        if not nodes <= 1 << bits <= 1 << _MOST_BITS:
+            raise ScenarioError(
+                f"network.geometry.digits: {base}^{levels} ids for {nodes} brokers "
+                f"(allowed: at least as many ids as brokers, and at most 2^{_MOST_BITS})"
+            )
+        generator = np.random.default_rng(setting.key)
+        ids = generator.permutation(hashed_ids(setting.key, nodes, bits))  # brokers that are neighbours share no prefix
+        self.prefixes = Prefixes(ids, levels, base)
+        self.anchored = parameters.pns
+        if parameters.pns:
+            assert setting.round_trips is not None
+            self.table = self.prefixes.nearest(setting.round_trips)
+        else:
+            self.table = self.prefixes.drawn(generator)
+        topics = np.fromiter(
+            (hashed(f"{setting.key}/topic/{topic}", bits) for topic in range(setting.topics)), np.int64, setting.topics
+        )
+        next_hop, parent, self.hops = prefix_tables(self.prefixes.digits, self.table)
+        super().__init__(
+            surrogate_roots(self.table, digits_of(topics, levels, base)), next_hop, parent, parameters.state
+        )
