@@ -13,7 +13,7 @@ from sim import plugins
 from sim.errors import ScenarioError
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.tree_kernels import chord_tables
-from sim.overlay.trees import RendezvousTrees
+from sim.overlay.trees import RendezvousTrees, State
 
 
 def hashed(text: str, bits: int) -> int:
@@ -76,6 +76,8 @@ class Chord(RendezvousTrees):
         """Node ids: "hashed" (SHA-1, another draw in every replication) or "even" (equally spaced)."""
         bits: int = Field(32, ge=1, le=62)
         """Ids live on a ring of 2^bits."""
+        state: State = "children"
+        """What brokers keep of a topic's tree: their children on it, or all members below them, as in Bayeux."""
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
         bits = parameters.bits
@@ -90,5 +92,5 @@ class Chord(RendezvousTrees):
         )
         routes = chord_routes(self.ids, topic_hashes, bits)
         self.hops = routes.hops
-        super().__init__(routes.roots, routes.next_hop, routes.parent)
+        super().__init__(routes.roots, routes.next_hop, routes.parent, parameters.state)
         self.positions = self.ids / float(1 << bits)

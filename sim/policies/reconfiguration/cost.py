@@ -142,8 +142,9 @@ class Objective:
             return 0.0
         topics, n = self.problem.wanted.shape
         each, rejoin, trees = self.problem.constants
-        log: float = math.log2(n)
-        return each * n + (rejoin * log * log + trees * topics * log) * moved
+        log = math.log2(n)
+        cost: float = each * n + (rejoin * log * log + trees * topics * log) * moved
+        return cost
 
     @property
     def max_move_cost(self) -> float:
