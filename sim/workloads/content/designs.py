@@ -1,0 +1,246 @@
+"""Content-based subscriptions designed so that publications can hit exactly the targets that one chooses.
+
+"Generating Subscriptions and Publications", sections 5 to 7, with a private predicate for every subscription, which no other has: a
+publication that carries all predicates of a target, and elsewhere values that nobody asks for, matches nothing else. So every set of
+subscriptions that do not contradict one another is a target; subsets tell of which that is known beforehand.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.errors import WorkloadError
+from sim.workloads.content import diversity
+from sim.workloads.content.conjunctions import Conjunctions
+from sim.workloads.content.kernels import chain_subsets, fill_publications, grid_rows, grid_targets, subset_targets
+from sim.workloads.content.sizes import Sizes
+
+Likely = Literal["subsets", "targets"]
+"""What is equally likely where targets are drawn: the subset that they are drawn from, or every target."""
+
+TRIED = 1_000_000
+"""Subscriptions of one request that are laid out only to tell how many there is room for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Design(ABC):
+    """Subscriptions, and what is known of their targets.
+
+    Of field f the lowest `used[f]` values are in some predicate. `clamped` sizes were cut down to the fields still available.
+    """
+
+    conjunctions: Conjunctions
+    used: NDArray[np.int32]
+    clamped: int
+
+    @property
+    @abstractmethod
+    def most(self) -> int:
+        """The largest number of subscriptions that a target of the design has."""
+
+    @abstractmethod
+    def alpha(self, match: int) -> int:
+        """How many targets of `match` subscriptions, at least 1, the design has."""
+
+    @abstractmethod
+    def beta(self, match: int) -> int:
+        """How many of them, at most, have no subscription in common."""
+
+    @abstractmethod
+    def _draw(self, match: int, count: int, likely: Likely, generator: np.random.Generator) -> NDArray[np.int32]:
+        """So many targets, shape (count, match)."""
+
+    def targets(
+        self,
+        match: int,
+        count: int,
+        generator: np.random.Generator,
+        *,
+        likely: Likely = "subsets",
+        repeat: float = 0.0,
+    ) -> NDArray[np.int32]:
+        """Targets of `count` publications in turn, shape (count, match), subscriptions of one ascending.
+
+        A publication has the target of the one before with probability `repeat`: 0 gives random targets, 1 the same for all, and what
+        is between a mixture (section 5.1). Raises WorkloadError where no target has so many.
+        """
+        if not 0 <= match <= self.most:
+            raise WorkloadError(f"match is {match}, but no target has more than {self.most} subscriptions")
+        new = generator.random(count) >= repeat
+        new[:1] = True
+        which = np.cumsum(new) - 1
+        different = int(which[-1]) + 1 if count else 0
+        drawn = self._draw(match, different, likely, generator) if match else np.empty((different, 0), np.int32)
+        drawn.sort(axis=1)
+        targets: NDArray[np.int32] = drawn[which]
+        return targets
+
+    def publish(
+        self, targets: Sequence[Sequence[int]] | NDArray[np.int32], generator: np.random.Generator
+    ) -> NDArray[np.int32]:
+        """Publications, shape (publications, fields), that match the subscriptions of their target each, and no others.
+
+        Raises WorkloadError where subscriptions of a target exclude one another, or are none.
+        """
+        wanted = self.conjunctions
+        indptr = np.zeros(len(targets) + 1, np.int64)
+        np.cumsum([len(target) for target in targets], out=indptr[1:])
+        if isinstance(targets, np.ndarray):
+            flat = targets.ravel().astype(np.int32)
+        else:
+            flat = np.array([subscription for target in targets for subscription in target], np.int32)
+        if flat.size and (flat.min() < 0 or flat.max() >= len(wanted)):
+            raise WorkloadError(f"targets are subscriptions 0 to {len(wanted) - 1}, found {flat.min()} to {flat.max()}")
+        values, wrong = fill_publications(
+            indptr, flat, wanted.indptr, wanted.field, wanted.value, self.used, wanted.values, generator
+        )
+        if wrong >= 0:
+            told = ", ".join(map(str, flat[indptr[wrong] : indptr[wrong + 1]].tolist()))
+            raise WorkloadError(f"target {wrong} (subscriptions {told}): they ask for different values of one field")
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Subsets(Design):
+    """Perfectly compatible subsets: any members of one are a target.
+
+    Subset j has `members[indptr[j]:indptr[j + 1]]`, the first `carried[j]` of which are of the subset before, too, and of no third.
+    """
+
+    indptr: NDArray[np.int64]
+    members: NDArray[np.int32]
+    carried: NDArray[np.int32]
+
+    @cached_property
+    def _kinds(self) -> tuple[list[tuple[int, int]], NDArray[np.int64], NDArray[np.int64]]:
+        """The different (members, carried) that there are, which of them each subset has, and how many have each."""
+        pairs = np.stack([np.diff(self.indptr), self.carried], axis=1)
+        kinds, which, counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
+        return [(int(size), int(carried)) for size, carried in kinds], which.ravel(), counts
+
+    @property
+    def most(self) -> int:
+        return int(np.diff(self.indptr).max(initial=0))
+
+    def alpha(self, match: int) -> int:
+        kinds, _, counts = self._kinds
+        return sum(
+            (math.comb(size, match) - math.comb(carried, match)) * int(count)
+            for (size, carried), count in zip(kinds, counts, strict=True)
+        )
+
+    def beta(self, match: int) -> int:
+        return diversity.disjoint_targets(np.diff(self.indptr).tolist(), self.carried.tolist(), match)
+
+    def _draw(self, match: int, count: int, likely: Likely, generator: np.random.Generator) -> NDArray[np.int32]:
+        kinds, which, _ = self._kinds
+        if likely == "subsets":
+            weights = [int(size >= match) for size, _ in kinds]
+        else:
+            weights = [math.comb(size, match) - math.comb(carried, match) for size, carried in kinds]
+        known = self.carried if likely == "targets" else np.zeros_like(self.carried)
+        most = max(weights)
+        reached = np.cumsum(np.array([weight / most for weight in weights])[which])
+        return subset_targets(self.indptr, self.members, known, reached, match, count, generator)
+
+
+@dataclass(frozen=True, eq=False)
+class Grid(Design):
+    """One pool of predicates for all: subscription i has its private one in the (i mod `places`)-th of the other fields.
+
+    Subscriptions with different private fields are a target.
+    """
+
+    places: int
+
+    @cached_property
+    def rows(self) -> list[int]:
+        """How many subscriptions have their private predicate in each place."""
+        return [len(range(place, len(self.conjunctions), self.places)) for place in range(self.places)]
+
+    @property
+    def most(self) -> int:
+        return min(self.places, len(self.conjunctions))
+
+    def alpha(self, match: int) -> int:
+        return diversity.transversals(self.rows, match)[0][match]
+
+    def beta(self, match: int) -> int:
+        return len(self.conjunctions) // match if match <= self.most else 0
+
+    def _draw(self, match: int, count: int, likely: Likely, generator: np.random.Generator) -> NDArray[np.int32]:
+        weights = self.rows if likely == "targets" else [min(row, 1) for row in self.rows]
+        left = diversity.transversals(weights, match)
+        take = np.zeros((self.places, match + 1))
+        for place, weight in enumerate(weights):
+            for k in range(1, match + 1):
+                if left[place][k]:
+                    take[place, k] = weight * left[place + 1][k - 1] / left[place][k]
+        return grid_targets(take, len(self.conjunctions), match, count, generator)
+
+
+def design_subsets(
+    subscriptions: int, fields: int, values: int, sizes: Sizes, generator: np.random.Generator, overlap: int = 0
+) -> Subsets:
+    """So many subscriptions in perfectly compatible subsets, of which each has up to `overlap` members of the one before.
+
+    `values` are as many as every field may take. Subscriptions have the sizes that are drawn, in that order, and owners of their
+    own. Raises WorkloadError where there is no room for so many.
+    """
+    most = fields * (values - 1)  # as many different private predicates there may be
+    if subscriptions > max(most, TRIED):
+        raise WorkloadError(_no_room(subscriptions, most, fields, values, "fewer than "))
+    drawn = _drawn(sizes, generator, min(subscriptions, most + 1))
+    indptr, field, value, used, starts, members, carried, clamped = chain_subsets(
+        drawn, fields, values, overlap, generator
+    )
+    if len(indptr) <= subscriptions:
+        raise WorkloadError(_no_room(subscriptions, len(indptr) - 1, fields, values))
+    owner = np.arange(subscriptions, dtype=np.int32)
+    return Subsets(Conjunctions(indptr, field, value, owner, fields, values), used, clamped, starts, members, carried)
+
+
+def design_grid(subscriptions: int, fields: int, values: int, sizes: Sizes, generator: np.random.Generator) -> Grid:
+    """So many subscriptions over one pool of predicates, which is as large as the longest of them needs.
+
+    Raises WorkloadError where there is no room for so many.
+    """
+    most = fields * (values - 1)
+    drawn = _drawn(sizes, generator, min(subscriptions, most + 1))
+    longest = int(min(drawn.max(initial=1), fields))
+    clamped = int((drawn > fields).sum())
+    pooled, places = longest - 1, fields - longest + 1
+    if subscriptions > places * (values - 1):
+        raise WorkloadError(
+            f"subscriptions is {subscriptions:,}, but a grid has room for {places * (values - 1):,}: the longest has {longest} "
+            f"predicates, so {places} of {fields} fields are left for private ones, with {values} - 1 values each"
+        )
+    order = generator.permutation(fields).astype(np.int32)
+    indptr, field, value = grid_rows(np.minimum(drawn, fields), order, pooled, generator)
+    used = np.ones(fields, np.int32)
+    used[order[pooled:]] = [len(range(place, subscriptions, places)) for place in range(places)]
+    owner = np.arange(subscriptions, dtype=np.int32)
+    return Grid(Conjunctions(indptr, field, value, owner, fields, values), used, clamped, places)
+
+
+def _drawn(sizes: Sizes, generator: np.random.Generator, count: int) -> NDArray[np.int32]:
+    drawn = np.asarray(sizes(generator, count))
+    if drawn.shape != (count,) or drawn.dtype.kind not in "iu" or (drawn < 1).any():
+        raise WorkloadError(f"sizes: expected {count} whole numbers above 0, found {drawn!r:.60}")
+    return np.minimum(drawn, np.iinfo(np.int32).max).astype(np.int32)
+
+
+def _no_room(subscriptions: int, capacity: int, fields: int, values: int, about: str = "") -> str:
+    return (
+        f"subscriptions is {subscriptions:,}, but {fields} fields of {values:,} values have room for {about}{capacity:,} of these: "
+        f"one value of each field is kept for publications, so full disjoint subsets of subscriptions with m predicates hold "
+        f"(values - 1) (fields - m + 1)"
+    )

@@ -1,0 +1,56 @@
+"""How many targets there are, and how many without a subscription in common: alpha and beta of section 5.1, by formula.
+
+h subscriptions of m predicates over n fields, in subsets of t = n - m + 1 members of which each shares v with the one before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def subset_size(fields: int, size: int) -> int:
+    """The most members that a perfectly compatible subset of subscriptions of one size has (theorem 12)."""
+    return fields - size + 1
+
+
+def full_subsets(subscriptions: int, members: int, overlap: int = 0) -> int:
+    """How many full subsets so many subscriptions make."""
+    return (subscriptions - members) // (members - overlap) + 1 if subscriptions >= members else 0
+
+
+def alpha(subsets: int, members: int, match: int, overlap: int = 0) -> int:
+    """The targets of `match` subscriptions: r C(t, z) - (r - 1) C(v, z)."""
+    return subsets * math.comb(members, match) - max(subsets - 1, 0) * math.comb(overlap, match)
+
+
+def beta(subsets: int, members: int, match: int, overlap: int = 0) -> int:
+    """The most of them that are disjoint: r floor(t / z) without overlap, and what is best along the chain with it."""
+    return disjoint_targets([members] * subsets, [0] + [overlap] * (subsets - 1), match)
+
+
+def disjoint_targets(members: Sequence[int], carried: Sequence[int], match: int) -> int:
+    """The most disjoint targets in a chain of subsets, of which each has `carried` members in common with the one before.
+
+    No member is in three. The members that two subsets have in common are dealt between them in the best way, by dynamic
+    programming along the chain.
+    """
+    best = {0: 0}  # the number of shared members that the next subset may use → targets so far
+    for own, here, after in zip(members, carried, [*carried[1:], 0], strict=True):
+        alone = own - here - after
+        found: dict[int, int] = {}
+        for given, targets in best.items():
+            for kept in range(after + 1):
+                reached = targets + (given + alone + kept) // match
+                found[after - kept] = max(found.get(after - kept, 0), reached)
+        best = found
+    return max(best.values())
+
+
+def transversals(rows: Sequence[int], match: int) -> list[list[int]]:
+    """`[place][k]`: the ways to take one thing each from k of the rows from `place` on (elementary symmetric polynomials)."""
+    ways = [[1] + [0] * match]
+    for row in reversed(rows):
+        after = ways[-1]
+        ways.append([after[k] + (row * after[k - 1] if k else 0) for k in range(match + 1)])
+    return ways[::-1]

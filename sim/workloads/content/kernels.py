@@ -1,0 +1,251 @@
+"""The compiled part of content-based subscriptions and publications; its judge is tests/oracles/content.py."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.compiled import kernel
+
+FREE, POOL, LOCKED = 0, 1, 2
+
+
+@kernel
+def shuffle_first(items: NDArray[np.int32], among: int, wanted: int, generator: np.random.Generator) -> None:
+    """Bring a random choice of `wanted` of the first `among` items to the front, in random order."""
+    for k in range(wanted):
+        other = k + int(generator.random() * (among - k))
+        items[k], items[other] = items[other], items[k]
+
+
+@kernel
+def write_row(
+    field: NDArray[np.int32],
+    value: NDArray[np.int32],
+    start: int,
+    pool: NDArray[np.int32],
+    shared: int,
+    private: int,
+    held: NDArray[np.int32],
+) -> None:
+    """A conjunction of the first `shared` fields of the pool and a private one, fields ascending, `held` being their values."""
+    for k in range(shared + 1):
+        new = private if k == shared else pool[k]
+        place = start + k
+        while place > start and field[place - 1] > new:
+            field[place] = field[place - 1]
+            place -= 1
+        field[place] = new
+    for place in range(start, start + shared + 1):
+        value[place] = held[field[place]]
+
+
+@kernel
+def chain_subsets(
+    sizes: NDArray[np.int32], fields: int, values: int, overlap: int, generator: np.random.Generator
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.int32],
+    NDArray[np.int32],
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.int32],
+    int,
+]:
+    """Perfectly compatible subsets, one after another, of subscriptions of these sizes in turn.
+
+    In a subset all members share the pairs of a pool, and each has one private pair whose field no other member uses. A subset
+    begins with up to `overlap` members of the one before that were new there: their private fields are locked, their other pairs
+    are in the pool. Where not one new member fits beside them, a subset of none but new ones is begun. It ends where the next
+    size would need more fields than there are, so sizes come in the order in which they were drawn. A field of which
+    `values` - 1 are taken is not available any more.
+
+    Returns conjunctions as CSR (indptr, field, value), how many values each field has taken (they are the lowest), subsets as CSR
+    (indptr, members; those that were carried over first), how many each has carried over, and how many sizes were clamped
+    to the fields still available. There are fewer conjunctions than sizes where no field was left.
+    """
+    wanted = sizes.size
+    total = 0
+    for i in range(wanted):
+        total += min(sizes[i], fields)
+    indptr = np.zeros(wanted + 1, np.int64)
+    field, value = np.empty(total, np.int32), np.empty(total, np.int32)
+    private = np.empty(wanted, np.int32)
+    subsets = np.zeros(wanted + 1, np.int64)
+    members = np.empty(wanted * (1 + min(overlap, fields)), np.int32)
+    carried = np.zeros(wanted, np.int32)
+    used, held, state = np.zeros(fields, np.int32), np.zeros(fields, np.int32), np.zeros(fields, np.int8)
+    free, pool, recent = np.empty(fields, np.int32), np.empty(fields, np.int32), np.empty(fields, np.int32)
+    done, subset, new_before, clamped = 0, 0, 0, 0
+    while done < wanted:
+        state[:] = FREE
+        pooled, start = 0, subsets[subset]
+        carry = min(overlap, new_before)
+        for k in range(new_before):
+            recent[k] = done - new_before + k
+        shuffle_first(recent, new_before, carry, generator)
+        for k in range(carry):
+            old = recent[k]
+            members[start + k] = old
+            state[private[old]] = LOCKED
+            for pair in range(indptr[old], indptr[old + 1]):
+                if field[pair] != private[old] and state[field[pair]] == FREE:
+                    state[field[pair]] = POOL
+                    held[field[pair]] = value[pair]
+                    pool[pooled] = field[pair]
+                    pooled += 1
+        available = 0
+        for f in range(fields):
+            if state[f] == FREE and used[f] < values - 1:
+                free[available] = f
+                available += 1
+        if carry and (available == 0 or sizes[done] > pooled + available):
+            new_before = 0
+            continue
+        if available == 0:
+            break
+        longest = min(sizes[done], pooled + available)
+        clamped += sizes[done] > longest
+        count = 1
+        while done + count < wanted:
+            longer = max(longest, sizes[done + count])
+            if max(0, longer - 1 - pooled) + count + 1 > available:
+                break
+            longest = longer
+            count += 1
+        fresh = max(0, longest - 1 - pooled)
+        shuffle_first(free, available, fresh + count, generator)
+        for k in range(fresh):
+            pool[pooled] = free[k]
+            pooled += 1
+            held[free[k]] = used[free[k]]
+            used[free[k]] += 1
+        for k in range(count):
+            size, own = min(sizes[done], longest), free[fresh + k]
+            held[own] = used[own]
+            used[own] += 1
+            private[done] = own
+            shuffle_first(pool, pooled, size - 1, generator)
+            write_row(field, value, indptr[done], pool, size - 1, own, held)
+            indptr[done + 1] = indptr[done] + size
+            members[start + carry + k] = done
+            done += 1
+        carried[subset] = carry
+        subset += 1
+        subsets[subset] = start + carry + count
+        new_before = count
+    pairs, rows = indptr[done], subsets[subset]
+    return (
+        indptr[: done + 1],
+        field[:pairs],
+        value[:pairs],
+        used,
+        subsets[: subset + 1],
+        members[:rows],
+        carried[:subset],
+        clamped,
+    )
+
+
+@kernel
+def grid_rows(
+    sizes: NDArray[np.int32], order: NDArray[np.int32], pooled: int, generator: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Conjunctions as CSR (indptr, field, value) over one pool, the first `pooled` fields in `order`, each with value 0.
+
+    Conjunction i has its private pair in field i mod t of the t others, with value i div t.
+    """
+    indptr = np.zeros(sizes.size + 1, np.int64)
+    indptr[1:] = np.cumsum(sizes)
+    field, value = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.int32)
+    held = np.zeros(order.size, np.int32)
+    pool, private = order[:pooled].copy(), order[pooled:]
+    for i in range(sizes.size):
+        own = private[i % private.size]
+        held[own] = i // private.size
+        shuffle_first(pool, pooled, sizes[i] - 1, generator)
+        write_row(field, value, indptr[i], pool, sizes[i] - 1, own, held)
+    return indptr, field, value
+
+
+@kernel
+def subset_targets(
+    indptr: NDArray[np.int64],
+    members: NDArray[np.int32],
+    known: NDArray[np.int32],
+    reached: NDArray[np.float64],
+    match: int,
+    count: int,
+    generator: np.random.Generator,
+) -> NDArray[np.int32]:
+    """So many targets of `match` members of a subset each; `reached` has the cumulative weights of the subsets.
+
+    All are equally likely but those of the first `known` members of a subset alone, which are none.
+    """
+    targets = np.empty((count, match), np.int32)
+    for i in range(count):
+        subset = np.searchsorted(reached, generator.random() * reached[-1], side="right")
+        start, size = indptr[subset], indptr[subset + 1] - indptr[subset]
+        last = -1
+        while last < known[subset]:
+            taken = 0
+            for k in range(size):
+                if generator.random() * (size - k) < match - taken:
+                    targets[i, taken] = members[start + k]
+                    taken += 1
+                    last = k
+    return targets
+
+
+@kernel
+def grid_targets(
+    take: NDArray[np.float64],
+    subscriptions: int,
+    match: int,
+    count: int,
+    generator: np.random.Generator,
+) -> NDArray[np.int32]:
+    """So many targets of `match` conjunctions of a grid with different private fields.
+
+    `take[f, k]` is the probability that field f has one of the k that are still to be taken from it and those after it.
+    """
+    places = take.shape[0]
+    targets = np.empty((count, match), np.int32)
+    for i in range(count):
+        taken = 0
+        for place in range(places):
+            if taken < match and generator.random() < take[place, match - taken]:
+                rows = (subscriptions - place - 1) // places + 1
+                targets[i, taken] = place + places * int(generator.random() * rows)
+                taken += 1
+    return targets
+
+
+@kernel
+def fill_publications(
+    target_indptr: NDArray[np.int64],
+    targets: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    field: NDArray[np.int32],
+    value: NDArray[np.int32],
+    used: NDArray[np.int32],
+    values: int,
+    generator: np.random.Generator,
+) -> tuple[NDArray[np.int32], int]:
+    """Values (publications, fields) with all pairs of the targets, and elsewhere values that no conjunction asks for.
+
+    Also the first publication whose targets exclude one another, or -1.
+    """
+    count = target_indptr.size - 1
+    published = np.empty((count, used.size), np.int32)
+    for i in range(count):
+        for f in range(used.size):
+            published[i, f] = used[f] + int(generator.random() * (values - used[f]))
+        for k in range(target_indptr[i], target_indptr[i + 1]):
+            for pair in range(indptr[targets[k]], indptr[targets[k] + 1]):
+                now = published[i, field[pair]]
+                if now < used[field[pair]] and now != value[pair]:
+                    return published, i
+                published[i, field[pair]] = value[pair]
+    return published, -1

@@ -1,0 +1,44 @@
+"""How many predicates subscriptions have: distributions of whole numbers from 1 on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Sizes = Callable[[np.random.Generator, int], NDArray[np.int64]]
+"""Draws so many sizes, each at least 1, from a generator; may as well give them by a rule."""
+
+
+def poisson(mean: float) -> Sizes:
+    """Poisson without its zeros, by inversion; `mean` is that before the zeros are taken out, above 0."""
+
+    def draw(generator: np.random.Generator, count: int) -> NDArray[np.int64]:
+        most = int(mean + 12 * np.sqrt(mean) + 30)
+        size = np.arange(1, most)
+        logarithm = size * np.log(mean) - np.cumsum(np.log(size))
+        return _inverted(np.exp(logarithm - logarithm.max()), generator, count)
+
+    return draw
+
+
+def constant(size: int) -> Sizes:
+    """All the same."""
+    return lambda _, count: np.full(count, size, np.int64)
+
+
+def uniform(low: int, high: int) -> Sizes:
+    """From `low` to `high`, both included."""
+    return lambda generator, count: generator.integers(low, high, count, endpoint=True)
+
+
+def weighted(weights: Sequence[float]) -> Sizes:
+    """Sizes 1, 2, 3, … by their weights, whose sum is above 0."""
+    return lambda generator, count: _inverted(np.asarray(weights, np.float64), generator, count)
+
+
+def _inverted(weights: NDArray[np.float64], generator: np.random.Generator, count: int) -> NDArray[np.int64]:
+    reached = np.cumsum(weights)
+    sizes: NDArray[np.int64] = 1 + np.searchsorted(reached, generator.random(count) * reached[-1], side="right")
+    return sizes
