@@ -48,11 +48,13 @@ def prefix_tables(
     parent = np.full((n, n), -1, np.int32)
     hops = np.zeros((n, n), np.int32)
     for u in range(n):
+        next_hop[u, u] = u
         for v in range(n):
             level = 0
             while u != v and digits[u, level] == digits[v, level]:
                 level += 1
-            next_hop[u, v] = table[u, level, digits[v, level]]
+            if u != v:
+                next_hop[u, v] = table[u, level, digits[v, level]]
     for u in range(n):
         for v in range(n):
             here = u
