@@ -71,6 +71,18 @@ def workload(
     )
 
 
+def conjunctions(subscriptions: Sequence[tuple[int, Mapping[int, int]]], fields: int, values: int) -> Conjunctions:
+    """Subscriptions (owner, field → value)."""
+    rows = [(field, value) for _, wanted in subscriptions for field, value in sorted(wanted.items())]
+    return Conjunctions(
+        np.cumsum([0, *(len(wanted) for _, wanted in subscriptions)]),
+        *np.array(rows, np.int32).reshape(-1, 2).T.copy(),
+        np.array([owner for owner, _ in subscriptions], np.int32),
+        fields,
+        values,
+    )
+
+
 def content(
     subscriptions: Sequence[tuple[int, Mapping[int, int]]],
     publications: Sequence[tuple[float, int, int, Sequence[int]]] = (),
@@ -81,17 +93,8 @@ def content(
     horizon: float = 10.0,
 ) -> Workload:
     """`subscriptions` (owner, field → value); publications (time, publisher or -1, size, a value for each field)."""
-    rows = [(field, value) for _, wanted in subscriptions for field, value in sorted(wanted.items())]
-    made = Content(
-        Conjunctions(
-            np.cumsum([0, *(len(wanted) for _, wanted in subscriptions)]),
-            *np.array(rows, np.int32).reshape(-1, 2).T.copy(),
-            np.array([owner for owner, _ in subscriptions], np.int32),
-            fields,
-            values,
-        ),
-        np.array([row for *_, row in publications], np.int32).reshape(-1, fields),
-    )
+    rows = np.array([row for *_, row in publications], np.int32).reshape(-1, fields)
+    made = Content(conjunctions(subscriptions, fields, values), rows)
     topics, interests = route(made, users, horizon)
     world = workload([()] * users, [(time, -1, who, size) for time, who, size, _ in publications], (), movements)
     return replace(world, kind="content", horizon=horizon, topics=topics, interests=interests, content=made)

@@ -1,0 +1,66 @@
+"""Which subscriptions a publication matches: a counting index over conjunctions of equalities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.brokers.matching_kernels import match_publications
+from sim.workloads.content.conjunctions import Conjunctions
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """What publications match: publication p the subscriptions `subscription[indptr[p]:indptr[p + 1]]`, ascending.
+
+    `increments` (publications): the counters moved for it, one for each predicate of a subscription that holds.
+    """
+
+    indptr: NDArray[np.int64]
+    subscription: NDArray[np.int32]
+    increments: NDArray[np.int64]
+
+
+class MatchingIndex:
+    """An index of who asks for each predicate, built once.
+
+    To match a publication, each of its predicates is looked up, and every subscription there is counted one up: one that has
+    been counted as often as it has predicates matches.
+    """
+
+    def __init__(self, conjunctions: Conjunctions) -> None:
+        """Raises ValueError where a subscription has no predicate."""
+        sizes = np.diff(conjunctions.indptr)
+        if len(sizes) and sizes.min() < 1:
+            raise ValueError(f"subscription {sizes.argmin()} has no predicate")
+        self._fields = conjunctions.fields
+        keys = conjunctions.field.astype(np.int64) << 32 | conjunctions.value
+        order = np.argsort(keys, kind="stable")
+        predicates, first = np.unique(keys[order], return_index=True)
+        subscription = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        width = np.min_scalar_type(self._fields)  # small counters stay in the cache
+        bits, filling = 8 * width.itemsize, -len(sizes) % 8
+        counted = np.append(sizes, np.ones(filling, np.int64)).astype(width)
+        self._index = (
+            np.searchsorted(predicates >> 32, np.arange(self._fields + 1)),
+            (predicates & 0xFFFFFFFF).astype(np.int32),
+            np.append(first, len(keys)),
+            subscription[order],
+            counted,
+            np.uint64(2**64 - 1) // np.uint64(2**bits - 1),
+        )
+
+    def match_all(self, values: NDArray[np.int32]) -> Matches:
+        """Match publications, given as a row of values each. Raises ValueError where these are not one for every field."""
+        if values.ndim != 2 or values.shape[1] != self._fields:
+            raise ValueError(f"publications of shape {values.shape}, expected a row of {self._fields} values for each")
+        indptr, increments = np.zeros(len(values) + 1, np.int64), np.zeros(len(values), np.int64)
+        subscription = match_publications(values, *self._index, indptr, increments)
+        return Matches(indptr, subscription, increments)
+
+    def match(self, row: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:
+        """The subscriptions that one publication matches, ascending, and how many counters were moved for it."""
+        matches = self.match_all(row[None])
+        return matches.subscription, int(matches.increments[0])
