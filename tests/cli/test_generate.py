@@ -28,7 +28,11 @@ def test_a_workload_is_made_by_its_parameters_and_seed(brokersim: Brokersim, tmp
         "users": 7,
         "topics": 100,
         "topics_per_user": 5,
+        "pattern": "uniform",
+        "exponent": 1.0,
+        "mode_size": 10,
         "change_rate": 0.1,
+        "change": "replace",
         "publication_rate": 1.0,
         "horizon": 360000.0,
         "size": 100,
@@ -68,8 +72,8 @@ def test_same_seed_same_bytes_other_replication_others(brokersim: Brokersim, tmp
         (
             ("poisson", "--out", "w", "--set", "user=5", "--set", "change_rate=-1"),
             "--set change_rate: expected a value greater than or equal to 0 (got -1)\n"
-            "--set user: unknown key, did you mean 'users'? (allowed: users, topics, topics_per_user, change_rate, "
-            "publication_rate, horizon, size) (got 5)",
+            "--set user: unknown key, did you mean 'users'? (allowed: users, topics, topics_per_user, pattern, "
+            "exponent, mode_size, change_rate, change, publication_rate, horizon, size) (got 5)",
         ),
         (
             ("poisson", "--out", "w", "--set", "publication_rate=nan"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import combinations
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from pydantic import ValidationError
 from sim.randomness import Streams
 from sim.workloads.sampling import draw_distinct
 from sim.workloads.synthetic.poisson import PoissonWorkload
-from sim.workloads.synthetic.poisson_kernels import replacements
+from sim.workloads.synthetic.poisson_kernels import differences, draw_weighted, replacements
 from sim.workloads.workload import Workload, validate
 
 
@@ -30,17 +32,75 @@ def within_five_sigma(counts: Any, mean: float) -> bool:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.integers(1, 4), st.integers(1, 5), st.integers(1, 4), st.data())
-def test_replacements_equal_the_oracle(users: int, k: int, more: int, data: st.DataObject) -> None:
+@given(st.integers(1, 4), st.integers(1, 5), st.integers(1, 4), st.booleans(), st.data())
+def test_replacements_equal_the_oracle(users: int, k: int, more: int, equal: bool, data: st.DataObject) -> None:
+    weights = [Fraction(1 if equal else 2**place) for place in range(k + more)]  # sums of which are exact
+    below = np.cumsum([0.0, *map(float, weights)])
     held = draw_distinct(users, k, k + more, np.random.default_rng(data.draw(st.integers(0, 99))))
-    change = st.tuples(st.integers(0, users - 1), st.integers(0, k - 1), st.integers(0, more - 1))
+    share = st.integers(0, 63).map(lambda n: Fraction(2 * n + 1, 128))
+    change = st.tuples(st.integers(0, users - 1), st.integers(0, k - 1), share)
     changes = data.draw(st.lists(change, max_size=20))
-    expected = oracle.replacements([set(row) for row in held.tolist()], k + more, changes)
-    user, slot, other = np.array(changes, np.int32).reshape(-1, 3).T.copy()
-    flat = held.ravel()
-    indptr = np.arange(users + 1) * k
-    assert replacements(indptr, flat, user, slot, other).tolist() == [list(pair) for pair in expected]
+    expected = oracle.replacements([set(row) for row in held.tolist()], weights, changes)
+    user, slot = np.array([each[:2] for each in changes], np.int32).reshape(-1, 2).T.copy()
+    shares = np.array([float(each[2]) for each in changes])
+    assert replacements(below, held, user, slot, shares).tolist() == [list(pair) for pair in expected]
     assert (np.diff(held, axis=1) > 0).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 3), st.integers(1, 4), st.integers(0, 12), st.integers(0, 99))
+def test_redrawn_topics_are_told_apart_from_kept_ones(users: int, k: int, changes: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    held, drawn = draw_distinct(users, k, 6, generator), draw_distinct(changes, k, 6, generator)
+    user = generator.integers(0, users, changes, dtype=np.int32)
+    wanted = [(int(u), set(row)) for u, row in zip(user, drawn.tolist(), strict=True)]
+    expected = oracle.differences([set(row) for row in held.tolist()], wanted)
+    row, topic, action = differences(held, user, drawn)
+    assert list(zip(row.tolist(), topic.tolist(), action.tolist(), strict=True)) == expected
+
+
+def test_different_topics_are_drawn_by_their_weights() -> None:
+    weights = [Fraction(n) for n in (4, 1, 3, 2)]
+    rows = draw_weighted(np.cumsum([0.0, *map(float, weights)]), np.random.default_rng(1).random((20_000, 2)))
+    assert (np.diff(rows, axis=1) > 0).all()
+    first = {topic: float(weight / 10) for topic, weight in enumerate(weights)}
+    for a, b in combinations(range(4), 2):
+        p = first[a] * first[b] * (1 / (1 - first[a]) + 1 / (1 - first[b]))
+        seen = (rows == (a, b)).all(axis=1).mean()
+        assert abs(seen - p) < 5 * sqrt(p * (1 - p) / 20_000)
+
+
+@pytest.mark.parametrize(("pattern", "topics"), [("uniform", 918), ("multimodal", 918), ("zipf", 606)])
+def test_topics_of_a_broker_at_the_size_of_the_paper(pattern: str, topics: int) -> None:
+    """50,000 users with five of 1,000 topics each, at random on 100 brokers: 1 - (1 - 5/1000)^500 of the topics, uniform."""
+    made = generate(users=50_000, topics=1000, pattern=pattern, change_rate=0, horizon="1h")
+    broker = np.random.default_rng(1).integers(0, 100, 50_000)
+    wanted = np.zeros((100, 1000), np.bool_)
+    wanted[np.repeat(broker, 5), made.interests.indices] = True
+    assert wanted.sum(axis=1).mean() == pytest.approx(topics, abs=5)
+
+
+@pytest.mark.parametrize("pattern", ["uniform", "zipf", "multimodal"])
+@pytest.mark.parametrize("change", ["replace", "redraw"])
+def test_users_keep_to_their_pattern(pattern: str, change: str) -> None:
+    made = generate(users=50, topics=40, topics_per_user=3, pattern=pattern, change=change, mode_size=5, horizon="40h")
+    validate(made, Path("w"))  # nobody subscribes to what it has, or gives up what it has not
+    held = [set(row) for row in made.interests.indices.reshape(-1, 3).tolist()]
+    events = made.subscription_events
+    modes = {user: {topic // 5 for topic in topics} for user, topics in enumerate(held)}
+    redrawn = 0
+    for rows in np.split(np.arange(len(events)), np.flatnonzero(np.diff(events.time)) + 1):
+        user = int(events.user[rows[0]])
+        gained, lost = ({int(t) for t in events.topic[rows][events.action[rows] == sign]} for sign in (1, -1))
+        assert events.action[rows].tolist() == [1] * len(gained) + [-1] * len(lost)
+        held[user] = held[user] - lost | gained
+        assert len(held[user]) == 3
+        now = {topic // 5 for topic in held[user]}
+        if pattern == "multimodal":
+            assert len(now) == 1
+            redrawn += now != modes[user]
+        modes[user] = now
+    assert (redrawn > 0) == (pattern == "multimodal" and change == "redraw")
 
 
 def test_counts_follow_the_rates() -> None:
@@ -79,6 +139,9 @@ def test_replications_differ_and_rates_do_not_disturb_one_another() -> None:
     ("parameters", "message"),
     [
         ({"topics": 5}, "topics is 5, but users want 5 and change to others"),
+        ({"topics": 25, "pattern": "multimodal"}, "topics is 25, which are not modes of 10 topics each"),
+        ({"mode_size": 5, "pattern": "multimodal"}, "mode_size is 5, but users want 5 and change to others"),
+        ({"mode_size": 4, "pattern": "multimodal", "change": "redraw"}, "mode_size is 4, but users want 5"),
         ({"publication_rate": -1}, "greater than or equal to 0"),
         ({"change_rate": float("nan")}, "finite"),
         ({"horizon": "0h"}, "greater than 0"),

@@ -1,15 +1,18 @@
-"""The generic Poisson model of changing interests, uniform pattern (DYNATOPS, section IV.A.2)."""
+"""The generic Poisson model of changing interests in three patterns (DYNATOPS, section IV.A.2)."""
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from sim import plugins
 from sim.randomness import Streams
 from sim.units import SECONDS, PositiveDuration, unit
 from sim.workloads.sampling import draw_distinct
-from sim.workloads.synthetic.poisson_kernels import replacements
+from sim.workloads.synthetic.poisson_kernels import differences, draw_weighted, replacements
 from sim.workloads.tables import strings
 from sim.workloads.workload import (
     DAY,
@@ -24,7 +27,7 @@ from sim.workloads.workload import (
 
 
 class PoissonWorkload:
-    """Every user wants a fixed number of topics and replaces one by another as a Poisson process; nobody has a place."""
+    """Every user wants a fixed number of topics and changes them as a Poisson process; nobody has a place."""
 
     class Parameters(plugins.Parameters):
         """Sizes and rates; a rate of 0 means never."""
@@ -35,8 +38,16 @@ class PoissonWorkload:
         """Topics."""
         topics_per_user: int = Field(5, ge=0)
         """Topics that each user wants at any time, all different."""
+        pattern: Literal["uniform", "zipf", "multimodal"] = "uniform"
+        """Which topics: any alike; topic i = 1, 2, … by the weight (i + 1)^-exponent; or any of the user's mode."""
+        exponent: float = Field(1.0, ge=0)
+        """Zipf's exponent σ."""
+        mode_size: int = Field(10, gt=0)
+        """Topics of a mode, in a row: the topics are parted into modes, of which each user has one, drawn at random."""
         change_rate: float = Field(0.1, ge=0, json_schema_extra=unit("1/h"))
-        """Replacements of one topic by another, per user."""
+        """Changes, per user."""
+        change: Literal["replace", "redraw"] = "replace"
+        """What a change is: one topic goes and another of the pattern comes; or all are drawn anew, in a new mode."""
         publication_rate: float = Field(1.0, ge=0, json_schema_extra=unit("1/h"))
         """Publications per topic, each by a user drawn at random."""
         horizon: PositiveDuration = 100 * SECONDS["h"]
@@ -46,25 +57,41 @@ class PoissonWorkload:
 
         @model_validator(mode="after")
         def _topics_suffice(self) -> PoissonWorkload.Parameters:
-            needed = self.topics_per_user + (self.change_rate > 0)
-            if self.topics < needed:
-                raise ValueError(f"topics is {self.topics}, but users want {self.topics_per_user} and change to others")
-            events = (self.users * self.change_rate + self.topics * self.publication_rate) * self.horizon / SECONDS["h"]
+            replaces = self.change_rate > 0 and self.change == "replace"
+            pool, said = self.topics, "topics"
+            if self.pattern == "multimodal":
+                pool, said = self.mode_size, "mode_size"
+                if self.topics % pool:
+                    raise ValueError(f"topics is {self.topics}, which are not modes of {pool} topics each (mode_size)")
+            if pool < self.topics_per_user + replaces:
+                change = " and change to others" if replaces else ""
+                raise ValueError(f"{said} is {pool}, but users want {self.topics_per_user}{change}")
+            changes = self.users * self.change_rate * (1 if self.change == "replace" else self.topics_per_user)
+            events = (changes + self.topics * self.publication_rate) * self.horizon / SECONDS["h"]
             if events >= MOST_EVENTS:
                 raise ValueError(
                     f"rates and horizon come to {events:.3g} events, allowed: fewer than {MOST_EVENTS:.3g}"
                 )
             return self
 
+        @property
+        def pool(self) -> int:
+            """The topics among which a user chooses."""
+            return self.mode_size if self.pattern == "multimodal" else self.topics
+
     def __init__(self, parameters: Parameters) -> None:
-        self.parameters = parameters
+        self.parameters = p = parameters
+        self._pool = p.pool
+        weight = np.arange(2.0, p.pool + 2) ** -p.exponent if p.pattern == "zipf" else np.ones(p.pool)
+        self._below = np.concatenate(([0.0], np.cumsum(weight)))  # the weight of all topics before each
 
     def generate(self, streams: Streams) -> Workload:
-        """The workload; interests, changes and publications are drawn from streams of their own."""
+        """The workload; modes, interests, changes and publications are drawn from streams of their own."""
         p = self.parameters
+        first = self._modes(p.users, streams.generator("workload.modes"))
+        drawn = self._draw(p.users, streams.generator("workload.interests"))
         interests = Interests(
-            np.arange(p.users + 1, dtype=np.int64) * p.topics_per_user,
-            draw_distinct(p.users, p.topics_per_user, p.topics, streams.generator("workload.interests")).ravel(),
+            np.arange(p.users + 1, dtype=np.int64) * p.topics_per_user, (first[:, None] + drawn).ravel()
         )
         per_day = np.full(p.topics, p.publication_rate * (DAY / SECONDS["h"]))
         nowhere = np.full(max(p.topics, p.users), np.nan)
@@ -80,21 +107,43 @@ class PoissonWorkload:
             ),
             users=Users(strings(map(str, range(p.users))), nowhere[: p.users], nowhere[: p.users]),
             interests=interests,
-            subscription_events=self._changes(interests, streams.generator("workload.changes")),
+            subscription_events=self._changes(first, drawn, streams.generator("workload.changes")),
             publications=self._publications(streams.generator("workload.publications")),
             generator={"name": "poisson", **p.model_dump(mode="json"), "replication": streams.replication},
             seed=streams.seed,
         )
 
-    def _changes(self, interests: Interests, generator: np.random.Generator) -> SubscriptionEvents:
+    def _modes(self, count: int, generator: np.random.Generator) -> NDArray[np.int32]:
+        """The first topic of as many modes, drawn at random."""
+        return self._pool * generator.integers(0, self.parameters.topics // self._pool, count, dtype=np.int32)
+
+    def _draw(self, rows: int, generator: np.random.Generator) -> NDArray[np.int32]:
+        """What a user may want, as often as asked for: different places in the pool, ascending; shape (rows, topics_per_user)."""
+        p = self.parameters
+        if p.pattern != "zipf":
+            return draw_distinct(rows, p.topics_per_user, self._pool, generator)
+        return draw_weighted(self._below, generator.random((rows, p.topics_per_user)))
+
+    def _changes(
+        self, first: NDArray[np.int32], held: NDArray[np.int32], generator: np.random.Generator
+    ) -> SubscriptionEvents:
         p = self.parameters
         mean = p.users * p.change_rate * p.horizon / SECONDS["h"] if p.topics_per_user else 0.0
         count = int(generator.poisson(mean))
         time = np.sort(generator.uniform(0, p.horizon, count))
         user = generator.integers(0, p.users, count, dtype=np.int32)
+        if p.change == "redraw":
+            modes = self._modes(count, generator)
+            drawn = self._draw(count, generator)
+            row, topic, action = differences(first[:, None] + held, user, modes[:, None] + drawn)
+            return SubscriptionEvents(time[row], user[row], topic, action)
         slot = generator.integers(0, max(p.topics_per_user, 1), count, dtype=np.int32)
-        other = generator.integers(0, max(p.topics - p.topics_per_user, 1), count, dtype=np.int32)
-        topic = replacements(interests.indptr, interests.indices.copy(), user, slot, other)
+        others = max(self._pool - p.topics_per_user, 1)
+        if p.pattern == "zipf":
+            share = generator.random(count)
+        else:
+            share = (generator.integers(0, others, count, dtype=np.int32) + 0.5) / others
+        topic = replacements(self._below, held.copy(), user, slot, share) + first[user][:, None]
         action = np.tile(np.array([1, -1], np.int8), count)
         return SubscriptionEvents(np.repeat(time, 2), np.repeat(user, 2), topic.ravel(), action)
 
