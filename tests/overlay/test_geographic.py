@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -46,6 +45,11 @@ def halved(place: Place, box: tuple[Place, Place], levels: int) -> str:
         high = [b if u else m for m, u, b in zip(middle, upper, box[1], strict=True)]
         box = (low[0], low[1]), (high[0], high[1])
     return path
+
+
+def agreeing(one: str, other: str) -> int:
+    """How many levels two paths go together."""
+    return next(level for level, pair in enumerate(zip(one, other, strict=True)) if len(set(pair)) > 1)
 
 
 def middle_of(path: str, box: tuple[Place, Place]) -> Place:
@@ -113,7 +117,7 @@ def test_one_copy_enters_each_quadrant_with_interest_and_none_enters_others() ->
                 overlay.join(topic, node)
             tree = overlay.tree(topic, topic)
             edges = [(ids[tree.nodes[p]], ids[v]) for v, p in zip(tree.nodes, tree.parents, strict=True) if p >= 0]
-            addressed = {there[: len(commonprefix([here, there])) + 1] for here, there in edges}
+            addressed = {there[: agreeing(here, there) + 1] for here, there in edges}
             assert len(addressed) == len(edges)
             for level in range(1, overlay.levels + 1):
                 entered = Counter(there[:level] for here, there in edges if here[:level] != there[:level])
