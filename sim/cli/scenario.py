@@ -96,6 +96,10 @@ def _type(field: dict[str, Any]) -> str:
         return " | ".join(json.dumps(value) for value in field["enum"])
     if "anyOf" in field:
         return " or ".join(_type(option) for option in field["anyOf"] if option != {"type": "null"})
+    if "prefixItems" in field:
+        return f"[{'; '.join(map(_type, field['prefixItems']))}]"
+    if field.get("type") == "array":
+        return f"list of {_type(field['items'])}"
     limits = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
     bounds = [f"{text} {field[key]}" for key, text in limits.items() if key in field]
     unit = f" in {field['x-unit']}" if "x-unit" in field else ""

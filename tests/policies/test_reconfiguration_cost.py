@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ def ring(n: int, seed: int) -> Tables:
     return routes.parent, routes.hops
 
 
+@cache
 def prefixes(n: int, seed: int) -> Tables:
     """Routes as in Tapestry, one digit of the target's number in base 3 more with every hop, to any node that has them."""
     rng = np.random.default_rng(seed)

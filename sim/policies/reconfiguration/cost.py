@@ -14,6 +14,9 @@ from sim.policies.reconfiguration import kernels
 from sim.policies.reconfiguration.kernels import Numbers, State
 from sim.policies.reconfiguration.problem import Problem
 
+ROUNDING = 1e-12
+"""What sums of float64 may be off by, as a share of the cost."""
+
 
 class Objective:
     """What all reconfiguration policies minimise: the cost of a problem for the places where brokers stand now, live.
@@ -130,6 +133,16 @@ class Objective:
     def swap(self, first: int, second: int) -> None:
         """Swap the nodes of two brokers."""
         kernels.swap(self.state, first, second, kernels.swap_change(self.state, first, second))
+
+    def best_partner(self, broker: int) -> int | None:
+        """The partner whose swap with the broker lowers the cost most, the lowest of equal ones; None where none lowers it."""
+        partner = kernels.best_partner(self.state, broker, self.tolerance)
+        return partner if partner >= 0 else None
+
+    @property
+    def tolerance(self) -> int | float:
+        """By how much costs must differ to be taken for different: whole numbers by anything, others by more than rounding does."""
+        return 0 if isinstance(self.cost, int) else ROUNDING * self.cost
 
     @property
     def moved(self) -> int:

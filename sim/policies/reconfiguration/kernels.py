@@ -225,3 +225,17 @@ def swap(state: State, first: int, second: int, change: tuple[int | float, int |
     state.broker_at[at], state.broker_at[to] = second, first
     state.totals[0] += change[0]
     state.totals[1] += change[1]
+
+
+@kernel
+def best_partner(state: State, broker: int, tolerance: float) -> int:
+    """The partner whose swap with the broker lowers the cost most, by more than `tolerance`; the lowest of equal ones, -1 for none."""
+    best = -1
+    least = -tolerance
+    for partner in range(state.node_of.size):
+        if partner != broker:
+            overhead, delay = swap_change(state, broker, partner)
+            change = overhead + state.delay_weight * delay
+            if change < (least if best < 0 else least - tolerance):
+                best, least = partner, change
+    return best

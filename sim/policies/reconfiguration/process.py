@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from sim import plugins
 from sim.units import SECONDS, PositiveDuration
+
+
+Weight = Annotated[float, Field(ge=0)]
 
 
 class ProcessParameters(plugins.Parameters):
@@ -25,7 +28,7 @@ class ProcessParameters(plugins.Parameters):
     """The unit of delay: a hop, or the mean round-trip time between two brokers, every hop being as long as it takes."""
     count_rendezvous: bool = False
     """Whether a rendezvous broker that does not subscribe counts as a relay."""
-    constants: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    constants: tuple[Weight, Weight, Weight] = (1.0, 1.0, 1.0)
     """Weights of the three terms of the cost of reconfiguration (eq. 11)."""
     timeout: PositiveDuration = 60.0
     """How long a broker waits in vain for the manager until brokers settle among themselves whether to fall back."""

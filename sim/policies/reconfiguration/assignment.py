@@ -1,0 +1,42 @@
+"""The places with the least delay in hops, as a linear sum assignment problem (DYNATOPS, appendix A)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from sim.policies.reconfiguration.problem import Problem, Reconfiguration
+from sim.policies.reconfiguration.process import ProcessParameters
+
+
+def delay_costs(problem: Problem) -> NDArray[np.float64]:
+    """What delay costs if a broker (row) stands on a node (column), in hops weighted by publications (eq. 14)."""
+    wanted = problem.wanted.astype(np.float64)
+    costs: NDArray[np.float64] = wanted.T @ (
+        problem.publications[:, None] * problem.hops[problem.roots].astype(np.float64)
+    )
+    return costs
+
+
+def least_delay(problem: Problem) -> NDArray[np.int32]:
+    """The node of each broker (n) for which the delay in hops is least."""
+    return linear_sum_assignment(delay_costs(problem))[1].astype(np.int32)
+
+
+class Lsap:
+    """The least delay in hops, exactly (appendix A), whatever overhead comes with it and however many brokers move.
+
+    By round-trip times all hops are taken to be equally long, which only scales the delay: the places are the same, and no longer
+    those with the least delay.
+    """
+
+    class Parameters(ProcessParameters):
+        pass
+
+    def __init__(self, parameters: Parameters) -> None:
+        pass
+
+    def reconfigure(self, problem: Problem) -> Reconfiguration:
+        """The assignment that Jonker and Volgenant's algorithm finds."""
+        return Reconfiguration(least_delay(problem))

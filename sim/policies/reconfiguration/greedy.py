@@ -1,0 +1,65 @@
+"""The greedy policies of DYNATOPS: the broker with the highest cost swaps with its best partner, again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sim.policies.reconfiguration.cost import Objective
+from sim.policies.reconfiguration.problem import Problem, Reconfiguration, Swap
+from sim.policies.reconfiguration.process import ProcessParameters
+
+
+def improvements(objective: Objective) -> Iterator[Swap]:
+    """The swaps of SSBR-Greedy (DYNATOPS, algorithm 2), made as they are asked for.
+
+    The broker with the highest cost, the lowest number on ties, swaps with the partner that lowers the cost most, the lowest number on
+    ties. It ends at the first such broker that no swap helps.
+    """
+    while True:
+        costs = objective.broker_costs
+        highest = int(np.argmax(costs >= costs.max() - objective.tolerance))
+        partner = objective.best_partner(highest)
+        if partner is None:
+            return
+        objective.swap(highest, partner)
+        yield Swap(highest, partner, objective.cost)
+
+
+class SsbrGreedy:
+    """SSBR-Greedy (DYNATOPS, algorithm 2): the broker with the highest cost swaps with its best partner while that helps."""
+
+    class Parameters(ProcessParameters):
+        pass
+
+    def __init__(self, parameters: Parameters) -> None:
+        pass
+
+    def reconfigure(self, problem: Problem) -> Reconfiguration:
+        """Where the path of improvements ends."""
+        objective = Objective(problem)
+        swaps = tuple(improvements(objective))
+        return Reconfiguration(objective.node_of, swaps)
+
+
+class DynatopsGreedy:
+    """DYNATOPS-Greedy (algorithm 4): the point on SSBR-Greedy's path where the gain exceeds the cost of moving by most."""
+
+    class Parameters(ProcessParameters):
+        pass
+
+    def __init__(self, parameters: Parameters) -> None:
+        pass
+
+    def reconfigure(self, problem: Problem) -> Reconfiguration:
+        """Where the path has the highest utility; the earliest of equal points, of which the start is one."""
+        objective = Objective(problem)
+        start, swaps = objective.cost, list[Swap]()
+        highest, best, taken = 0.0, objective.node_of, 0
+        for swap in improvements(objective):
+            swaps.append(swap)
+            utility = start - swap.cost - objective.move_cost(objective.moved)
+            if utility > highest:
+                highest, best, taken = utility, objective.node_of, len(swaps)
+        return Reconfiguration(best, tuple(swaps[:taken]))
