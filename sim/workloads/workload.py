@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sim.errors import WorkloadError
 from sim.workloads.content import tables as content_tables
+from sim.workloads.content.json_lines import PUBLICATIONS, SUBSCRIPTIONS
 from sim.workloads.content.predicates import Content, carried, occurring
 from sim.workloads.manifest import read_manifest, verify_files, write_manifest
 from sim.workloads.tables import ROW_GROUP, Columns, read_columns, write_columns, write_tables
@@ -39,7 +40,9 @@ TYPES = {
     **content_tables.TYPES,
 }
 _OPTIONAL = ("movements", "sessions", "deliveries")  # tables that are left out where they are empty
-_ENTRIES = {"manifest.json", ".manifest.json", "interests", "quarantine"} | {f"{name}.parquet" for name in TYPES}
+_ENTRIES = {"manifest.json", ".manifest.json", "interests", "quarantine", SUBSCRIPTIONS, PUBLICATIONS} | {
+    f"{name}.parquet" for name in TYPES
+}
 
 
 @dataclass(frozen=True)
@@ -229,12 +232,17 @@ class Workload:
         return self.publications.per_topic(len(self.topics))
 
 
-def write_workload(workload: Workload, folder: Path, quarantine: Iterable[pa.Table] | None = None) -> None:
+def write_workload(
+    workload: Workload,
+    folder: Path,
+    quarantine: Iterable[pa.Table] | None = None,
+    lines: Mapping[str, Iterable[str]] | None = None,
+) -> None:
     """Write the directory; `manifest.json` last, so that a killed process leaves no workload.
 
     A workload that stands there already is replaced. `quarantine` holds rows that a pipeline could not use (columns source,
-    line, raw, reason), table by table. Raises WorkloadError where the folder holds something else or the workload
-    breaks the format.
+    line, raw, reason), table by table; `lines` are text files for other systems to read, by name. Raises WorkloadError where
+    the folder holds something else or the workload breaks the format.
     """
     validate(workload, folder)
     _clear(folder)
@@ -244,6 +252,10 @@ def write_workload(workload: Workload, folder: Path, quarantine: Iterable[pa.Tab
         (folder / "quarantine").mkdir()
         write_tables(folder / files[-1], quarantine)
     values = {
+    for name, text in (lines or {}).items():
+        files.append(name)
+        with (folder / name).open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in text)
         "kind": workload.kind,
         "origin": workload.origin,
         "horizon": workload.horizon,

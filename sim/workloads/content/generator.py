@@ -1,0 +1,162 @@
+"""The generator of content workloads: subscriptions, and publications whose targets are chosen and hit exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from sim import plugins
+from sim.randomness import Streams
+from sim.units import SECONDS, PositiveDuration, unit
+from sim.workloads.content.designs import Design, Likely, design_grid, design_subsets
+from sim.workloads.content.diversity import subset_size
+from sim.workloads.content.json_lines import PUBLICATIONS, SUBSCRIPTIONS, publication_lines, subscription_lines
+from sim.workloads.content.predicates import Content
+from sim.workloads.content.routing import route
+from sim.workloads.content.sizes import Sizes, constant, poisson, uniform, weighted
+from sim.workloads.tables import strings
+from sim.workloads.workload import MOST_EVENTS, Publications, SubscriptionEvents, Users, Workload
+
+Weight = Annotated[float, Field(ge=0)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """What is subscribed and published: `targets` (publications, match) are the subscriptions that each publication matches."""
+
+    design: Design
+    content: Content
+    targets: NDArray[np.int32]
+
+
+class ContentWorkload:
+    """Subscriptions to predicates field = value, and publications that match so many of them, chosen at random, and no others."""
+
+    class Parameters(plugins.Parameters):
+        """How subscriptions are designed, and what is published."""
+
+        subscriptions: int = Field(100, gt=0, lt=2**31)
+        """Subscriptions, each a conjunction of predicates."""
+        fields: int = Field(11, gt=0, lt=2**31)
+        """Fields that a publication has."""
+        values: int = Field(100, gt=1, lt=2**31)
+        """Values that each field can take."""
+        size: float = Field(4.0, gt=0)
+        """Predicates of a subscription: the mean; of "poisson", before its zeros are taken out; "uniform" is 1 to 2 size - 1."""
+        sizes: Literal["poisson", "constant", "uniform"] | tuple[Weight, ...] = "poisson"
+        """How many predicates subscriptions have: a distribution by name, or weights of 1, 2, 3, … predicates in place of size."""
+        layout: Literal["subsets", "grid"] = "subsets"
+        """Perfectly compatible subsets one after another, or a grid: predicates that all share, and a private one for each."""
+        overlap: int = Field(0, ge=0)
+        """Subscriptions that a subset has in common with the one before; 0 makes subsets disjoint."""
+        per_owner: int = Field(1, gt=0)
+        """Subscriptions of each user, who wants what matches any of them."""
+        publications: int = Field(1000, ge=0, lt=MOST_EVENTS)
+        """Publications, each by a user and at a time drawn at random."""
+        match: int = Field(3, ge=0)
+        """Subscriptions that each publication matches."""
+        likely: Likely = "subsets"
+        """What is equally likely where targets are drawn: the subset that they are drawn from, or every target."""
+        repeat: float = Field(0.0, ge=0, le=1)
+        """Probability that a publication has the targets of the one before: 0 random targets, 1 repeated ones, between them mixed."""
+        horizon: PositiveDuration = SECONDS["h"]
+        """Length."""
+        payload: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))
+        """Size of a publication."""
+
+        @model_validator(mode="after")
+        def _fits(self) -> ContentWorkload.Parameters:
+            if self.layout == "grid" and self.overlap:
+                raise ValueError("overlap is of subsets, a grid has none")
+            if isinstance(self.sizes, tuple):
+                if "size" in self.model_fields_set:
+                    raise ValueError("sizes has the weight of every size, so size has no place beside it")
+                if not sum(self.sizes):
+                    raise ValueError("sizes has no weight above 0")
+                longest: float = len(self.sizes)
+            else:
+                if self.sizes != "poisson" and self.size != int(self.size):
+                    raise ValueError(f'size is {self.size:g}, but "{self.sizes}" sizes need a whole number')
+                longest = 2 * self.size - 1 if self.sizes == "uniform" else self.size
+            if longest > self.fields:
+                raise ValueError(f"fields is {self.fields}, but subscriptions have {longest:g} predicates")
+            members = subset_size(self.fields, int(self.size))
+            if self.sizes == "constant" and 2 * self.overlap > members:
+                raise ValueError(
+                    f"overlap is {self.overlap}, allowed: at most half of a subset, which has {members} members "
+                    f"(fields - size + 1)"
+                )
+            return self
+
+        @property
+        def drawn_sizes(self) -> Sizes:
+            """The distribution of sizes."""
+            if isinstance(self.sizes, tuple):
+                return weighted(self.sizes)
+            if self.sizes == "poisson":
+                return poisson(self.size)
+            whole = int(self.size)
+            return constant(whole) if self.sizes == "constant" else uniform(1, 2 * whole - 1)
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters = parameters
+
+    def generate(self, streams: Streams) -> Workload:
+        """The workload; subscriptions, owners, targets, values and times are drawn from streams of their own."""
+        p = self.parameters
+        made = self._make(streams)
+        owners = -(-p.subscriptions // p.per_owner)
+        topics, interests = route(made.content, owners, p.horizon)
+        generator = streams.generator("workload.publications")
+        return Workload(
+            kind="content",
+            horizon=p.horizon,
+            topics=topics,
+            users=Users(strings(map(str, range(owners))), *np.full((2, owners), np.nan)),
+            interests=interests,
+            subscription_events=SubscriptionEvents(np.empty(0), *np.empty((2, 0), np.int32), np.empty(0, np.int8)),
+            publications=Publications(
+                np.sort(generator.uniform(0, p.horizon, p.publications)),
+                np.full(p.publications, -1, np.int32),
+                generator.integers(0, owners, p.publications, dtype=np.int32),
+                np.full(p.publications, p.payload, np.int32),
+            ),
+            content=made.content,
+            generator={
+                "name": "content",
+                **p.model_dump(mode="json"),
+                "clamped": made.design.clamped,
+                "replication": streams.replication,
+            },
+            seed=streams.seed,
+        )
+
+    def lines(self, streams: Streams) -> Mapping[str, Iterable[str]]:
+        """The lines of the text files that stand beside this workload's tables, by their names."""
+        made = self._make(streams)
+        return {
+            SUBSCRIPTIONS: subscription_lines(made.content.conjunctions),
+            PUBLICATIONS: publication_lines(made.content.values, made.targets),
+        }
+
+    def _make(self, streams: Streams) -> _Made:
+        p = self.parameters
+        generator = streams.generator("workload.subscriptions")
+        if p.layout == "grid":
+            design: Design = design_grid(p.subscriptions, p.fields, p.values, p.drawn_sizes, generator)
+        else:
+            design = design_subsets(p.subscriptions, p.fields, p.values, p.drawn_sizes, generator, p.overlap)
+        targets = design.targets(
+            p.match, p.publications, streams.generator("workload.targets"), likely=p.likely, repeat=p.repeat
+        )
+        values = design.publish(targets, streams.generator("workload.values"))
+        owned = design.conjunctions
+        if p.per_owner > 1:  # at random, so that what an owner wants does not come out of one subset
+            owner = streams.generator("workload.owners").permutation(p.subscriptions) // p.per_owner
+            owned = replace(owned, owner=owner.astype(np.int32))
+        return _Made(design, Content(owned, values), targets)
