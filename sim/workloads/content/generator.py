@@ -113,13 +113,14 @@ class ContentWorkload:
         owners = -(-p.subscriptions // p.per_owner)
         topics, interests = route(made.content, owners, p.horizon)
         generator = streams.generator("workload.publications")
+        nobody = np.empty(0, np.int32)
         return Workload(
             kind="content",
             horizon=p.horizon,
             topics=topics,
             users=Users(strings(map(str, range(owners))), *np.full((2, owners), np.nan)),
             interests=interests,
-            subscription_events=SubscriptionEvents(np.empty(0), *np.empty((2, 0), np.int32), np.empty(0, np.int8)),
+            subscription_events=SubscriptionEvents(np.empty(0), nobody, nobody, np.empty(0, np.int8)),
             publications=Publications(
                 np.sort(generator.uniform(0, p.horizon, p.publications)),
                 np.full(p.publications, -1, np.int32),
