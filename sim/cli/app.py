@@ -65,7 +65,9 @@ def brokersim(
 
 app.command()(demo.demo)
 app.add_typer(prepare.app, name="prepare")
-app.command()(generate.generate)
+app.command(cls=generate.Generate, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
+    generate.generate
+)
 app.command()(generate.describe)
 app.command()(run.run)
 app.command()(report.report)

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
+from sim.cli.parameters import described, options, parameters, settings
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,15 +33,49 @@ NAMES = {"subscription_events": "subscription changes"}
 SHOWN = {"mean": "mean", "minimum": "least", "median": "median", "p95": "95 % below", "maximum": "most"}
 
 
+class Generate(TyperCommand):
+    """The command whose options are, beside its own, the parameters of the kind that is named; its help tells them."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[__name__] = list(args)
+        return super().parse_args(ctx, args)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        from sim import plugins
+
+        kinds = plugins.names("workload")
+        kind = next((argument for argument in ctx.meta.get(__name__, ()) if argument in kinds), None)
+        if kind is None:
+            with formatter.section("Kinds"):
+                formatter.write_text(f"{', '.join(kinds)}: brokersim generate KIND --help tells the options of each.")
+            return
+        with formatter.section(f"Options of {kind}"):
+            formatter.write_dl(
+                [
+                    (
+                        f"--{key.replace('_', '-')} VALUE",
+                        f"{text} [{f'default: {default}; ' if default else ''}{allowed}]",
+                    )
+                    for key, allowed, default, text in described(plugins.load("workload", kind).Parameters)
+                ]
+            )
+
+
 def generate(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="mobility, poisson or another: see brokersim policies.")],
+    context: typer.Context,
+    kind: Annotated[
+        str,
+        typer.Argument(metavar="KIND", help="content, mobility, poisson or another; its parameters are options, too."),
+    ],
     out: Annotated[
         Path | None,
         typer.Option(metavar="WORKLOAD", help="The folder to write; a workload there is replaced.", show_default=False),
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set a parameter, such as users=200. May be repeated."),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Set a parameter: --set users=200 is --users 200. May be repeated."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all draws.")] = 1,
     replication: Annotated[int, typer.Option(min=0, help="Which of the seed's independent replications.")] = 0,
@@ -68,7 +104,7 @@ def generate(
     found = plugins.load("workload", kind)
     if checkins is not None and not hasattr(found, "checkins"):
         raise InputError(f"--checkins: a {kind} workload has no check-ins, mobility has")
-    generator = found(_parameters(found.Parameters, set_ or []))
+    generator = found(parameters(found.Parameters, [*settings(set_ or []), *options(context.args)]))
     streams = Streams(seed, replication)
     if checkins is not None:
         rows = write_checkins(checkins, generator.checkins(streams), dirt, streams.generator("workload.dirt"))
@@ -76,8 +112,10 @@ def generate(
         print(f"{checkins}: {sum(rows.values()):,} check-ins, {unusable:,} of them unusable")
     if out is not None:
         workload = generator.generate(streams)
-        write_workload(workload, out)
+        write_workload(workload, out, lines=generator.lines(streams) if hasattr(found, "lines") else None)
         print(f"{out}: {_counted(workload)}")
+        if clamped := workload.generator.get("clamped"):
+            print(f"{out}: {clamped:,} subscriptions have fewer predicates than drawn: no more fields were available")
 
 
 def describe(
@@ -104,25 +142,6 @@ def describe(
             title, shown.title = shown.title, None  # a title of the table's own would be broken at the table's width
             console.print(title, style="bold")
             console.print(shown)
-
-
-def _parameters(model: type[Any], settings: list[str]) -> Any:
-    from pydantic import ValidationError
-
-    from sim import toml
-    from sim.validation import dotted, problems, validate
-
-    values = {}
-    for text in settings:
-        key, equals, value = text.partition("=")
-        if not (equals and key.strip()):
-            raise InputError(f"--set {text}: expected KEY=VALUE, such as users=200")
-        values[key.strip()] = toml.value(value.strip())
-    try:
-        return validate(model, values)
-    except ValidationError as error:
-        found = problems(error, model)
-        raise InputError("\n".join(f"--set {dotted(keys)}: {text}" if keys else text for keys, text in found)) from None
 
 
 def _counted(workload: Workload) -> str:

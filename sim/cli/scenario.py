@@ -6,10 +6,11 @@ import inspect
 import json
 import textwrap
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from sim.cli.parameters import described
 from sim.cli.run import Overrides, ScenarioFile, WorkloadFolder
 
 
@@ -65,42 +66,10 @@ def _plugin(group: str, name: str) -> Iterator[str]:
     found = plugins.load(group, name)
     yield f'  kind = "{name}"'
     yield from _paragraph((inspect.getdoc(found) or "").split("\n\n")[0], 4)
-    for key, field in found.Parameters.model_json_schema()["properties"].items():
-        optional = field.get("default", "") is None
-        default = f" = {_default(field)}" if "default" in field and not optional else ""
-        yield f"    {key}{default} ({_type(field)}{', optional' if optional else '' if default else ', required'})"
-        yield from _paragraph(field.get("description", ""), 8)
+    for key, kind, default, text in described(found.Parameters):
+        yield f"    {key}{f' = {default}' if default else ''} ({kind})"
+        yield from _paragraph(text, 8)
 
 
 def _paragraph(text: str, indent: int) -> list[str]:
     return textwrap.wrap(" ".join(text.split()), 100, initial_indent=" " * indent, subsequent_indent=" " * indent)
-
-
-def _default(field: dict[str, Any]) -> str:
-    from sim.units import format_duration, parse_duration
-
-    value = field["default"]
-    if field.get("x-unit") == "s" and parse_duration(text := format_duration(value)) == value:
-        value = text
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _type(field: dict[str, Any]) -> str:
-    if field.get("x-unit") == "s":
-        return "duration in s"
-    if field.get("format") == "path":
-        return "file"
-    if field.get("type") == "object":
-        return "table"
-    if "enum" in field:
-        return " | ".join(json.dumps(value) for value in field["enum"])
-    if "anyOf" in field:
-        return " or ".join(_type(option) for option in field["anyOf"] if option != {"type": "null"})
-    if "prefixItems" in field:
-        return f"[{'; '.join(map(_type, field['prefixItems']))}]"
-    if field.get("type") == "array":
-        return f"list of {_type(field['items'])}"
-    limits = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
-    bounds = [f"{text} {field[key]}" for key, text in limits.items() if key in field]
-    unit = f" in {field['x-unit']}" if "x-unit" in field else ""
-    return ", ".join([field.get("type", "any value") + unit, *bounds])

@@ -20,8 +20,10 @@ from sim.workloads.content.predicates import Content
 from sim.workloads.content.routing import route
 from sim.workloads.content.sizes import Sizes, constant, poisson, uniform, weighted
 from sim.workloads.tables import strings
-from sim.workloads.workload import MOST_EVENTS, Publications, SubscriptionEvents, Users, Workload
+from sim.workloads.workload import Publications, SubscriptionEvents, Users, Workload
 
+MOST_VALUES = 1e9
+"""Values of all publications; as many take four gigabytes."""
 Weight = Annotated[float, Field(ge=0)]
 
 
@@ -56,7 +58,7 @@ class ContentWorkload:
         """Subscriptions that a subset has in common with the one before; 0 makes subsets disjoint."""
         per_owner: int = Field(1, gt=0)
         """Subscriptions of each user, who wants what matches any of them."""
-        publications: int = Field(1000, ge=0, lt=MOST_EVENTS)
+        publications: int = Field(1000, ge=0, lt=2**31)
         """Publications, each by a user and at a time drawn at random."""
         match: int = Field(3, ge=0)
         """Subscriptions that each publication matches."""
@@ -85,6 +87,10 @@ class ContentWorkload:
                 longest = 2 * self.size - 1 if self.sizes == "uniform" else self.size
             if longest > self.fields:
                 raise ValueError(f"fields is {self.fields}, but subscriptions have {longest:g} predicates")
+            if self.publications * self.fields >= MOST_VALUES:
+                raise ValueError(
+                    f"publications and fields come to {self.publications * self.fields:.3g} values, allowed: fewer than {MOST_VALUES:.3g}"
+                )
             members = subset_size(self.fields, int(self.size))
             if self.sizes == "constant" and 2 * self.overlap > members:
                 raise ValueError(
