@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.papers.claims import FALLS, Claim, Misprint, near
+from analysis.papers.overlays import GAP
 from analysis.papers.page import Reproduction, SectionRuns
 from analysis.papers.paper import Chart, Paper, Section, Table
 from analysis.papers.quantities import extreme_step, largest_ratio, value
@@ -64,6 +65,7 @@ def paper(title: str = "A small paper", text: str = "") -> Paper:
             Claim("more", "fig. 2", "seven", value("edges", "new", "there"), near(7, 0), "nobody knows"),
         ),
         (Misprint("p. 1", "seven", "eight", "tests/a.py::test_b"),),
+        (GAP,),
     )
 
 

@@ -39,6 +39,11 @@ def at_most(value: float, tolerance: float, unit: str = "") -> Target:
     return Target(f"at most {value:,g}{unit}", -math.inf, value + tolerance)
 
 
+def at_least(value: float, unit: str = "") -> Target:
+    """What the paper calls "over" so much."""
+    return Target(f"over {value:,g}{unit}", value, math.inf)
+
+
 RISES = Target("rises", math.nextafter(0, math.inf), math.inf)
 """A change above 0."""
 FALLS = Target("falls", -math.inf, math.nextafter(0, -math.inf))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from analysis.papers.claims import FALLS, RISES, Claim, Misprint, Quantity, Target, at_most, near
-from analysis.papers.paper import Chart, Paper, Section, Table
+from analysis.papers.paper import Chart, Derived, Paper, Section, Table
 from analysis.papers.quantities import (
     between_variants,
     change,
@@ -21,6 +21,13 @@ READINGS = ("coin flips", "exactly s")
 DEGREES = ("average_degree", "maximum_degree", "mean_topic_diameter")
 STARS = ("cd-oda", "cd-oda-i", "cd-oda-ii")
 NAMES = {"gm": "GM", "cd-oda": "CD-ODA", "cd-oda-i": "CD-ODA-I", "cd-oda-ii": "CD-ODA-II"}
+
+GAP = Derived(
+    "gap",
+    "links beyond the lower bound (%)",
+    ("edges", "lower_bound"),
+    lambda runs: 100 * (runs["edges"] / runs["lower_bound"] - 1),
+)
 
 RATIO = "Printed with one decimal, rounded or cut off, so one unit of it is the tolerance. With exactly s topics it is higher."
 
@@ -358,4 +365,5 @@ PAPER = Paper(
         )
     ),
     misprints=MISPRINTS,
+    derived=(GAP,),
 )

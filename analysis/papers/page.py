@@ -15,7 +15,7 @@ from analysis.formatting import describe, number
 from analysis.page import render
 from analysis.papers.claims import VERDICTS, Claim, Target, judge
 from analysis.papers.paper import Paper
-from analysis.papers.views import charts_of, tables_of, with_derived
+from analysis.papers.views import charts_of, tables_of
 
 MARKS = {"reproduces": "better", "in part": "unclear", "does not": "worse", "not run": "unclear"}
 """How verdicts are coloured."""
@@ -35,7 +35,7 @@ class SectionRuns:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """All that was run for a paper."""
+    """All that was run for a paper; `sections` are by the folders of their runs."""
 
     paper: Paper
     sections: Mapping[str, SectionRuns]
@@ -45,8 +45,12 @@ class Reproduction:
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
-        """The tables of runs by section."""
-        return {key: section.runs for key, section in self.sections.items()}
+        """The tables of runs, with derived numbers, by section of the paper."""
+        return {
+            section.key: self.paper.with_derived(self.sections[section.source].runs)
+            for section in self.paper.sections
+            if section.source in self.sections
+        }
 
 
 def write_page(reproduction: Reproduction, path: Path) -> None:
@@ -59,9 +63,9 @@ def render_page(reproduction: Reproduction) -> str:
     paper = reproduction.paper
     sections, charts = [], []
     for section in paper.sections:
-        run = reproduction.sections.get(section.key)
-        runs = with_derived(run.runs) if run and len(run.runs) else None
-        drawn = [] if runs is None else charts_of(section, runs)
+        run = reproduction.sections.get(section.source)
+        runs = paper.with_derived(run.runs) if run and len(run.runs) else None
+        drawn = [] if runs is None else charts_of(paper, section, runs)
         charts += drawn
         sections.append(
             {
@@ -70,7 +74,7 @@ def render_page(reproduction: Reproduction) -> str:
                 "text": section.text,
                 "notes": list(run.notes) if run else ["This was not run."],
                 "figures": drawn,
-                "tables": [] if runs is None else tables_of(section, runs),
+                "tables": [] if runs is None else tables_of(paper, section, runs),
             }
         )
     return render(
@@ -86,11 +90,20 @@ def render_page(reproduction: Reproduction) -> str:
         facts=list(_facts(reproduction)),
         command=reproduction.command,
         sweeps=[
-            (section.title, run.scenario, number(len(run.points)), number(run.replications), number(len(run.runs)))
-            for section in paper.sections
-            if (run := reproduction.sections.get(section.key))
+            (title, run.scenario, number(len(run.points)), number(run.replications), number(len(run.runs)))
+            for title, run in _shared(reproduction)
         ],
     )
+
+
+def _shared(reproduction: Reproduction) -> Iterator[tuple[str, SectionRuns]]:
+    """Runs, with the titles of all sections that show them."""
+    titles: dict[str, list[str]] = {}
+    for section in reproduction.paper.sections:
+        titles.setdefault(section.source, []).append(section.title)
+    for source, names in titles.items():
+        if source in reproduction.sections:
+            yield "; ".join(names), reproduction.sections[source]
 
 
 def statements(paper: Paper) -> list[list[Claim]]:
@@ -109,7 +122,8 @@ def summary(reproduction: Reproduction) -> list[str]:
         claims = [claim for claim in paper.claims if claim.reading in ("", reading)]
         counts = Counter(judge(claim.number(tables), claim.target) for claim in claims)
         words = [f"{counts[verdict]} {_many(verdict, counts[verdict])}" for verdict in VERDICTS if counts[verdict]]
-        told.append(f"Read as {reading}: of {len(claims)} claims {', '.join(words)}.")
+        start = f"Read as {reading}: of" if reading else "Of"
+        told.append(f"{start} {len(claims)} claims {', '.join(words)}.")
     return told
 
 
@@ -140,7 +154,7 @@ def _claim(claims: Sequence[Claim], reproduction: Reproduction) -> dict[str, Any
 
 def _agrees(target: Target) -> str:
     """Which values agree, where the text does not say so itself."""
-    if target.signed or target.low == target.high:
+    if target.signed or target.low == target.high or target.high == float("inf"):
         return ""
     return f"up to {target.high:,g}" if target.low == float("-inf") else f"{target.low:,g} to {target.high:,g}"
 
@@ -148,8 +162,8 @@ def _agrees(target: Target) -> str:
 def _notes(reproduction: Reproduction) -> Iterator[str]:
     if reproduction.scale < 1:
         yield (
-            f"This is a quick look (--scale {reproduction.scale:g}): fewer points, fewer replications and smaller networks than "
-            "the paper has, so verdicts may differ from those at full scale."
+            f"This is a quick look (--scale {reproduction.scale:g}): fewer points, fewer replications, fewer users and less time "
+            "than the paper has, so verdicts may differ from those at full scale."
         )
     failed = [failure for section in reproduction.sections.values() for failure in section.failed]
     if failed:

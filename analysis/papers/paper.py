@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+import pandas as pd
+
+from analysis.charts import axis_title
+from analysis.comparison import label
 from analysis.papers.claims import Claim, Misprint
+from sim.errors import InputError, unknown
+from sim.metrics import METRICS
 
 
 @dataclass(frozen=True)
@@ -44,19 +52,43 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Derived:
+    """A number beside the metrics of a run: its name in words with its unit, and how it follows from a table that has `columns`."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    of: Callable[[pd.DataFrame], pd.Series]
+
+
+@dataclass(frozen=True)
 class Section:
-    """A figure of the paper, or a question that it leaves open, and what is shown of its runs; `key` names their folder."""
+    """A figure of the paper, or a question that it leaves open, and what is shown of its runs.
+
+    `runs` names their folder; the section's own key where it shares them with no other.
+    """
 
     key: str
     title: str
     text: str
     charts: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()
+    runs: str = ""
+
+    @property
+    def source(self) -> str:
+        """The folder of its runs."""
+        return self.runs or self.key
+
+    @property
+    def figure(self) -> str:
+        """What it is asked for by: `1a` for figure 1(a)."""
+        return self.key.removeprefix("fig-")
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper and what is known of it. `readings` are the ways to read it, the one that reproduces it first."""
+    """A paper and what is known of it. `readings` are the ways to read it, the one that reproduces it first; or "" alone."""
 
     name: str
     title: str
@@ -66,3 +98,25 @@ class Paper:
     sections: tuple[Section, ...]
     claims: tuple[Claim, ...]
     misprints: tuple[Misprint, ...]
+    derived: tuple[Derived, ...] = ()
+
+    def with_derived(self, runs: pd.DataFrame) -> pd.DataFrame:
+        """The table of runs with the derived numbers that its columns allow."""
+        known = [derived for derived in self.derived if set(derived.columns) <= set(runs.columns)]
+        return runs.assign(**{derived.name: derived.of for derived in known})
+
+    def named(self, metric: str) -> str:
+        """A metric, or a derived number, in words with its unit."""
+        titles = {derived.name: derived.title for derived in self.derived}
+        if metric in titles:
+            return titles[metric]
+        return axis_title(label(metric), METRICS[metric].unit.replace("count", ""))
+
+    def only(self, figure: str) -> Paper:
+        """The paper with one figure alone, or all panels of one, and the claims about it. Raises InputError where there is none."""
+        panel = re.compile(re.escape(figure) + "[a-z]?")
+        sections = tuple(section for section in self.sections if panel.fullmatch(section.figure))
+        if not sections:
+            raise InputError(unknown("figure", figure, [section.figure for section in self.sections]))
+        keys = {section.key for section in sections}
+        return replace(self, sections=sections, claims=tuple(claim for claim in self.claims if claim.section in keys))

@@ -85,6 +85,18 @@ def value(metric: str, variant: str, point: str) -> Quantity:
     return Quantity(f"{metric.replace('_', ' ')} of {variant}", "", of)
 
 
+def gain(metric: str, variant: str, baseline: str, by: str, point: object) -> Quantity:
+    """By how many per cent a variant is below another, at one point."""
+
+    def of(runs: pd.DataFrame) -> pd.Series:
+        one, other = (_table(runs, metric, name, by) for name in (variant, baseline))
+        if point not in one or point not in other:
+            return NOTHING
+        return 100 * (1 - one[point] / other[point])
+
+    return Quantity(f"gain of {variant} over {baseline}, {by} {point}", " %", of)
+
+
 def between_variants(metric: str, variant: str, baseline: str) -> Quantity:
     """The relative difference between two variants, mean over the points."""
 

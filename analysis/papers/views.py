@@ -11,35 +11,19 @@ import altair as alt
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from analysis.charts import Figure, axis_title, by_colour, by_dash, rounded, spec_of
+from analysis.charts import Figure, by_colour, by_dash, rounded, spec_of
 from analysis.comparison import label, percent
 from analysis.formatting import describe, number
-from analysis.papers.paper import Chart, Section, Table
+from analysis.papers.paper import Chart, Paper, Section, Table
 from sim.experiments.statistics import Interval, mean_interval, paired_difference_percent
-from sim.metrics import METRICS
-
-DERIVED = {"gap": "links beyond the lower bound (%)"}
-"""Numbers that are no metrics of runs, and what they are."""
 
 
-def with_derived(runs: pd.DataFrame) -> pd.DataFrame:
-    """The table of runs with the derived numbers that its columns allow."""
-    return runs.assign(gap=100 * (runs["edges"] / runs["lower_bound"] - 1)) if "lower_bound" in runs else runs
-
-
-def named(metric: str) -> str:
-    """A metric's name and unit as words."""
-    return (
-        DERIVED[metric] if metric in DERIVED else axis_title(label(metric), METRICS[metric].unit.replace("count", ""))
-    )
-
-
-def charts_of(section: Section, runs: pd.DataFrame) -> list[Figure]:
+def charts_of(paper: Paper, section: Section, runs: pd.DataFrame) -> list[Figure]:
     """All charts of a section, those that differ in one column alone side by side, with one scale."""
-    return [figure for chart in section.charts for figure in _charts(section.key, chart, runs)]
+    return [figure for chart in section.charts for figure in _charts(paper, section.key, chart, runs)]
 
 
-def _charts(key: str, chart: Chart, runs: pd.DataFrame) -> Iterator[Figure]:
+def _charts(paper: Paper, key: str, chart: Chart, runs: pd.DataFrame) -> Iterator[Figure]:
     values = _relative(chart, runs) if chart.relative_to else runs.assign(value=runs[chart.metric])
     names = list(dict.fromkeys(values[chart.colour].astype(str)))
     points = _points(chart, values)
@@ -48,7 +32,7 @@ def _charts(key: str, chart: Chart, runs: pd.DataFrame) -> Iterator[Figure]:
     low, high = (
         float(extreme) for extreme in (points[["mean", "low"]].min().min(), points[["mean", "high"]].max().max())
     )
-    title = f"{label(_about(chart))} (%)" if chart.relative_to else named(chart.metric)
+    title = f"{label(_about(chart))} (%)" if chart.relative_to else paper.named(chart.metric)
     kind = "Q" if numeric else "N"
     x = alt.X(
         f"x:{kind}",
@@ -131,12 +115,12 @@ class View:
     rows: Sequence[tuple[str, Sequence[Cell]]]
 
 
-def tables_of(section: Section, runs: pd.DataFrame) -> list[View]:
+def tables_of(paper: Paper, section: Section, runs: pd.DataFrame) -> list[View]:
     """All tables of a section."""
-    return [view for table in section.tables for view in _tables(table, runs)]
+    return [view for table in section.tables for view in _tables(paper, table, runs)]
 
 
-def _tables(table: Table, runs: pd.DataFrame) -> Iterator[View]:
+def _tables(paper: Paper, table: Table, runs: pd.DataFrame) -> Iterator[View]:
     for value in dict.fromkeys(runs[table.by]) if table.by else [None]:
         chosen = runs if value is None else runs[runs[table.by] == value]
         caption = table.caption if value is None else f"{table.caption}: {value}"
@@ -144,7 +128,7 @@ def _tables(table: Table, runs: pd.DataFrame) -> Iterator[View]:
         if table.columns:
             columns = {str(name): (metrics[0], name) for name in dict.fromkeys(chosen[table.columns])}
         else:
-            columns = {named(metric): (metric, None) for metric in metrics}
+            columns = {paper.named(metric): (metric, None) for metric in metrics}
         rows = []
         for name in dict.fromkeys(chosen[table.rows]):
             row = chosen[chosen[table.rows] == name]

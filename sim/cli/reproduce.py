@@ -13,14 +13,23 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="overlays: topic-connected overlays (Onus & Richa).")],
+    paper: Annotated[
+        str,
+        typer.Argument(
+            metavar="PAPER",
+            help="overlays: topic-connected overlays (Onus & Richa).",
+        ),
+    ],
+    figure: Annotated[
+        str, typer.Argument(metavar="FIGURE", help="One figure, such as 1a; all by default.", show_default=False)
+    ] = "",
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="The folder to write; reproductions/PAPER by default.", show_default=False),
     ] = None,
     scale: Annotated[
         float,
-        typer.Option(metavar="S", help="Below 1, a quick look: fewer points and replications, smaller networks."),
+        typer.Option(metavar="S", help="Below 1, a quick look: fewer points and replications, fewer users, less time."),
     ] = 1.0,
     jobs: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Processes; all cores by default.", show_default=False)
@@ -47,7 +56,7 @@ def reproduce(
         if not quiet:
             print(line, file=sys.stderr, flush=True)
 
-    asked = study.Asked(paper, scale, data)
+    asked = study.Asked(paper, scale, data, figure)
     folder = out if out is not None else Path("reproductions") / paper
     try:
         made = study.reproduce(asked, folder, jobs or cores(), say)
@@ -55,7 +64,7 @@ def reproduce(
         print(f"brokersim: interrupted; finished runs are kept in {folder}, the same command goes on", file=sys.stderr)
         raise typer.Exit(130) from None
     _print(made)
-    print(f"\nPage: {folder / study.PAGE}")
+    print(f"\nPage: {folder / asked.page}")
     failed = [failure for section in made.sections.values() for failure in section.failed]
     for failure in failed:
         where = f"variant {failure['variant']}, replication {failure['replication']}"

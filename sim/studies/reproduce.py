@@ -14,13 +14,17 @@ from sim.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from analysis.papers.page import Reproduction, SectionRuns
+    from analysis.papers.paper import Paper
     from sim.experiments.engines import Progress
     from sim.experiments.plan import RunSpec
-    from sim.studies.sweeps import Sweep, SweepSetting
+    from sim.studies.sweeps import Computed, Sweep, SweepSetting
 
-STUDIES = {"overlays": ("analysis.papers.overlays", "sim.studies.overlays")}
-"""Modules of each paper: `PAPER`, what it claims and its page shows; and `sweeps(setting)`, what is run for it."""
+STUDIES = {
+    "overlays": ("analysis.papers.overlays", "sim.studies.overlays"),
+}
+"""Modules of each paper: `PAPER`, what it claims and its page shows; and `sweeps(setting)`, what is run or computed for it."""
 PAGE = "index.html"
+TABLE = "table.parquet"
 OFTEN = 5.0  # s, between two lines about the same section
 
 Say = Callable[[str], None]
@@ -28,11 +32,12 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Asked:
-    """What a reproduction was asked for: a paper, the scale (above 0, up to 1), and the user's own data."""
+    """What a reproduction was asked for: a paper, the scale (above 0, up to 1), the user's own data, and one figure or all of them."""
 
     paper: str
     scale: float = 1.0
     data: Path | None = None
+    figure: str = ""
 
     def __post_init__(self) -> None:
         """Raises InputError where there is no such paper, or scale."""
@@ -44,16 +49,22 @@ class Asked:
     @property
     def command(self) -> str:
         """The command that asks for the same."""
+        figure = f" {self.figure}" if self.figure else ""
         scale = f" --scale {self.scale:g}" if self.scale < 1 else ""
         data = " --data DIR" if self.data else ""
-        return f"brokersim reproduce {self.paper}{scale}{data}"
+        return f"brokersim reproduce {self.paper}{figure}{scale}{data}"
+
+    @property
+    def page(self) -> str:
+        """The name of the page's file."""
+        return f"{self.figure}.html" if self.figure else PAGE
 
 
 def reproduce(asked: Asked, out: Path, jobs: int = 1, say: Say = lambda line: None) -> Reproduction:
     """Run what is missing in `out` and write the page there; `say` is told what is done.
 
-    A folder of results for each section, and the page `index.html`. Raises InputError where `out` holds something else, or the data
-    is not what is expected.
+    A folder of results for each section, and the page `index.html`, or that of the figure that is asked for. Raises InputError where
+    `out` holds something else, the data is not what is expected, or there is no such figure.
     """
     from analysis.papers.page import Reproduction, write_page
     from sim.experiments.plan import version
@@ -61,16 +72,53 @@ def reproduce(asked: Asked, out: Path, jobs: int = 1, say: Say = lambda line: No
 
     paper_module, sweeps_module = STUDIES[asked.paper]
     paper, sweeps = import_module(paper_module).PAPER, import_module(sweeps_module).sweeps
-    _check_room(out, {section.key for section in paper.sections})
+    _check_room(out, paper)
+    if asked.figure:
+        paper = paper.only(asked.figure)
+    sources = {section.source for section in paper.sections}
     began = time.perf_counter()
     with as_file(files("scenarios")) as scenarios:
         setting = SweepSetting(asked.scale, Path(scenarios), out, asked.data)
-        planned = list(sweeps(setting))  # what is wrong with the data is told before anything is run
-        made = {sweep.section: _run(sweep, setting, jobs, say) for sweep in planned}
+        # what is wrong with the data is told before anything is run
+        planned = [sweep for sweep in sweeps(setting) if sweep.section in sources]
+        made = {sweep.section: _made(sweep, setting, jobs, say) for sweep in planned}
     reproduction = Reproduction(paper, made, asked.command, version(), asked.scale)
-    write_page(reproduction, out / PAGE)
+    write_page(reproduction, out / asked.page)
     say(f"{sum(len(section.runs) for section in made.values()):,} runs, {time.perf_counter() - began:.1f} s")
     return reproduction
+
+
+def _made(sweep: Sweep | Computed, setting: SweepSetting, jobs: int, say: Say) -> SectionRuns:
+    from sim.studies.sweeps import Sweep
+
+    return _run(sweep, setting, jobs, say) if isinstance(sweep, Sweep) else _compute(sweep, setting, say)
+
+
+def _compute(section: Computed, setting: SweepSetting, say: Say) -> SectionRuns:
+    """The table of a section that is computed, or the one that is there."""
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from analysis.papers.page import SectionRuns
+    from sim.experiments.plan import version
+    from sim.workloads.tables import write_table
+    from sim.writing import whole_file
+
+    path = setting.folder / section.section / TABLE
+    identity = {b"version": version().encode(), b"identity": section.identity.encode()}
+    known = pq.read_schema(path).metadata if path.is_file() else {}
+    if any(known.get(key) != value for key, value in identity.items()):
+        say(f"{section.section}: computed as in scenarios/{section.scenario}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as unfinished:
+            write_table(
+                unfinished,
+                pa.Table.from_pandas(section.table(), preserve_index=False).replace_schema_metadata(identity),
+            )
+    table = pd.read_parquet(path)
+    points = list(dict.fromkeys(table["point"]))
+    return SectionRuns(table, f"scenarios/{section.scenario}", points, table["replication"].nunique(), section.notes)
 
 
 def _run(sweep: Sweep, setting: SweepSetting, jobs: int, say: Say) -> SectionRuns:
@@ -111,10 +159,12 @@ def _progress(section: str, runs: int, say: Say) -> Progress:
     return tell
 
 
-def _check_room(folder: Path, sections: set[str]) -> None:
+def _check_room(folder: Path, paper: Paper) -> None:
+    known = {PAGE, "interests", *(section.source for section in paper.sections)}
+    known |= {f"{section.figure[:length]}.html" for section in paper.sections for length in (-1, None)}
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; give a new folder")
-    other = sorted({entry.name for entry in folder.glob("*")} - sections - {PAGE, "interests"})
+    other = sorted({entry.name for entry in folder.glob("*")} - known)
     if other:
         raise InputError(
             f"{folder}: holds '{other[0]}', which no reproduction has written; give an empty or new folder"

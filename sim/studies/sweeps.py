@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -62,6 +63,21 @@ class Sweep:
         return pd.concat(frames, ignore_index=True)
 
 
+@dataclass(frozen=True)
+class Computed:
+    """A section whose table is computed and not simulated; `scenario` is the file that says of what.
+
+    `table` makes it, with columns `variant`, `point`, `replication`, `seed`, those that points stand for, and numbers. It is kept in
+    the section's folder until another version of the program, or another `identity` of the inputs, is asked for it.
+    """
+
+    section: str
+    scenario: str
+    identity: str
+    table: Callable[[], pd.DataFrame]
+    notes: tuple[str, ...] = ()
+
+
 def _joined(variant: str, point: Point) -> str:
     return f"{variant} at {point.name}"
 
@@ -81,6 +97,10 @@ class SweepSetting:
     def replications(self, full: int) -> int:
         """As many as the scale leaves, two at least."""
         return max(2, round(full * self.scale))
+
+    def lasting(self, full: float) -> float:
+        """A horizon, which shrinks by the square root, so that what happens now and then still does."""
+        return full * math.sqrt(self.scale)
 
     def sized(self, full: int) -> int:
         """A size that can be chosen freely, fifty at least."""

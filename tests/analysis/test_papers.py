@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from analysis.papers.overlays import PAPER
 from analysis.papers.page import render_page, statements, summary, write_page
 from analysis.papers.paper import Section
 from analysis.papers.views import charts_of
+from sim.errors import InputError
 from sim.experiments.statistics import Interval, mean_interval
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,6 +87,7 @@ def test_numbers_are_those_of_the_table() -> None:
         quantities.change("average_degree", "new", "nodes"): 100 * (wide["new", 40] / wide["new", 10] - 1),
         quantities.largest("edges", ("old", "new")): runs.groupby("replication")["edges"].max(),
         quantities.value("average_degree", "new", "20 nodes, loose"): wide["new", 20],
+        quantities.gain("average_degree", "new", "old", "nodes", 20): 100 * (1 - 1 / ratios[20]),
         quantities.between_variants("average_degree", "old", "new"): (100 * (ratios - 1)).mean(axis=1),
     }
     for quantity, values in expected.items():
@@ -128,7 +131,7 @@ def test_the_pages_tables_are_those_of_the_runs() -> None:
 
 
 def test_charts_stand_side_by_side_on_one_scale() -> None:
-    charts = charts_of(Section("main", "", "", CHARTS), table())
+    charts = charts_of(paper(), Section("main", "", "", CHARTS), table())
     assert [chart.name for chart in charts] == [
         "main-average-degree-0",
         "main-average-degree-1",
@@ -141,6 +144,34 @@ def test_charts_stand_side_by_side_on_one_scale() -> None:
     means = {variant: [p["mean"] for p in points if p["variant"] == variant] for variant in ("old", "new")}
     assert means["old"] == [0, 0, 0]
     assert all(-60 < mean < -40 for mean in means["new"])
+
+
+def test_a_figure_alone_has_its_sections_and_claims() -> None:
+    whole = replace(
+        paper(), sections=tuple(Section(key, key, "", CHARTS) for key in ("fig-6a", "fig-6b", "fig-6", "fig-16a"))
+    )
+    whole = replace(whole, claims=tuple(replace(whole.claims[0], section=s.key) for s in whole.sections))
+    for figure, keys in (("6a", ["fig-6a"]), ("6", ["fig-6a", "fig-6b", "fig-6"]), ("16a", ["fig-16a"])):
+        part = whole.only(figure)
+        assert [section.key for section in part.sections] == [claim.section for claim in part.claims] == keys
+    with pytest.raises(InputError, match=r"unknown figure '7' \(allowed: 16a, 6, 6a, 6b\)"):
+        whole.only("7")
+
+
+def test_sections_that_share_runs_show_the_same_ones() -> None:
+    made = reproduction()
+    shared = replace(made.paper, sections=(*made.paper.sections, Section("fig-9", "Nine", "", runs="main")))
+    both = replace(made, paper=shared)
+    assert both.tables["fig-9"].equals(both.tables["main"])
+    assert "The figure; Nine" in render_page(both)
+
+
+def test_one_reading_needs_no_name() -> None:
+    made = reproduction()
+    plain = replace(
+        made, paper=replace(made.paper, readings=("",), claims=(replace(made.paper.claims[0], reading=""),))
+    )
+    assert summary(plain) == ["Of 1 claims 1 reproduces."]
 
 
 def test_the_same_runs_give_the_same_page_and_names_cannot_break_out(tmp_path: Path) -> None:
