@@ -64,6 +64,14 @@ METRICS: dict[str, Metric] = {
         _count("cross_region_bytes", "bytes", "bytes of messages between brokers of different regions"),
         _count("handovers", "count", "times that a user's broker changed", "neutral"),
         _count("handover_messages", "messages", "request, reply, leave and join of each handover"),
+        _count("reconfigurations", "count", "times that brokers changed places on the overlay", "neutral"),
+        _count("reconfigured_brokers", "count", "brokers that changed places, over all reconfigurations", "neutral"),
+        _count(
+            "reconfiguration_overhead", "messages", "messages of the reconfiguration protocol, but those of its drain"
+        ),
+        Metric("reconfiguration_bound", "messages", "what the reconfigurations begun were to cost (DYNATOPS eq. 11)"),
+        _count("drain_messages", "messages", "reports by brokers that nothing is on its way before they change places"),
+        Metric("ssbr_cost", "–", "SSBR cost (DYNATOPS eq. 6) of the configurations, mean over the periods' ends"),
         _count(
             "bootstrap_messages",
             "messages",

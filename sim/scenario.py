@@ -82,7 +82,8 @@ WORKLOAD = Kinds("prepared", "workload", {"prepared": Prepared}, WorkloadTable)
 GEOMETRY = Kinds("chord", "geometry")
 LATENCY = Kinds("unit", "latency")
 SELECTION = Kinds("static", "selection")
-NOT_YET = Kinds("none", own={"none": Nothing})  # reconfiguration and offloading: only their absence can be said so far
+RECONFIGURATION = Kinds("none", "reconfiguration", {"none": Nothing})
+NOT_YET = Kinds("none", own={"none": Nothing})  # offloading: only its absence can be said so far
 DEFAULTS: Raw = {
     "workload": {"kind": WORKLOAD.default},
     "network": {"geometry": {"kind": GEOMETRY.default}, "latency": {"kind": LATENCY.default}},
@@ -204,7 +205,7 @@ class Scenario(_Section):
     """The brokers."""
     selection: Annotated[Table, SELECTION] = Field(default_factory=SELECTION.default_table)
     """Which broker hosts a user."""
-    reconfiguration: Annotated[Table, NOT_YET] = Field(default_factory=NOT_YET.default_table)
+    reconfiguration: Annotated[Table, RECONFIGURATION] = Field(default_factory=RECONFIGURATION.default_table)
     """Which broker stands on which overlay node."""
     offloading: Annotated[Table, NOT_YET] = Field(default_factory=NOT_YET.default_table)
     """Which topics the back end keeps."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sim import plugins
 from sim.brokers.network import Network, NetworkSetting
+from sim.brokers.reconfiguration import ReconfigurationSetting
 from sim.brokers.recorder import Columns
 from sim.brokers.subscriptions import frozen
 from sim.errors import ScenarioError, WorkloadError
@@ -20,6 +21,8 @@ from sim.metrics import METRICS
 from sim.overlay.geometry import Dissemination, GeometrySetting
 from sim.overlay.latency import LatencyModel, LatencySetting
 from sim.overlay.sites import Sites
+from sim.overlay.trees import RendezvousTrees
+from sim.policies.reconfiguration.process import ProcessParameters
 from sim.policies.views import SelectionPolicy, SelectionSetting
 from sim.randomness import Streams
 from sim.scenario import Scenario
@@ -153,9 +156,25 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         plane=scenario.network.data_plane,
         capacity=capacity,
         regions=None if sites.regions is None else np.unique(sites.regions, return_inverse=True)[1],
+        reconfiguration=_reconfiguration(scenario, overlay, streams.key("reconfiguration")),
         notes=times.notes,
     )
     return Network(setting, workload, streams)
+
+
+def _reconfiguration(scenario: Scenario, overlay: Dissemination, key: int) -> ReconfigurationSetting | None:
+    """What moves brokers to other nodes. Raises ScenarioError where they cannot move."""
+    kind, parameters = scenario.reconfiguration.kind, scenario.reconfiguration.parameters
+    geometry = scenario.network.geometry.kind
+    if kind == "none":
+        return None
+    if overlay.anchored or not isinstance(overlay, RendezvousTrees):
+        raise ScenarioError(
+            f'reconfiguration.kind: "{kind}" moves brokers from node to node, but on geometry "{geometry}" node i is broker i '
+            'for good (allowed: "none")'
+        )
+    assert isinstance(parameters, ProcessParameters)
+    return ReconfigurationSetting(plugins.load("reconfiguration", kind)(parameters), parameters, key)
 
 
 def simulate(
@@ -183,13 +202,13 @@ def simulate(
         "delays": network.recorder.delays(),
         "tree": _busiest_tree(network, positions),
         "decisions/selection": network.selections(),
-        "decisions/configuration": {
-            "time": np.zeros(len(sites)),
-            "broker": np.arange(len(sites)),
-            "node": network.node_of,
-        },
+        "decisions/configuration": network.configurations(),
     }
-    kept = {"subscribers": network.subscribers(), "trace": network.trace()}
+    kept = {
+        "decisions/reconfiguration": network.reconfigurations(),
+        "subscribers": network.subscribers(),
+        "trace": network.trace(),
+    }
     tables |= {name: columns for name, columns in kept.items() if columns is not None}
     return RunRecord({name: metrics[name] for name in METRICS}, tables, network.setting.notes)
 

@@ -189,7 +189,7 @@ kind = "similarity"
 load_weight = true
 cluster_sise = 3
 [reconfiguration]
-kind = "lsap"
+kind = "lsab"
 [[variant]]
 name = "a"
 seed = 4
@@ -221,6 +221,7 @@ SIMILARITY_KEYS = "kind, load_weight, load, similarity, update_period, cluster_s
 def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
     path = written(tmp_path, MISTAKES)
     network_keys = "brokers, geometry, latency, hop_cost, join, control_count, data_plane"
+    reconfigurations = ", ".join(sorted(["none", *plugins.names("reconfiguration")]))
     assert mistakes(path, "network.brokrs=3", "variant.b.selection.bar=x") == [
         f"{path}:{line}"
         for line in [
@@ -239,7 +240,7 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
             "14: brokers.queue: expected a number of messages (0 or more) or 'unbounded', found -1",
             "17: selection.load_weight: expected a valid number (got true)",
             f"18: selection.cluster_sise: unknown key, did you mean 'cluster_size'? (allowed: {SIMILARITY_KEYS}) (got 3)",
-            "20: reconfiguration.kind: unknown kind (allowed: none) (got 'lsap')",
+            f"20: reconfiguration.kind: unknown kind, did you mean 'lsap'? (allowed: {reconfigurations}) (got 'lsab')",
             "23: variant.a.seed: variants share this key; say it once, above them",
             "25: variant[1].name: another variant has this name (got 'a')",
             "28: variant.b.selection.foo: unknown key (allowed: kind, assign) (got 1)",

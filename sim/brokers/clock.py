@@ -9,7 +9,7 @@ from typing import Any
 import simpy
 
 # What happens first at equal times; SimPy keeps the order of scheduling among equals.
-CONTROL, CHANGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS = 2, 3, 4, 5, 6
+CONTROL, CHANGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS, BARRIERS = 2, 3, 4, 5, 6, 7
 
 
 class Clock(simpy.Environment):
@@ -19,6 +19,17 @@ class Clock(simpy.Environment):
         """Have `event.callbacks` called at `time`. The event needs SimPy's `callbacks` and `_ok` only."""
         entry: Any = (time, priority, next(self._eid), event)
         heappush(self._queue, entry)
+
+    def until(self, time: float, priority: int) -> simpy.Event:
+        """An event for processes to wait for, at exactly the given time."""
+        event = self.event()
+        event._ok, event._value = True, None
+        self.at(time, priority, event)
+        return event
+
+    def call(self, time: float, priority: int, action: Callable[[], None]) -> None:
+        """Have `action()` called once."""
+        Feed(self, priority, action).start(time)
 
     def pending(self) -> list[Any]:
         """All events that are still to come, as (time, priority, number, event), soonest first."""

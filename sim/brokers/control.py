@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from sim.brokers.clock import CONTROL_ARRIVALS
+from sim.brokers.courier import Courier
 from sim.brokers.fabric import Fabric
-from sim.brokers.messages import Message
-
-
-class Request:
-    """A join (+1) or leave (-1) on its way to the root and back; `path` holds brokers, the root at position `root`."""
-
-    __slots__ = ("change", "node", "number", "path", "root", "topic")
-
-    def __init__(self, number: int, topic: int, node: int, change: int, path: list[int], root: int) -> None:
-        self.number = number
-        self.topic = topic
-        self.node = node
-        self.change = change
-        self.path = path
-        self.root = root
 
 
 class TreeControl:
@@ -32,32 +18,58 @@ class TreeControl:
     happens at one instant has happened.
     """
 
-    def __init__(self, fabric: Fabric, requests: bool, settle: Callable[[], None]) -> None:
-        self._fabric, self._recorder, self._requests, self._settle = fabric, fabric.recorder, requests, settle
-        self._number = 0
-        self._arrived = (self._reach,)
+    def __init__(self, fabric: Fabric, courier: Courier, requests: bool, settle: Callable[[], None]) -> None:
+        self._fabric, self._recorder, self._courier = fabric, fabric.recorder, courier
+        self._requests, self._settle = requests, settle
+        self._pending = 0
+        self._answered: Callable[[], None] | None = None
         self.bootstrapping = True
 
     def transition(self, topic: int, broker: int, change: int) -> None:
         """The broker begins (+1) or ceases (-1) to want the topic."""
-        fabric = self._fabric
+        fabric, recorder = self._fabric, self._recorder
         node = int(fabric.node_of[broker])
-        count = fabric.overlay.control_requests if self._requests else fabric.overlay.control_hops
-        messages = count(topic, node)
         if self.bootstrapping:
-            self._recorder.bootstrap_messages += messages
+            recorder.bootstrap_messages += self._messages(topic, node)
+            self.enact(topic, node, change)
         else:
-            window = self._recorder.window(fabric.clock.now)
-            self._recorder.subscription_changes[window] += 1
-            if not fabric.joins_instantly:
-                self._number += 1
-                path = fabric.broker_of[fabric.overlay.control_path(topic, node)]
-                root = len(fabric.overlay.uplink(topic, node)) - 1
-                request = Request(self._number, topic, node, change, path.tolist(), root)
-                self._send(Message(request, 0, -1, self._arrived, self._handled))
-                return
-            self._recorder.subscription_overhead[window] += messages
-        self._enact(topic, node, change)
+            recorder.subscription_changes[recorder.window(fabric.clock.now)] += 1
+            self.ask(topic, node, recorder.subscription_overhead, partial(self.enact, topic, node, change))
+
+    def ask(self, topic: int, node: int, books: list[int], answered: Callable[[], None]) -> None:
+        """Ask the root to let the node join or leave the topic's tree: `answered()` is called when its answer is back.
+
+        The messages count in `books`, per window, when they are sent.
+        """
+        fabric, recorder = self._fabric, self._recorder
+        if fabric.joins_instantly:
+            books[recorder.window(fabric.clock.now)] += self._messages(topic, node)
+            answered()
+            return
+        path: list[int] = fabric.broker_of[fabric.overlay.control_path(topic, node)].tolist()
+        root, last = len(fabric.overlay.uplink(topic, node)) - 1, len(path) - 1
+
+        def passed(position: int) -> None:
+            messages = (position == 0) + (position == root) if self._requests else int(position < last)
+            books[recorder.window(fabric.clock.now)] += messages
+
+        def arrived() -> None:
+            self._settle()
+            answered()
+            self._pending -= 1
+            if not self._pending and self._answered is not None:
+                done, self._answered = self._answered, None
+                done()
+
+        self._pending += 1
+        self._courier.send(path, passed, arrived)
+
+    def all_answered(self, then: Callable[[], None]) -> None:
+        """Have `then()` called once no join or leave is on its way any more."""
+        if self._pending:
+            self._answered = then
+        else:
+            then()
 
     def adjust(self) -> None:
         """All transitions of this instant are made: count what links cost that follow interests."""
@@ -67,35 +79,13 @@ class TreeControl:
         else:
             self._recorder.subscription_overhead[self._recorder.window(self._fabric.clock.now)] += messages
 
-    def _enact(self, topic: int, node: int, change: int) -> None:
+    def enact(self, topic: int, node: int, change: int) -> None:
+        """The node joins (+1) or leaves (-1) the topic's tree."""
         if change > 0:
             self._fabric.overlay.join(topic, node)
         else:
             self._fabric.overlay.leave(topic, node)
 
-    def _send(self, message: Message) -> None:
-        request: Request = message.carries
-        here, now = request.path[message.position], self._fabric.clock.now
-        last = message.position == len(request.path) - 1  # the answer is back (or the broker is the root itself)
-        messages = (message.position == 0) + (message.position == request.root) if self._requests else int(not last)
-        self._recorder.subscription_overhead[self._recorder.window(now)] += messages
-        if last:
-            self._settle()
-            self._enact(request.topic, request.node, request.change)
-            return
-        message.position += 1
-        message.callbacks = self._arrived
-        there = request.path[message.position]
-        self._fabric.clock.at(self._fabric.links.arrival(now, here, there, -request.number), CONTROL_ARRIVALS, message)
-
-    def _reach(self, message: Message) -> None:
-        request: Request = message.carries
-        if self._fabric.servers:
-            broker = request.path[message.position]
-            service = self._fabric.service(-request.number, broker, message.position)
-            self._fabric.servers[broker].accept(message, service, control=True)
-        else:
-            self._send(message)
-
-    def _handled(self, message: Message) -> None:
-        self._send(message)
+    def _messages(self, topic: int, node: int) -> int:
+        count = self._fabric.overlay.control_requests if self._requests else self._fabric.overlay.control_hops
+        return count(topic, node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 from sim.brokers.broker import Server
 from sim.brokers.clock import PUBLICATIONS, Clock, Feed
 from sim.brokers.control import TreeControl
+from sim.brokers.courier import Courier
 from sim.brokers.fabric import Fabric
 from sim.brokers.links import Links
 from sim.brokers.planes.flooding import FloodPlane
 from sim.brokers.planes.folded import FoldedPlane
 from sim.brokers.planes.messages import MessagePlane
+from sim.brokers.protocol import Protocol
 from sim.brokers.receipts import Receipts
+from sim.brokers.reconfiguration import Decision, Manager, ReconfigurationSetting
 from sim.brokers.record_kernels import BROKER_DELIVERED, RECEIVED, RELAYED, SENT
 from sim.brokers.recorder import Columns, Recorder
 from sim.brokers.subscriptions import Subscriptions
@@ -37,7 +40,7 @@ class NetworkSetting:
 
     `service_time` is the mean seconds that a broker needs for a message, divided by its `capacity` (brokers; None: 1), `queue` how many
     may wait (None: any number). `plane` is the data plane; "auto" takes the fastest that is exact. `regions` (brokers) are
-    numbers; `notes` are sentences that go with the results.
+    numbers; `reconfiguration` is None where brokers stay where they stand; `notes` are sentences that go with the results.
     """
 
     overlay: Dissemination
@@ -58,6 +61,7 @@ class NetworkSetting:
     plane: Literal["auto", "messages", "folded"] = "auto"
     capacity: NDArray[np.float64] | None = None
     regions: NDArray[np.int64] | None = None
+    reconfiguration: ReconfigurationSetting | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -95,7 +99,7 @@ class Network:
             setting.trace,
             Receipts(workload, brokers) if setting.subscribers else None,
         )
-        self.node_of = setting.node_of
+        self.node_of = setting.node_of.copy()
         self.capacity = np.ones(brokers) if setting.capacity is None else setting.capacity
         self.broker_of = np.empty(brokers, np.int32)
         self.broker_of[setting.node_of] = np.arange(brokers)
@@ -115,7 +119,8 @@ class Network:
             self.recorder,
             setting.join == "instant",
         )
-        self.control = TreeControl(fabric, setting.control_count == "requests", lambda: self.plane.settle())
+        courier = Courier(fabric)
+        self.control = TreeControl(fabric, courier, setting.control_count == "requests", lambda: self.plane.settle())
         self.subscriptions = Subscriptions(len(workload.topics), brokers, self.control.transition)
         self.plane = _plane(setting)(fabric, self.subscriptions, workload.publications)
         self.users = Users(
@@ -127,6 +132,13 @@ class Network:
             self.plane.settle,
             self.control.adjust,
         )
+        self._protocol: Protocol | None = None
+        self.manager: Manager | None = None
+        if setting.reconfiguration is not None:
+            parameters, wanted = setting.reconfiguration.parameters, self.subscriptions.wanted
+            process = courier, self.control, self.plane, self.users, wanted
+            self._protocol = Protocol(fabric, *process, parameters.timeout, parameters.manager_down)
+            self.manager = Manager(fabric, self._protocol, wanted, workload.published, setting.reconfiguration)
         self._outside = streams.key("outside publishers")
         self._publication = 0
 
@@ -148,6 +160,8 @@ class Network:
         self.control.adjust()
         self.control.bootstrapping = False
         self.users.start()
+        if self.manager is not None:
+            self.manager.start()
         publications = self.workload.publications
         Feed(self.clock, PUBLICATIONS, self._publish).start(float(publications.time[0]) if len(publications) else None)
         for step in range(1, 101):
@@ -161,7 +175,13 @@ class Network:
         last = first + 1
         if self.plane.folds:  # nothing happens before the next event but publications
             last = max(last, min(first + _TOGETHER, int(np.searchsorted(times, self.clock.peek()))))
-        self.plane.publish(first, self._entries(first, last))
+        brokers = self._entries(first, last)
+        if self._protocol is not None and self._protocol.running:
+            for number, broker in enumerate(brokers, first):
+                if not self._protocol.holds(number, broker):
+                    self.plane.publish(number, [broker])
+        else:
+            self.plane.publish(first, brokers)
         self._publication = last
         return float(times[last]) if last < len(times) else None
 
@@ -176,6 +196,8 @@ class Network:
     def _close(self) -> None:
         held = [message for server in self.servers for message in server.close(self.setting.horizon)]
         self.users.close()
+        if self._protocol is not None:
+            self._protocol.close()
         self.plane.close(held)
         self.recorder.close()
 
@@ -250,6 +272,27 @@ class Network:
         """Which broker hosts whom from when on; `from` is -1 at the first attachment."""
         user, former, broker = np.array(self.users.decisions, np.int32).reshape(-1, 3).T
         return {"time": np.array(self.users.decided_at), "user": user, "from": former, "broker": broker}
+
+    def configurations(self) -> Columns:
+        """Which broker stands where from when on; `from` is -1 at first."""
+        n, first = len(self.node_of), self.setting.node_of
+        moves = np.empty((0, 3), np.int32)
+        moved_at = np.empty(0)
+        if self._protocol is not None:
+            moves, moved_at = np.array(self._protocol.moves, np.int32).reshape(-1, 3), np.array(self._protocol.moved_at)
+        return {
+            "time": np.concatenate([np.zeros(n), moved_at]),
+            "broker": np.concatenate([np.arange(n), moves[:, 0]]),
+            "from": np.concatenate([np.full(n, -1), moves[:, 1]]),
+            "node": np.concatenate([first, moves[:, 2]]),
+        }
+
+    def reconfigurations(self) -> Columns | None:
+        """What was decided at the end of each reconfiguration period, where brokers are reconfigured."""
+        if self.manager is None:
+            return None
+        names = [field.name for field in fields(Decision)]
+        return {name: [getattr(decision, name) for decision in self.manager.decisions] for name in names}
 
     def subscribers(self) -> Columns | None:
         """What each user received on each topic, from time 0 on, where that was kept."""

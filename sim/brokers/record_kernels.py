@@ -252,12 +252,14 @@ def fold_publications(
     due: NDArray[np.int64],
     tree: NDArray[np.int64],
     published: NDArray[np.float64],
+    departed: NDArray[np.float64],
     rooted: NDArray[np.float64],
     size: NDArray[np.int64],
     window: NDArray[np.int64],
     horizon: float,
     tally: NDArray[np.int64],
     reached: NDArray[np.int64],
+    latest: NDArray[np.float64],
     first: int,
     used: int,
     measured: NDArray[np.bool_],
@@ -275,26 +277,29 @@ def fold_publications(
     Publication f goes down the tree number `tree[f]`, which has the part `tree_from[t]:tree_from[t + 1]` of the four arrays of trees;
     `due` (trees, 2) are the brokers and users to which a publication was due, on the tree or not yet. What would arrive at the
     `horizon` or later is on its way at the end. `tally` (windows, TALLIES) counts what became of the publications, `reached` how
-    many arrived at each position of the trees.
+    many arrived at each position of the trees, and `latest` (1) grows to when the last one arrives.
     """
     arrival, sent = np.empty(hop_delay.shape[0]), np.empty(hop_delay.shape[0], np.uint8)
     nothing_flooded = np.empty((0, 2), np.int32)
+    last = latest[0]
     for f in range(first, published.size):
         up = uplinks[uplink_from[f] : uplink_from[f + 1]]
         count, hops = tally[window[f]], up.size - 1
         a, b = tree_from[tree[f]], tree_from[tree[f] + 1]
         root_time = rooted[f]
         if root_time >= horizon:  # still climbing at the end
-            root_time, b, hops, time = np.nan, a, 0, published[f]
+            root_time, b, hops, time = np.nan, a, 0, departed[f]
             while time < horizon:
                 time += hop_delay[up[hops], up[hops + 1]]
                 hops += 1
         if 2 * (used + b - a) > keys.size:
+            latest[0] = last
             return f, used
         count[PUBLISHED] += 1
         if np.isnan(root_time):
             count[CLIMBING] += 1
         else:
+            last = max(last, root_time)
             count[ROOTED] += 1
             count[DUE] += due[tree[f], 0]
             count[DUE_USERS] += due[tree[f], 1]
@@ -313,6 +318,8 @@ def fold_publications(
             time = arrival[above] + hop_delay[brokers[a + above], brokers[a + i]]
             sent[i] = not np.isnan(arrival[above])
             arrival[i] = time if time < horizon else np.nan
+            if time > last:
+                last = time
             if time < horizon:
                 reached[a + i] += 1
             elif users > 0:
@@ -342,4 +349,16 @@ def fold_publications(
             keys,
             counts,
         )
+    latest[0] = last
     return published.size, used
+
+
+@kernel
+def last_arrival(
+    rooted: float, brokers: NDArray[np.int32], parents: NDArray[np.int32], hop_delay: NDArray[np.float64]
+) -> float:
+    """When the last copy arrives of a publication that leaves the root of a tree (brokers and parents by position) at `rooted`."""
+    arrival = np.full(brokers.size, rooted)
+    for i in range(1, brokers.size):
+        arrival[i] = arrival[parents[i]] + hop_delay[brokers[parents[i]], brokers[i]]
+    return arrival.max() if brokers.size else rooted

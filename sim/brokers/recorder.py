@@ -6,6 +6,7 @@ import math
 from array import array
 from bisect import bisect_right
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class Recorder:
         self.horizon, self.warm_up, self.receipts = horizon, warm_up, receipts
         self._measured = starts >= warm_up
         self.measured: list[bool] = self._measured.tolist()
-        self._hop_delay = hop_delay
+        self.hop_delay = hop_delay
         windows, brokers = len(starts), len(hop_delay)
         self._window = 0
         self._counters = np.zeros((windows, rk.COUNTERS), np.int64)
@@ -77,6 +78,12 @@ class Recorder:
         self.subscription_overhead = [0] * windows
         self.handovers = [0] * windows
         self.handover_messages = [0] * windows
+        self.reconfigurations = [0] * windows
+        self.reconfigured_brokers = [0] * windows
+        self.reconfiguration_overhead = [0] * windows
+        self.reconfiguration_bound = [0.0] * windows
+        self.drain_messages = [0] * windows
+        self.ssbr_costs: list[tuple[float, float]] = []  # time (s), from which on it holds
         self.bootstrap_messages = 0
         self.trace: list[tuple[float, float, int, int, int, str, bool]] | None = [] if keep_trace else None
         self._load_from = 0.0
@@ -112,9 +119,11 @@ class Recorder:
             self._kernel(rk.record_flights, columns, len(finished.window))
             self._finished = _Finished()
 
-    def fold(self, columns: Any, tally: NDArray[np.int64], reached: NDArray[np.int64]) -> None:
+    def fold(
+        self, columns: Any, tally: NDArray[np.int64], reached: NDArray[np.int64], latest: NDArray[np.float64]
+    ) -> None:
         """Carry publications down their trees and enter them; `columns` are the first ones of `fold_publications`."""
-        self._kernel(rk.fold_publications, (*columns, self.horizon, tally, reached), len(columns[-1]))
+        self._kernel(rk.fold_publications, (*columns, self.horizon, tally, reached, latest), len(columns[-1]))
 
     def _kernel(self, kernel: Any, columns: Any, publications: int) -> None:
         """Have a kernel enter publications; whenever the hash table of delays is half full, it is emptied first."""
@@ -125,7 +134,7 @@ class Recorder:
                 done,
                 self._used,
                 self._measured,
-                self._hop_delay,
+                self.hop_delay,
                 self._counters,
                 self._sums,
                 self._maxima,
@@ -235,6 +244,12 @@ class Recorder:
             "subscription_overhead": self.subscription_overhead,
             "handovers": self.handovers,
             "handover_messages": self.handover_messages,
+            "reconfigurations": self.reconfigurations,
+            "reconfigured_brokers": self.reconfigured_brokers,
+            "reconfiguration_overhead": self.reconfiguration_overhead,
+            "reconfiguration_bound": self.reconfiguration_bound,
+            "drain_messages": self.drain_messages,
+            "ssbr_cost": [self._ssbr_cost(start, end) for start, end in pairwise(self.edges)],
             "notification_overhead": c[:, rk.INTERNAL] + c[:, rk.EXTERNAL],
             "internal_overhead": c[:, rk.INTERNAL],
             "external_overhead": c[:, rk.EXTERNAL],
@@ -313,6 +328,12 @@ class Recorder:
             "uplink_bytes": counter[rk.UPLINK_BYTES],
             "handovers": total(self.handovers),
             "handover_messages": total(self.handover_messages),
+            "reconfigurations": total(self.reconfigurations),
+            "reconfigured_brokers": total(self.reconfigured_brokers),
+            "reconfiguration_overhead": total(self.reconfiguration_overhead),
+            "reconfiguration_bound": math.fsum(self.reconfiguration_bound[w] for w in after),
+            "drain_messages": total(self.drain_messages),
+            "ssbr_cost": self._ssbr_cost(self.warm_up, self.horizon),
             "bootstrap_messages": self.bootstrap_messages,
             "load_stddev": float(load[0]),
             "load_jain": float(load[1]),
@@ -327,6 +348,11 @@ class Recorder:
             "delivery_ratio": delivered_users / total(self.due_users) if due else None,
             "path_stretch": mean(rk.STRETCH, counter[rk.STRETCHED]),
         }
+
+    def _ssbr_cost(self, start: float, end: float) -> float | None:
+        """The mean over the reconfiguration periods that ended in a span of time; None where none did."""
+        costs = [cost for time, cost in self.ssbr_costs if start <= time < end]
+        return math.fsum(costs) / len(costs) if costs else None
 
     def _quantiles(self) -> dict[int, float | None]:
         """Quantiles (%) of the notification delay: the middle of the bin that holds the pair of that rank."""

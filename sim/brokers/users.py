@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim.brokers.clock import CHANGES, CONTROL, Clock, Feed
 from sim.brokers.recorder import Recorder
@@ -41,6 +42,9 @@ class Users:
         self.latitude = workload.users.latitude.copy()
         self.longitude = workload.users.longitude.copy()
         self._changed: dict[int, list[int]] = {}  # interests that are no longer those at time 0
+        self._holding = False
+        self._holds = np.zeros(len(subscriptions.load), np.bool_)  # brokers that hold back what changes of their users
+        self._held: list[tuple[list[int], list[int]]] = []  # rows of events and of movements, of one instant each
         self._exchanged = subscriptions.unknown()
         self.decided_at = array("d")  # s; beside it (user, from, broker) of each decision to move
         self.decisions = array("i")
@@ -200,27 +204,62 @@ class Users:
         return min(times, default=None)
 
     def _change(self) -> float | None:
-        """Everything that changes at this instant: interests first, then places, then one decision per user concerned."""
-        self._settle()
+        """Everything that changes at this instant, but where brokers hold it back."""
         now = self._clock.now
+        events, movements = self._workload.subscription_events, self._workload.movements
+        changing: list[int] = []
+        moving: list[int] = []
+        while self._event < len(events) and events.time[self._event] == now:
+            changing.append(self._event)
+            self._event += 1
+        while self._movement < len(movements) and movements.time[self._movement] == now:
+            moving.append(self._movement)
+            self._movement += 1
+        if self._holding:
+            changing, held = self._parted(changing, events.user)
+            moving, held_moves = self._parted(moving, movements.user)
+            self._held.append((held, held_moves))
+        if changing or moving:
+            self._enact(changing, moving)
+        return self._next_change()
+
+    def _parted(self, rows: list[int], users: NDArray[np.int32]) -> tuple[list[int], list[int]]:
+        """Those of the rows that may be enacted, and those that brokers hold back."""
+        held = [bool(self._holds[self.host[users[row]]]) for row in rows]
+        parts = [[row for row, back in zip(rows, held, strict=True) if back == which] for which in (False, True)]
+        return parts[0], parts[1]
+
+    def hold(self, broker: int) -> None:
+        """The broker holds back what changes of its users from now on, until `release`."""
+        self._holds[broker] = self._holding = True
+
+    def release(self) -> None:
+        """Enact what brokers have held back, instant by instant in order; none holds anything back any more."""
+        self._holds[:] = self._holding = False
+        held, self._held = self._held, []
+        for changing, moving in held:
+            if changing or moving:
+                self._enact(changing, moving)
+
+    def _enact(self, changing: Iterable[int], moving: Iterable[int]) -> None:
+        """Rows of one instant: interests first, then places, then one decision per user concerned."""
+        self._settle()
         events, movements = self._workload.subscription_events, self._workload.movements
         touched: dict[int, list[int]] = {}  # user → topics that result
         ask: dict[int, None] = {}
-        while self._event < len(events) and events.time[self._event] == now:
-            user = int(events.user[self._event])
+        for row in changing:
+            user = int(events.user[row])
             if user not in touched:
                 touched[user] = list(self.wants(user))
                 if self._by_subscription:
                     ask[user] = None
-            self._apply(touched[user], self._event)
-            self._event += 1
-        while self._movement < len(movements) and movements.time[self._movement] == now:
-            user = int(movements.user[self._movement])
-            self.latitude[user] = movements.latitude[self._movement]
-            self.longitude[user] = movements.longitude[self._movement]
+            self._apply(touched[user], row)
+        for row in moving:
+            user = int(movements.user[row])
+            self.latitude[user] = movements.latitude[row]
+            self.longitude[user] = movements.longitude[row]
             if self._by_movement:
                 ask[user] = None
-            self._movement += 1
         for user in dict.fromkeys((*touched, *ask)):
             topics = touched[user] if user in touched else self.wants(user)
             broker = int(self.host[user])
@@ -235,7 +274,6 @@ class Users:
         if touched or ask:
             self._load_changed()
             self._report()
-        return self._next_change()
 
     def _apply(self, topics: list[int], row: int) -> None:
         events = self._workload.subscription_events

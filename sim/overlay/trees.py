@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -27,6 +28,7 @@ class RendezvousTrees:
     floods = False
     positions: NDArray[np.float64] | None = None
     round_trips: NDArray[np.float64] | None = None
+    period: float | None = None
 
     def __init__(
         self,
@@ -43,9 +45,26 @@ class RendezvousTrees:
         self._joined: dict[int, NDArray[np.bool_]] = {}
         self._snapshots: dict[int, TopicTree] = {}
 
+    @cached_property
+    def hops(self) -> NDArray[np.int32]:
+        """The hops (n, n) of the route from each node to each."""
+        nodes = range(len(self.next_hop))
+        return np.array([[route_length(self.next_hop, u, v) for v in nodes] for u in nodes], np.int32)
+
+    def route(self, source: int, target: int) -> NDArray[np.int32]:
+        """The nodes from one to another, both included."""
+        return forward_route(self.next_hop, source, target)
+
+    def joined(self, node: int) -> NDArray[np.bool_]:
+        """Which topics' trees (topics) the node has joined."""
+        joined = np.zeros(len(self.roots), np.bool_)
+        for topic, nodes in self._joined.items():
+            joined[topic] = nodes[node]
+        return joined
+
     def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
         """The route from `source` to the rendezvous node, both included."""
-        return forward_route(self.next_hop, source, self.roots[topic])
+        return self.route(source, self.roots[topic])
 
     def control_path(self, topic: int, node: int) -> NDArray[np.int32]:
         """The route to the rendezvous node, and on along the route from there to the node."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -110,11 +110,11 @@ class Publications:
     def __len__(self) -> int:
         return len(self.time)
 
-    def per_topic(self, topics: int) -> NDArray[np.int64]:
+    def per_topic(self, topics: int, rows: slice = slice(None)) -> NDArray[np.int64]:
         """How many there are on each of the topics; not of content, see `Workload.published`."""
-        counts = np.zeros(topics, np.int64)
-        for start in range(0, len(self), ROW_GROUP):  # numpy counts in a copy, twice as wide
-            counts += np.bincount(self.topic[start : start + ROW_GROUP], minlength=topics)
+        counts, those = np.zeros(topics, np.int64), self.topic[rows]
+        for start in range(0, len(those), ROW_GROUP):  # numpy counts in a copy, twice as wide
+            counts += np.bincount(those[start : start + ROW_GROUP], minlength=topics)
         return counts
 
 
@@ -225,11 +225,12 @@ class Workload:
         on_it: NDArray[np.bool_] = self.publications.topic == topic
         return on_it
 
-    def published(self) -> NDArray[np.int64]:
-        """How many publications there are on each topic; of content, how many carry each predicate."""
+    def published(self, start: float = 0.0, end: float = np.inf) -> NDArray[np.int64]:
+        """How many publications there are on each topic from one time to another; of content, how many carry each predicate."""
+        rows = slice(*np.searchsorted(self.publications.time, (start, end)).tolist())
         if self.content is not None:
-            return carried(self.content, occurring(self.content))
-        return self.publications.per_topic(len(self.topics))
+            return carried(replace(self.content, values=self.content.values[rows]), occurring(self.content))
+        return self.publications.per_topic(len(self.topics), rows)
 
 
 def write_workload(
@@ -251,11 +252,11 @@ def write_workload(
         files.append("quarantine/part-00000.parquet")
         (folder / "quarantine").mkdir()
         write_tables(folder / files[-1], quarantine)
-    values = {
     for name, text in (lines or {}).items():
         files.append(name)
         with (folder / name).open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{line}\n" for line in text)
+    values = {
         "kind": workload.kind,
         "origin": workload.origin,
         "horizon": workload.horizon,

@@ -4,6 +4,7 @@ order, to the same bits as if every hop had been an event."""
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers import record_kernels as rk
+from sim.brokers.clock import BARRIERS
 from sim.brokers.fabric import Fabric
 from sim.brokers.messages import Message
 from sim.brokers.receipts import Audience, Receipts
@@ -43,6 +45,9 @@ class FoldedPlane:
         self._climbing: list[_Due] = []  # a heap
         self._tally = np.zeros((len(fabric.recorder.measured), rk.TALLIES), np.int64)
         self._rooted = _Rooted()
+        self._departed: dict[int, float] = {}  # when publications left that were held back; infinite: never
+        self._released_until = 0.0  # when the last of them leaves its root
+        self._latest = np.zeros(1)  # when the last one arrives of those that have been folded
 
     def publish(self, first: int, brokers: list[int]) -> None:
         """Publications number `first` and following leave for these brokers, before anything else happens."""
@@ -51,13 +56,25 @@ class FoldedPlane:
         topics = self._publications.topic[first:last].tolist()
         following = self._fabric.clock.peek()
         for number, time, topic, broker in zip(range(first, last), times, topics, brokers, strict=True):
-            uplink, delays = self._route(topic, broker)
-            for delay in delays:
-                time += delay
-            if delays and time >= following:
-                heappush(self._climbing, (time, number, topic, uplink))
-            else:
-                self._leave_root(time, number, topic, uplink)
+            self._climb(number, time, topic, broker, following)
+
+    def release(self, number: int, broker: int) -> None:
+        """A publication that its broker has held back since it was published leaves now."""
+        clock, topic = self._fabric.clock, int(self._publications.topic[number])
+        self._departed[number] = clock.now
+        rooted = self._climb(number, clock.now, topic, broker, clock.peek())
+        self._released_until = max(self._released_until, rooted)
+
+    def _climb(self, number: int, time: float, topic: int, broker: int, following: float) -> float:
+        """A publication leaves at this time; when it leaves its root. Nothing changes before the `following` event."""
+        uplink, delays = self._route(topic, broker)
+        for delay in delays:
+            time += delay
+        if delays and time >= following:
+            heappush(self._climbing, (time, number, topic, uplink))
+        else:
+            self._leave_root(time, number, topic, uplink)
+        return time
 
     def _route(self, topic: int, broker: int) -> tuple[NDArray[np.int32], list[float]]:
         """The brokers of an uplink, and the times of its hops (s)."""
@@ -79,6 +96,36 @@ class FoldedPlane:
             self._leave_root(*heappop(climbing))
         if not self._fabric.overlay.rendezvous:
             self._routes.clear()
+
+    def remap(self) -> None:
+        """Brokers stand on other nodes from now on."""
+        self._routes.clear()
+        self._rooted.trees.clear()
+
+    def when_arrived(self, then: Callable[[], None]) -> None:
+        """Have `then()` called once, when nothing that was published is on its way; until then nothing is published or changes."""
+        self._fold()
+        latest, fabric = float(self._latest[0]), self._fabric
+        for time, _, topic, uplink in self._climbing:
+            tree = fabric.overlay.tree(topic, int(fabric.node_of[uplink[-1]]))
+            hop_delay, brokers = fabric.recorder.hop_delay, fabric.broker_of[tree.nodes]
+            latest = max(latest, rk.last_arrival(time, brokers, tree.parents, hop_delay))
+        self._at_the_end_of(latest, then)
+
+    def when_rooted(self, then: Callable[[], None]) -> None:
+        """Have `then()` called once, when all that was released has left its root."""
+        self._at_the_end_of(self._released_until, then)
+
+    def _at_the_end_of(self, time: float, then: Callable[[], None]) -> None:
+        """Have `then()` called at this time, or now if it is over, when all that leaves its root at that instant has left it."""
+
+        def act() -> None:
+            while self._climbing and self._climbing[0][0] <= clock.now:
+                self._leave_root(*heappop(self._climbing))
+            then()
+
+        clock = self._fabric.clock
+        clock.call(max(time, clock.now), BARRIERS, act)
 
     def _leave_root(self, time: float, number: int, topic: int, uplink: NDArray[np.int32]) -> None:
         rooted, fabric = self._rooted, self._fabric
@@ -122,15 +169,30 @@ class FoldedPlane:
                 *rooted.columns(),
                 np.array(rooted.tree),
                 published,
+                self._departures(number, published),
                 np.array(rooted.time),
                 self._publications.size[number].astype(np.int64),
                 recorder.windows(published),
             )
             reached = np.zeros(rooted.positions, np.int64)
-            recorder.fold(columns, self._tally, reached)
+            recorder.fold(columns, self._tally, reached, self._latest)
             if recorder.receipts is not None:
                 rooted.arrive(recorder.receipts, reached)
         self._rooted = _Rooted()
+
+    def _departures(self, number: NDArray[np.int64], published: NDArray[np.float64]) -> NDArray[np.float64]:
+        """When publications left their brokers: as they were published, unless they were held back."""
+        if not self._departed:
+            return published
+        return np.array(
+            [self._departed.pop(n, time) for n, time in zip(number.tolist(), published.tolist(), strict=True)]
+        )
+
+    def strand(self, number: int, broker: int) -> None:
+        """The publication has been held back by its broker to the end: it counts as on its way to the root."""
+        self._departed[number] = np.inf
+        nowhere = self._rooted.take(EMPTY_TREE, EMPTY_TREE.nodes, EMPTY_TREE.nodes, (0, 0), None)
+        self._enter(number, np.array([broker], np.int32), np.inf, nowhere)
 
     def close(self, held: list[Message]) -> None:
         """Fold what has left its root before the end, and count what has not; nothing is held by brokers that take no time."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from sim.brokers.clock import ARRIVALS
+from sim.brokers.clock import ARRIVALS, BARRIERS
 from sim.brokers.fabric import Fabric
 from sim.brokers.messages import Flight, Message
 from sim.brokers.subscriptions import Subscriptions
@@ -29,17 +31,29 @@ class MessagePlane:
         self._joins_instantly = fabric.joins_instantly
         self._trace = self._recorder.trace
         self._active: dict[Flight, None] = {}
+        self._released: set[int] = set()  # publications that were held back and have not left their roots yet
+        self._when_arrived: Callable[[], None] | None = None
+        self._when_rooted: Callable[[], None] | None = None
         self._climbed = (self._reach_uplink,)
         self._descended = (self._reach_tree,)
 
     def publish(self, first: int, brokers: list[int]) -> None:
         """Publication number `first` leaves now for its broker; one at a time."""
-        (publisher,), publications = brokers, self._publications
-        topic, size = int(publications.topic[first]), int(publications.size[first])
-        now = self._clock.now
-        window = self._recorder.window(now)
-        path = self._overlay.uplink(topic, int(self._node_of[publisher]))
-        flight = Flight(first, topic, publisher, now, size, window, self._broker_of[path])
+        (publisher,) = brokers
+        self._depart(first, publisher, self._recorder.window(self._clock.now))
+
+    def release(self, number: int, broker: int) -> None:
+        """A publication that its broker has held back since it was published leaves now."""
+        self._released.add(number)
+        (window,) = self._recorder.windows(self._publications.time[number : number + 1]).tolist()
+        self._depart(number, broker, window)
+
+    def _depart(self, number: int, broker: int, window: int) -> None:
+        publications = self._publications
+        topic, size = int(publications.topic[number]), int(publications.size[number])
+        path = self._overlay.uplink(topic, int(self._node_of[broker]))
+        published = float(publications.time[number])
+        flight = Flight(number, topic, broker, published, size, window, self._broker_of[path])
         self._recorder.published[window] += 1
         self._active[flight] = None
         message = Message(flight, 0, -1, self._climbed, self._climb)
@@ -50,6 +64,40 @@ class MessagePlane:
 
     def settle(self) -> None:
         """Nothing to do: what left its root took the tree along."""
+
+    def remap(self) -> None:
+        """Nothing to do: what climbs to its root keeps to the brokers that it set out over."""
+
+    def when_arrived(self, then: Callable[[], None]) -> None:
+        """Have `then()` called once, when nothing that was published is on its way."""
+        self._when_arrived = then
+        self._watch()
+
+    def when_rooted(self, then: Callable[[], None]) -> None:
+        """Have `then()` called once, when all that was released has left its root."""
+        self._when_rooted = then
+        self._watch()
+
+    def _watch(self) -> None:
+        """Tell those who wait, after everything else of this instant, once what they wait for has happened."""
+        if self._when_arrived is not None and not self._active:
+            self._clock.call(self._clock.now, BARRIERS, self._when_arrived)
+            self._when_arrived = None
+        if self._when_rooted is not None and not self._released:
+            self._clock.call(self._clock.now, BARRIERS, self._when_rooted)
+            self._when_rooted = None
+
+    def _gone(self, flight: Flight) -> None:
+        """No message carries the publication any more."""
+        del self._active[flight]
+        if self._when_arrived is not None:
+            self._watch()
+
+    def _rooted(self, flight: Flight) -> None:
+        """The publication has left its root, or has been dropped before."""
+        if self._released:
+            self._released.discard(flight.number)
+            self._watch()
 
     # -- up to the root
 
@@ -71,7 +119,8 @@ class MessagePlane:
         if self._servers[broker].accept(message, self._service(flight.number, broker, 0)):
             return True
         self._recorder.dropped[flight.window] += 1
-        del self._active[flight]
+        self._rooted(flight)
+        self._gone(flight)
         self._recorder.finish(flight, uplinks_sent=message.position)
         return False
 
@@ -109,6 +158,7 @@ class MessagePlane:
         if not self._joins_instantly:
             recorder.lost["joining"][window] += due - int(np.count_nonzero(flight.due_users))
             recorder.lost_users[window] += due_users - int(flight.due_users.sum())
+        self._rooted(flight)
         size = len(tree)
         if size == 0:
             self._finish(flight)
@@ -177,7 +227,7 @@ class MessagePlane:
             self._finish(flight)
 
     def _finish(self, flight: Flight) -> None:
-        del self._active[flight]
+        self._gone(flight)
         self._recorder.finish(flight)
 
     def _due_below(self, flight: Flight, position: int) -> tuple[int, int]:
@@ -199,6 +249,17 @@ class MessagePlane:
         self._recorder.lost_users[flight.window] += users
 
     # -- the end
+
+    def strand(self, number: int, broker: int) -> None:
+        """The publication has been held back by its broker to the end: it counts as on its way to the root."""
+        publications, recorder = self._publications, self._recorder
+        published, size = float(publications.time[number]), int(publications.size[number])
+        (window,) = recorder.windows(publications.time[number : number + 1]).tolist()
+        here = np.array([broker], np.int32)
+        recorder.published[window] += 1
+        recorder.climbing[window] += 1
+        topic = int(publications.topic[number])
+        recorder.finish(Flight(number, topic, broker, published, size, window, here))
 
     def close(self, held: list[Message]) -> None:
         """Count what is on the way at the end: on links (in the clock's heap) or held by brokers."""

@@ -1,0 +1,150 @@
+"""The reconfiguration manager: it watches publications, asks a policy, and enacts what pays (DYNATOPS algorithm 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from sim.brokers.clock import CONTROL
+from sim.brokers.fabric import Fabric
+from sim.brokers.protocol import Protocol
+from sim.brokers.subscriptions import frozen
+from sim.errors import BrokersimError
+from sim.overlay.trees import RendezvousTrees
+from sim.policies.reconfiguration.cost import Objective
+from sim.policies.reconfiguration.problem import Problem, ReconfigurationPolicy
+from sim.policies.reconfiguration.process import ProcessParameters
+from sim.randomness import mix
+
+
+@dataclass(frozen=True, eq=False)
+class ReconfigurationSetting:
+    """The policy that says where brokers shall stand, the parameters of the process, and the key of the policy's draws."""
+
+    policy: ReconfigurationPolicy
+    parameters: ProcessParameters
+    key: int
+
+
+@dataclass
+class Decision:
+    """What the end of a period came to: the cost where brokers stood (eq. 6), and the `threshold` that it has to exceed.
+
+    Where it did: the cost where the policy would have brokers stand, the benefit (eq. 10), the cost of moving (eq. 11) and how many
+    brokers it would move. `enacted` tells whether the protocol began.
+    """
+
+    time: float
+    cost: float
+    threshold: float
+    cost_after: float | None = None
+    benefit: float | None = None
+    move_cost: float | None = None
+    moved: int | None = None
+    enacted: bool = False
+
+
+class Manager:
+    """The reconfiguration manager. `published(start, end)`: publications per topic from one time to another.
+
+    At the end of each period it weighs the last one's publications with those before (eq. 12). Where the cost of notifications is
+    above a share of the largest cost of reconfiguration, the policy is asked, and its configuration enacted if that saves more than it
+    costs. While a protocol runs, and while the manager is dead, nothing is decided; what it does not see does not weigh.
+    """
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        protocol: Protocol,
+        wanted: NDArray[np.int32],
+        published: Callable[[float, float], NDArray[np.int64]],
+        setting: ReconfigurationSetting,
+    ) -> None:
+        assert isinstance(fabric.overlay, RendezvousTrees)
+        self._fabric, self._overlay, self._protocol = fabric, fabric.overlay, protocol
+        self._wanted, self._published, self._setting = wanted, published, setting
+        self._rates: NDArray[np.float64] | None = None  # publications per topic and period
+        self._roots = frozen(np.array(fabric.overlay.roots, np.int32))
+        trips = fabric.recorder.hop_delay
+        others = len(trips) * (len(trips) - 1)
+        mean = float(trips.sum()) / others if others else 0.0
+        by_trips = setting.parameters.delay == "round-trips" and mean > 0
+        self._round_trips = frozen(trips / mean) if by_trips else None
+        self.decisions: list[Decision] = []
+
+    def start(self) -> None:
+        """Decide from now on."""
+        self._fabric.clock.process(self._run())
+
+    def _run(self) -> Generator[simpy.Event, Any, None]:
+        clock, period = self._fabric.clock, self._setting.parameters.period
+        number = 0
+        while True:
+            number += 1
+            if number * period < clock.now:  # while the protocol ran
+                self._watch(number)
+                continue
+            yield clock.until(number * period, CONTROL)
+            self._watch(number)
+            if not self._protocol.running and not self._protocol.down(clock.now):
+                target = self._decide(number)
+                if target is not None:
+                    yield from self._protocol.carry_out(target)
+
+    def _watch(self, number: int) -> None:
+        """Weigh the publications of a period that has ended with those before."""
+        parameters = self._setting.parameters
+        start, end = (number - 1) * parameters.period, number * parameters.period
+        if self._protocol.down(end):
+            return
+        seen = self._published(start, end).astype(np.float64)
+        weight = parameters.smoothing
+        self._rates = seen if self._rates is None else (1 - weight) * self._rates + weight * seen
+
+    def _decide(self, number: int) -> NDArray[np.int32] | None:
+        """Ask the policy; where brokers shall stand, or None where they stay."""
+        setting, parameters = self._setting, self._setting.parameters
+        recorder, now = self._fabric.recorder, self._fabric.clock.now
+        problem = self._problem(number)
+        objective = Objective(problem)
+        decision = Decision(now, objective.cost, parameters.threshold * objective.max_move_cost)
+        self.decisions.append(decision)
+        if decision.cost <= decision.threshold:
+            recorder.ssbr_costs.append((now, decision.cost))
+            return None
+        target = setting.policy.reconfigure(problem).node_of
+        try:
+            objective.place(target)
+        except ValueError as error:
+            raise BrokersimError(f"reconfiguration policy {type(setting.policy).__name__}: {error}") from None
+        decision.moved, decision.cost_after = objective.moved, objective.cost
+        decision.benefit = decision.cost - decision.cost_after
+        decision.move_cost = objective.move_cost(objective.moved)
+        decision.enacted = objective.moved > 0 and decision.benefit > decision.move_cost
+        recorder.ssbr_costs.append((now, decision.cost_after if decision.enacted else decision.cost))
+        if not decision.enacted:
+            return None
+        recorder.reconfiguration_bound[recorder.window(now)] += decision.move_cost
+        return np.array(target, np.int32)
+
+    def _problem(self, number: int) -> Problem:
+        parameters = self._setting.parameters
+        assert self._rates is not None
+        return Problem(
+            parent=frozen(self._overlay.parent.view()),
+            hops=frozen(self._overlay.hops.view()),
+            roots=self._roots,
+            wanted=frozen(self._wanted > 0),
+            publications=frozen(self._rates.copy()),
+            node_of=frozen(self._fabric.node_of.copy()),
+            delay_weight=parameters.delay_weight,
+            round_trips=self._round_trips,
+            count_rendezvous=parameters.count_rendezvous,
+            constants=parameters.constants,
+            key=mix(self._setting.key, number),
+        )
