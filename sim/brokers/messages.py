@@ -26,6 +26,9 @@ class Flight:
     whether a message to the position was sent by its parent, `depth` how many hops it took. `audience` is who wanted it when it left
     the root, where that is kept. `pending` counts messages that are on a link or in a queue.
 
+    `identity` is what keyed draws know it by. Of content, `fresh` are the users, by position, to whom the arrival is the delivery, and
+    `further` tells where another copy was the broker's; else it is None.
+
     Where it is flooded, `sent` tells nothing, but `copies` holds the positions from and to of all messages in turn, and `senders`
     from where the first one came to each position, -1 where none has.
     """
@@ -39,6 +42,9 @@ class Flight:
         "copies",
         "depth",
         "due_users",
+        "fresh",
+        "further",
+        "identity",
         "number",
         "pending",
         "published",
@@ -64,7 +70,7 @@ class Flight:
         window: int,
         uplink: NDArray[np.int32],
     ) -> None:
-        self.number = number
+        self.number = self.identity = number
         self.topic = topic
         self.publisher = publisher
         self.published = published
@@ -76,6 +82,8 @@ class Flight:
         self.pending = 0
         self.tree: TopicTree | None = None
         self.audience: Audience | None = None
+        self.fresh = _NONE
+        self.further: NDArray[np.bool_] | None = None
         # until the root is left: empty, and the same for all, as many may wait in a queue
         self.brokers = _NO_INTS
         self.broker_array = _NONE

@@ -70,8 +70,12 @@ class Receipts:
         received = self._arrived[audience.brokers]
         self._arrived[brokers] = 0
         those = np.flatnonzero(received)
-        self._pending.append((audience.topic << 32 | audience.users[those], received[those]))
-        self._held += len(those)
+        self.receive(audience.topic, audience.users[those], received[those])
+
+    def receive(self, topic: int, users: NDArray[Any], times: NDArray[Any]) -> None:
+        """Something on the topic has arrived for these users, so many times."""
+        self._pending.append((topic << 32 | users, times))
+        self._held += len(users)
         if self._held > _PENDING:
             self._sum_up()
 

@@ -56,18 +56,18 @@ def delay_bin(delay: float) -> int:
 
 
 @kernel
-def count_delay(keys: NDArray[np.int64], counts: NDArray[np.int64], key: int, users: int) -> int:
-    """Count a delivery to so many users in a hash table of histogram keys (-1: free; linear probing); 1 where the key is new."""
+def count_delay(keys: NDArray[np.int64], counts: NDArray[np.int64], key: int, brokers: int, users: int) -> int:
+    """Count deliveries to brokers and users in a hash table of histogram keys (-1: free; linear probing); 1 where the key is new."""
     mask = keys.size - 1
     slot = (key * 0x9E3779B1 >> 12) & mask
     while keys[slot] != key:
         if keys[slot] < 0:
             keys[slot] = key
-            counts[slot, 0] = 1
+            counts[slot, 0] = brokers
             counts[slot, 1] = users
             return 1
         slot = (slot + 1) & mask
-    counts[slot, 0] += 1
+    counts[slot, 0] += brokers
     counts[slot, 1] += users
     return 0
 
@@ -110,6 +110,8 @@ def enter(
     size: int,
     window: int,
     copies: NDArray[np.int32],
+    fresh: NDArray[np.int32],
+    further: NDArray[np.bool_],
     measured: NDArray[np.bool_],
     hop_delay: NDArray[np.float64],
     counters: NDArray[np.int64],
@@ -124,7 +126,9 @@ def enter(
 
     It went up over the brokers `uplink`, of which it took the first `uplinks_sent` hops, and down the tree whose arrays (as in
     TopicTree and Flight) are the next six; empty where nobody wants the topic or the root was not reached (then `rooted` is NaN).
-    `copies` (m, 2) are the positions from and to of the messages by which it was flooded, if it was.
+    `copies` (m, 2) are the positions from and to of the messages by which it was flooded, if it was. `fresh` are the users, by
+    position, to whom its arrival is the delivery: those due there, but of content, whose copies may arrive one after the other;
+    `further` tells where another copy was the broker's delivery, and is empty else.
     `counters` and `sums` have a row per window; links and brokers are counted in windows that are `measured`. A delay's key is
     window · BINS + bin.
     """
@@ -148,17 +152,22 @@ def enter(
         here, users = brokers[i], due_users[i]
         if sent[i]:
             count_message(brokers[parents[i]], here, users, size, counted, count, links, per_broker)
+        users = fresh[i]
         if users == 0 or np.isnan(arrival[i]):
             continue
         delay = arrival[i] - published
         tree_delay = arrival[i] - rooted
-        count[DELIVERED] += 1
+        first = further.size == 0 or not further[i]
         count[DELIVERED_USERS] += users
+        add_exactly(total[USER_NOTIFICATION_DELAY], delay * users)
+        add_exactly(total[USER_TREE_DELAY], tree_delay * users)
+        new += count_delay(keys, counts, window * BINS + delay_bin(delay), int(first), users)
+        if not first:
+            continue
+        count[DELIVERED] += 1
         count[TREE_HOPS] += depth[i]
         add_exactly(total[NOTIFICATION_DELAY], delay)
         add_exactly(total[TREE_DELAY], tree_delay)
-        add_exactly(total[USER_NOTIFICATION_DELAY], delay * users)
-        add_exactly(total[USER_TREE_DELAY], tree_delay * users)
         direct = hop_delay[publisher, here]
         if direct > 0.0:
             count[STRETCHED] += 1
@@ -166,7 +175,6 @@ def enter(
         if counted:
             per_broker[here, BROKER_DELIVERED] += 1
             maxima[0] = max(maxima[0], delay)
-        new += count_delay(keys, counts, window * BINS + delay_bin(delay), users)
     for c in range(len(copies)):
         here, there = copies[c]
         count_message(brokers[here], brokers[there], due_users[there], size, counted, count, links, per_broker)
@@ -191,6 +199,8 @@ def record_flights(
     window: NDArray[np.int64],
     copies: NDArray[np.int32],
     copies_from: NDArray[np.int64],
+    fresh: NDArray[np.int32],
+    further: NDArray[np.bool_],
     first: int,
     used: int,
     measured: NDArray[np.bool_],
@@ -207,7 +217,7 @@ def record_flights(
     would become more than half full (or the end), and how many keys are taken now.
 
     Publication f has the parts `uplink_from[f]:uplink_from[f + 1]` of `uplinks`, `tree_from[f]:tree_from[f + 1]` of the six
-    arrays of trees and `copies_from[f]:copies_from[f + 1]` of `copies`; see `enter`.
+    arrays of trees, of `fresh` and of `further`, and `copies_from[f]:copies_from[f + 1]` of `copies`; see `enter`.
     """
     for f in range(first, published.size):
         a, b = tree_from[f], tree_from[f + 1]
@@ -227,6 +237,8 @@ def record_flights(
             size[f],
             window[f],
             copies[copies_from[f] : copies_from[f + 1]],
+            fresh[a:b],
+            further[a:b],
             measured,
             hop_delay,
             counters,
@@ -280,7 +292,7 @@ def fold_publications(
     many arrived at each position of the trees, and `latest` (1) grows to when the last one arrives.
     """
     arrival, sent = np.empty(hop_delay.shape[0]), np.empty(hop_delay.shape[0], np.uint8)
-    nothing_flooded = np.empty((0, 2), np.int32)
+    nothing_flooded, nothing_further = np.empty((0, 2), np.int32), np.empty(0, np.bool_)
     last = latest[0]
     for f in range(first, published.size):
         up = uplinks[uplink_from[f] : uplink_from[f + 1]]
@@ -339,6 +351,8 @@ def fold_publications(
             size[f],
             window[f],
             nothing_flooded,
+            due_users[a:b],
+            nothing_further,
             measured,
             hop_delay,
             counters,

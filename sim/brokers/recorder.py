@@ -30,6 +30,7 @@ class Recorder:
 
     Windows are `width` seconds wide from time 0 on and are cut at `warm_up` too; those before it are kept apart from the metrics.
     `hop_delay` (brokers, brokers): seconds of a hop without jitter, for the path stretch. `receipts` counts by user, where asked for.
+    `copies`: in how many each publication goes to its roots.
     """
 
     def __init__(
@@ -40,12 +41,14 @@ class Recorder:
         hop_delay: NDArray[np.float64],
         keep_trace: bool,
         receipts: Receipts | None,
+        copies: int = 1,
     ) -> None:
         starts = np.arange(math.ceil(horizon / width)) * width
         starts = starts[starts < horizon]  # rounding may have put one at the very end
         starts = np.union1d(starts, [warm_up]) if 0 < warm_up < horizon else starts
         self.edges: list[float] = [*starts.tolist(), horizon]
         self.horizon, self.warm_up, self.receipts = horizon, warm_up, receipts
+        self._copies = copies
         self._measured = starts >= warm_up
         self.measured: list[bool] = self._measured.tolist()
         self.hop_delay = hop_delay
@@ -74,6 +77,7 @@ class Recorder:
         self.in_flight = [0] * windows
         self.in_flight_users = [0] * windows
         self.duplicates = [0] * windows
+        self.false_positives = [0] * windows
         self.subscription_changes = [0] * windows
         self.subscription_overhead = [0] * windows
         self.handovers = [0] * windows
@@ -194,10 +198,11 @@ class Recorder:
         self._empty()
         self._merge()
         for window, due in enumerate(self.due):
-            published = self.rooted[window] + self.dropped[window] + self.climbing[window]
-            if self.published[window] != published:
+            copies = self._copies * self.published[window]
+            accounted = self.rooted[window] + self.dropped[window] + self.climbing[window]
+            if copies != accounted:
                 raise ConservationError(
-                    f"window {window}: {self.published[window]} publications were published, but {published} are accounted for"
+                    f"window {window}: {copies} publications were published, but {accounted} are accounted for"
                 )
             delivered = int(self._counters[window, rk.DELIVERED])
             lost = sum(self.lost[cause][window] for cause in CAUSES)
@@ -238,6 +243,7 @@ class Recorder:
             **{f"lost_{cause}": self.lost[cause] for cause in CAUSES},
             "in_flight": self.in_flight,
             "duplicates": self.duplicates,
+            "false_positive_messages": self.false_positives,
             "due_users": self.due_users,
             "delivered_users": c[:, rk.DELIVERED_USERS],
             "broker_subscription_changes": self.subscription_changes,
@@ -345,6 +351,7 @@ class Recorder:
             **{f"lost_{cause}": total(self.lost[cause]) for cause in CAUSES},
             "in_flight": total(self.in_flight),
             "duplicates": total(self.duplicates),
+            "false_positive_messages": total(self.false_positives),
             "delivery_ratio": delivered_users / total(self.due_users) if due else None,
             "path_stretch": mean(rk.STRETCH, counter[rk.STRETCHED]),
         }
@@ -379,6 +386,8 @@ class _Finished:
         self.parents: list[NDArray[np.int32]] = []
         self.depth: list[NDArray[np.int32]] = []
         self.due_users: list[NDArray[np.int32]] = []
+        self.fresh: list[NDArray[np.int32]] = []
+        self.further: list[NDArray[np.bool_]] = []
         self.arrival = array("d")
         self.sent = bytearray()
         self.copies = array("i")
@@ -396,6 +405,9 @@ class _Finished:
         self.parents.append(_NONE if flight.tree is None else flight.tree.parents)
         self.depth.append(flight.depth)
         self.due_users.append(flight.due_users)
+        if flight.further is not None:
+            self.fresh.append(flight.fresh)
+            self.further.append(flight.further)
         self.arrival.extend(flight.arrival)
         self.sent += flight.sent
         self.copies += flight.copies
@@ -406,6 +418,7 @@ class _Finished:
         self.window.append(flight.window)
 
     def columns(self) -> tuple[Any, ...]:
+        due_users = np.concatenate(self.due_users)
         return (
             np.concatenate(self.uplinks),
             starts(self.uplinks),
@@ -413,7 +426,7 @@ class _Finished:
             np.concatenate(self.brokers),
             np.concatenate(self.parents),
             np.concatenate(self.depth),
-            np.concatenate(self.due_users),
+            due_users,
             np.array(self.arrival),
             np.array(self.sent),
             starts(self.brokers),
@@ -423,6 +436,8 @@ class _Finished:
             np.array(self.window),
             np.array(self.copies).reshape(-1, 2),
             np.array(self.copies_from),
+            np.concatenate(self.fresh) if self.fresh else due_users,
+            np.concatenate(self.further) if self.further else np.empty(0, np.bool_),
         )
 
 

@@ -692,6 +692,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "lost_queue_full": lost["queue_full"],
         "in_flight": len(those(network.in_flight)),
         "duplicates": sum(network.duplicates[number] for number in kept),
+        "false_positive_messages": 0,
         "delivery_ratio": sum(users) / sum(network.due[pair] for pair in due) if due else None,
         "path_stretch": mean(delay / straight for delay, straight in zip(delays, direct, strict=True) if straight > 0),
         "queue_wait": mean(job.taken - job.arrived for job in jobs if since <= job.arrived < until),
