@@ -1,9 +1,8 @@
-"""`brokersim solve`: single problems of design, without a simulation."""
+"""`brokersim solve overlay`: which nodes shall be linked so that the subscribers of each topic are connected."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.cli.instances import print_solutions, read_instances
 from sim.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -23,14 +23,11 @@ if TYPE_CHECKING:
     from sim.overlay.topic_connected.interests import Interests
     from sim.overlay.topic_connected.measures import Measures
 
-app = typer.Typer(no_args_is_help=True, help="Solve single problems of design, without a simulation.")
-
 SMALL = 12
 """Nodes up to which the optimum is found by the way."""
 SHOWN_EDGES = 40
 
 
-@app.command()
 def overlay(
     source: Annotated[
         Path,
@@ -76,7 +73,7 @@ def overlay(
     for option, given in (("--k", k is not None), ("--strict", strict)):
         if given and algorithm != "low-oda":
             raise InputError(f"{option} is for low-oda alone (got --algorithm {algorithm})")
-    factor = _fraction(k) if k is not None else None
+    factor = None if k is None else _factor(k)
     instances, listed = _read(source)
     if graphml is not None and len(instances) != 1:
         raise InputError(f"--graphml writes one graph: {source} holds a list of {len(instances)}")
@@ -87,8 +84,7 @@ def overlay(
     if graphml is not None:
         _write_graph(graphml, instances[0], solutions[0].edges)
     if json_:
-        found = [solution.as_json() for solution in solutions]
-        print(json.dumps(found if listed else found[0], allow_nan=False))
+        print_solutions([solution.as_json() for solution in solutions], listed)
     else:
         _show(f"{source}: {algorithm}", solutions)
 
@@ -104,13 +100,15 @@ class _Solution:
         return {"edges": self.edges.tolist(), **asdict(self.measures), "lower_bounds": self.bounds}
 
 
-def _fraction(text: str) -> Fraction:
+def _factor(text: str) -> Fraction:
+    from sim.units import parse_fraction
+
     try:
-        value = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise InputError(f"--k {text}: expected a number such as 1.5 or 3/2") from None
+        value = parse_fraction(text)
+    except ValueError as error:
+        raise InputError(f"--k: {error}") from None
     if value < 1:
-        raise InputError(f"--k {text}: allowed: at least 1")
+        raise InputError(f"--k: expected at least 1, found {text!r}")
     return value
 
 
@@ -124,14 +122,7 @@ def _read(source: Path) -> tuple[list[list[list[int]]], bool]:
         interests = load_workload(source).interests
         bounds, topics = interests.indptr.tolist(), interests.indices.tolist()
         return [[topics[start:stop] for start, stop in itertools.pairwise(bounds)]], False
-    try:
-        content = json.loads(source.read_bytes())
-    except OSError as error:
-        raise InputError(f"{source}: cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{source}: not valid JSON ({error})") from None
-    listed = isinstance(content, list)
-    instances = content if listed else [content]
+    instances, listed = read_instances(source)
     try:
         return [interest_rows(instance, f"[{i}]" if listed else "") for i, instance in enumerate(instances)], listed
     except ValueError as error:

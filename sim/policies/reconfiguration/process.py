@@ -9,7 +9,6 @@ from pydantic import Field
 from sim import plugins
 from sim.units import SECONDS, PositiveDuration
 
-
 Weight = Annotated[float, Field(ge=0)]
 
 

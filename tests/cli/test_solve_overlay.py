@@ -161,9 +161,15 @@ def test_a_file_that_says_something_else(brokersim: Brokersim, instance: Path, t
             "--algorithm: unknown design 'lowoda', did you mean 'low-oda'? "
             "(allowed: cd-oda, cd-oda-i, cd-oda-ii, gm, low-oda, minmax-oda)",
         ),
-        (["i.json", "--algorithm", "low-oda", "--k", "0.99"], "--k 0.99: allowed: at least 1"),
-        (["i.json", "--algorithm", "low-oda", "--k", "much"], "--k much: expected a number such as 1.5 or 3/2"),
-        (["i.json", "--algorithm", "low-oda", "--k", "1/0"], "--k 1/0: expected a number such as 1.5 or 3/2"),
+        (["i.json", "--algorithm", "low-oda", "--k", "0.99"], "--k: expected at least 1, found '0.99'"),
+        (
+            ["i.json", "--algorithm", "low-oda", "--k", "much"],
+            "--k: expected a number such as 1.5 or '3/2', found 'much'",
+        ),
+        (
+            ["i.json", "--algorithm", "low-oda", "--k", "1/0"],
+            "--k: expected a number such as 1.5 or '3/2', found '1/0'",
+        ),
         (["i.json", "--algorithm", "gm", "--k", "2"], "--k is for low-oda alone (got --algorithm gm)"),
         (["i.json", "--algorithm", "cd-oda", "--strict"], "--strict is for low-oda alone (got --algorithm cd-oda)"),
         (["l.json", "--algorithm", "gm", "--graphml", "o"], "--graphml writes one graph: l.json holds a list of 2"),

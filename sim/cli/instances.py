@@ -1,0 +1,25 @@
+"""The problems that `brokersim solve` reads: a file with one JSON object, or a list of them that gives a list."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from sim.errors import InputError
+
+
+def read_instances(source: Path) -> tuple[list[Any], bool]:
+    """The objects of a JSON file, and whether they came as a list. Raises InputError where it cannot be read."""
+    try:
+        content = json.loads(source.read_bytes())
+    except OSError as error:
+        raise InputError(f"{source}: cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{source}: not valid JSON ({error})") from None
+    return (content, True) if isinstance(content, list) else ([content], False)
+
+
+def print_solutions(solutions: list[dict[str, Any]], listed: bool) -> None:
+    """As JSON: a list for a list, an object for an object."""
+    print(json.dumps(solutions if listed else solutions[0], allow_nan=False))

@@ -1,0 +1,156 @@
+"""Reconfiguration problems as people write them down: node ids, topic hashes and lists, on a Chord ring."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from sim.errors import InputError
+from sim.overlay.chord import chord_routes
+from sim.policies.reconfiguration.cost import Objective
+from sim.policies.reconfiguration.problem import Problem, Reconfiguration
+from sim.randomness import Streams
+from sim.toml import Keys
+from sim.validation import dotted, nested, problems, show
+
+Id = Annotated[int, Field(ge=0)]
+Quantity = Annotated[float, Field(ge=0, le=2**53)]
+"""No number up to here loses anything as a float64."""
+
+
+class MoveCost(BaseModel):
+    """What moving brokers costs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    constants: list[Quantity]
+
+
+class Instance(BaseModel):
+    """A problem on a Chord ring of 2^bits ids.
+
+    `mapping` holds the node id of each broker, `subscriptions` its topics by their place in `topic_hashes`, `rtt` (None: a hop is one
+    unit of delay) the round-trip times between brokers. `move_cost`: the constants of eq. 11; None: moving is free.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    bits: int = Field(ge=1, le=62)
+    node_ids: list[Id]
+    topic_hashes: list[Id]
+    subscriptions: list[list[int]]
+    publications: list[Quantity]
+    mapping: list[int]
+    delay_weight: Quantity
+    rtt: list[list[Quantity]] | None = None
+    count_rendezvous: bool = False
+    seed: int = Field(1, ge=0, lt=2**63)
+    move_cost: MoveCost | None = MoveCost(constants=[1.0, 1.0, 1.0])
+
+    @model_validator(mode="after")
+    def _fits(self) -> Instance:
+        if found := next(self._mistakes(), None):
+            raise nested([found])
+        return self
+
+    def _mistakes(self) -> Iterator[tuple[Keys, str]]:
+        """What keys say against one another."""
+        nodes, topics, size = len(self.node_ids), len(self.topic_hashes), 1 << self.bits
+        if not nodes:
+            yield ("node_ids",), "expected at least one (got none)"
+        for key, ids in (("node_ids", self.node_ids), ("topic_hashes", self.topic_hashes)):
+            for i, value in enumerate(ids):
+                if value >= size:
+                    yield (key, i), f"expected a value below 2^{self.bits}, as bits is {self.bits} (got {value})"
+        yield from _repeated("node_ids", self.node_ids)
+        lengths = {"subscriptions": nodes, "publications": topics, "mapping": nodes} | (
+            {} if self.rtt is None else {"rtt": nodes}
+        )
+        for key, length in lengths.items():
+            if (found := len(getattr(self, key))) != length:
+                per = "topic_hashes" if key == "publications" else "node_ids"
+                yield (key,), f"expected {length} entries, as many as {per} has (got {found})"
+        for broker, wanted in enumerate(self.subscriptions):
+            for i, topic in enumerate(wanted):
+                if not 0 <= topic < topics:
+                    allowed = f"a topic from 0 to {topics - 1}" if topics else "none, as there are no topics"
+                    yield ("subscriptions", broker, i), f"expected {allowed} (got {topic})"
+        known = set(self.node_ids)
+        for i, node in enumerate(self.mapping):
+            if node not in known:
+                yield ("mapping", i), f"expected one of node_ids (got {node})"
+        yield from _repeated("mapping", self.mapping)
+        if self.move_cost is not None and (found := len(self.move_cost.constants)) != 3:
+            yield ("move_cost", "constants"), f"expected 3 entries, one for each term of eq. 11 (got {found})"
+        for i, row in enumerate(self.rtt or []):
+            if len(row) != nodes:
+                yield ("rtt", i), f"expected {nodes} entries, as many as node_ids has (got {len(row)})"
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """The node ids, ascending: nodes are numbered in this order."""
+        return np.array(sorted(self.node_ids), np.int64)
+
+    def problem(self) -> Problem:
+        """The problem in arrays; numbers of publications are integers where all are whole."""
+        routes = chord_routes(self.ids, np.array(self.topic_hashes, np.int64), self.bits)
+        wanted = np.zeros((len(self.topic_hashes), len(self.node_ids)), np.bool_)
+        for broker, topics in enumerate(self.subscriptions):
+            wanted[topics, broker] = True
+        publications = np.array(self.publications, np.float64)
+        whole = bool((publications == np.floor(publications)).all())
+        return Problem(
+            routes.parent,
+            routes.hops,
+            routes.roots,
+            wanted,
+            publications.astype(np.int64) if whole else publications,
+            np.searchsorted(self.ids, self.mapping).astype(np.int32),
+            self.delay_weight,
+            None if self.rtt is None else np.array(self.rtt, np.float64),
+            self.count_rendezvous,
+            None if self.move_cost is None else cast(tuple[float, float, float], tuple(self.move_cost.constants)),
+            Streams(self.seed).key("reconfiguration"),
+        )
+
+    def solution(self, problem: Problem, decision: Reconfiguration) -> dict[str, Any]:
+        """What the decision comes to, in node ids and numbers that JSON has."""
+        objective, ids = Objective(problem), self.ids
+        before = objective.cost
+        objective.place(decision.node_of)
+        return {
+            "mapping": ids[decision.node_of].tolist(),
+            "cost_before": before,
+            "cost_after": objective.cost,
+            "external": objective.external,
+            "internal": objective.internal,
+            "delay": objective.delay,
+            "moved": objective.moved,
+            "swaps": [list(swap) for swap in decision.swaps],
+            "trees": [ids[links].tolist() for links in objective.trees()],
+        }
+
+
+def read_instance(content: Any, place: Keys = ()) -> Instance:
+    """The problem of an object as JSON has it. Raises InputError with a sentence on the first mistake; `place` is where it stands."""
+    if not isinstance(content, dict):
+        required = [key for key, field in Instance.model_fields.items() if field.is_required()]
+        text = f"expected an object with the keys {', '.join(required)} (got {show(content)})"
+        raise InputError(f"{dotted(place)}: {text}" if place else text)
+    try:
+        return Instance.model_validate(content)
+    except ValidationError as error:
+        keys, text = problems(error, Instance)[0]
+        raise InputError(f"{dotted((*place, *keys))}: {text}") from None
+
+
+def _repeated(key: str, values: list[int]) -> Iterator[tuple[Keys, str]]:
+    if len(set(values)) < len(values):
+        counts = Counter(values)
+        i, value = next((i, value) for i, value in enumerate(values) if counts[value] > 1 and value in values[:i])
+        yield (key, i), f"expected ids that are all different (got {value} again)"
