@@ -9,7 +9,19 @@ from importlib.metadata import version
 
 from sim.errors import unknown
 
-NAMES = ("relay", "folded", "checkins", "backlog", "memory", "sharing", "startup", "overlays", "matching", "pipelines")
+NAMES = (
+    "relay",
+    "folded",
+    "checkins",
+    "backlog",
+    "memory",
+    "sharing",
+    "startup",
+    "overlays",
+    "content",
+    "matching",
+    "pipelines",
+)
 ASKED = {"pipelines"}
 """Those that take minutes, and libraries that nothing else needs: measured only where they are named."""
 
