@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from sim import plugins
-from sim.policies.conformance import NotConforming, check_selection
+from sim.errors import InputError
+from sim.policies.conformance import NotConforming, check_reconfiguration, check_selection
+from sim.policies.reconfiguration.greedy import SsbrGreedy
+from sim.policies.reconfiguration.problem import Problem, Reconfiguration, Swap
 from sim.policies.selection.fixed import StaticSelection
 from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView
 
@@ -122,3 +125,105 @@ class Restless(StaticSelection):
 def test_each_breach_is_found(policy: Any, breach: str) -> None:
     with pytest.raises(NotConforming, match=breach):
         check_selection(policy)
+
+
+@pytest.mark.parametrize("name", plugins.names("reconfiguration"))
+@pytest.mark.parametrize("seed", [1, 2])
+def test_own_reconfiguration_policies_conform(name: str, seed: int) -> None:
+    check_reconfiguration(plugins.load("reconfiguration", name), seed=seed)
+
+
+class OtherParameters(SsbrGreedy):
+    class Parameters(plugins.Parameters):  # type: ignore[assignment]
+        pass
+
+
+class Reconfigures(SsbrGreedy):
+    """Decides as `decide` says, from where brokers stand."""
+
+    def decide(self, node_of: Any) -> Any:
+        raise NotImplementedError
+
+    def reconfigure(self, problem: Problem) -> Reconfiguration:
+        decided = self.decide(problem.node_of)
+        return decided if isinstance(decided, Reconfiguration) else Reconfiguration(decided)
+
+
+class Crowded(Reconfigures):
+    def decide(self, node_of: Any) -> Any:
+        return np.zeros_like(node_of)
+
+
+class Fractional(Reconfigures):
+    def decide(self, node_of: Any) -> Any:
+        return node_of.astype(float)
+
+
+class Forgetful(Reconfigures):
+    def reconfigure(self, problem: Problem) -> Reconfiguration:
+        return None  # type: ignore[return-value]
+
+
+class Overwriting(Reconfigures):
+    def decide(self, node_of: Any) -> Any:
+        node_of.sort()
+        return node_of
+
+
+class Misleading(Reconfigures):
+    """Tells swaps that led elsewhere."""
+
+    def reconfigure(self, problem: Problem) -> Reconfiguration:
+        found = super(Reconfigures, self).reconfigure(problem)
+        return Reconfiguration(problem.node_of, found.swaps)
+
+
+class Boasting(Reconfigures):
+    def reconfigure(self, problem: Problem) -> Reconfiguration:
+        found = super(Reconfigures, self).reconfigure(problem)
+        return Reconfiguration(found.node_of, tuple(swap._replace(cost=0) for swap in found.swaps))
+
+
+class Inventing(Reconfigures):
+    def decide(self, node_of: Any) -> Any:
+        return Reconfiguration(node_of, (Swap(0, len(node_of), 0),))
+
+
+class Wavering(Reconfigures):
+    asked = 0
+
+    def decide(self, node_of: Any) -> Any:
+        self.asked += 1
+        return np.roll(node_of, self.asked)
+
+
+class GlobalReconfiguration(Reconfigures):
+    def decide(self, node_of: Any) -> Any:
+        random.random()
+        return node_of
+
+
+class Refusing(Reconfigures):
+    def decide(self, node_of: Any) -> Any:
+        raise InputError(f"{len(node_of)} brokers are too many")
+
+
+@pytest.mark.parametrize(
+    ("policy", "breach"),
+    [
+        (OtherParameters, r"no nested class Parameters\(sim.policies.reconfiguration.process.ProcessParameters\)"),
+        (Crowded, r"decided for nodes \[0, 0, .*\], expected each of 0 to 9 once"),
+        (Fractional, "expected each of 0 to 9 once"),
+        (Forgetful, "returned None, expected a Reconfiguration"),
+        (Overwriting, "read-only"),
+        (Misleading, "its swaps lead to nodes"),
+        (Boasting, r"the cost after Swap\(.* is [1-9]"),
+        (Inventing, r"names a broker that does not exist \(there are 10\)"),
+        (Wavering, "when asked again"),
+        (GlobalReconfiguration, "global random state"),
+        (Refusing, "decides no problem"),
+    ],
+)
+def test_each_breach_of_a_reconfiguration_policy_is_found(policy: Any, breach: str) -> None:
+    with pytest.raises(NotConforming, match=breach):
+        check_reconfiguration(policy)

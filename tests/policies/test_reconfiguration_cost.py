@@ -197,3 +197,13 @@ def test_costs_beyond_64_bits_are_refused() -> None:
 def test_places_that_are_no_permutation_are_refused() -> None:
     with pytest.raises(ValueError, match="no permutation of 4 nodes"):
         Objective(random_problem(1, 4, 3)).place(np.array([0, 1, 1, 2], np.int32))
+
+
+@pytest.mark.parametrize("broker", [-1, 4])
+def test_brokers_that_do_not_exist_are_refused(broker: int) -> None:
+    objective = Objective(random_problem(1, 4, 3))
+    for ask in (objective.swap_change, objective.swap):
+        with pytest.raises(IndexError, match="expected numbers from 0 to 3"):
+            ask(0, broker)
+    with pytest.raises(IndexError):
+        objective.best_partner(broker)

@@ -52,24 +52,20 @@ class Objective:
                     f"costs may come to {most:.3g}, allowed: below 2^63; give publications or the delay weight in larger units"
                 )
         of_broker, wants = np.nonzero(problem.wanted.T)
-        trips = (
-            np.zeros((0, 0), number)
-            if problem.round_trips is None
-            else np.ascontiguousarray(problem.round_trips, number)
-        )
+        trips = np.zeros((0, 0), number) if problem.round_trips is None else _own(problem.round_trips, number)
         first_link, links = _links(problem) if len(trips) else (np.zeros(n + 1, np.int64), np.zeros(0, np.int32))
         self.state = State(
-            parent=np.ascontiguousarray(problem.parent, np.int32),
-            hops=np.ascontiguousarray(problem.hops, np.int32),
-            roots=np.ascontiguousarray(problem.roots, np.int32),
-            wanted=np.ascontiguousarray(problem.wanted, np.bool_),
-            publications=np.ascontiguousarray(problem.publications, number),
+            parent=_own(problem.parent, np.int32),
+            hops=_own(problem.hops, np.int32),
+            roots=_own(problem.roots, np.int32),
+            wanted=_own(problem.wanted, np.bool_),
+            publications=_own(problem.publications, number),
             first_topic=np.searchsorted(of_broker, np.arange(n + 1)),
             topics=wants.astype(np.int32),
             delay_weight=int(problem.delay_weight) if exact else float(problem.delay_weight),
-            count_rendezvous=problem.count_rendezvous,
+            count_rendezvous=bool(problem.count_rendezvous),
             round_trips=trips,
-            trips_back=np.ascontiguousarray(trips.T),
+            trips_back=_own(trips.T, number),
             first_link=first_link,
             links=links,
             flows=np.zeros((2, len(links)), number),
@@ -126,18 +122,26 @@ class Objective:
         return kernels.broker_costs(self.state)
 
     def swap_change(self, first: int, second: int) -> int | float:
-        """What the cost changes by if two brokers swap nodes."""
+        """What the cost changes by if two brokers swap nodes. Raises IndexError where there is no such broker."""
+        self._check(first, second)
         external, delay = kernels.swap_change(self.state, first, second)
         return external + self.state.delay_weight * delay
 
     def swap(self, first: int, second: int) -> None:
-        """Swap the nodes of two brokers."""
+        """Swap the nodes of two brokers. Raises IndexError where there is no such broker."""
+        self._check(first, second)
         kernels.swap(self.state, first, second, kernels.swap_change(self.state, first, second))
 
     def best_partner(self, broker: int) -> int | None:
         """The partner whose swap with the broker lowers the cost most, the lowest of equal ones; None where none lowers it."""
+        self._check(broker)
         partner = kernels.best_partner(self.state, broker, self.tolerance)
         return partner if partner >= 0 else None
+
+    def _check(self, *brokers: int) -> None:
+        n = len(self.state.node_of)
+        if not all(0 <= broker < n for broker in brokers):
+            raise IndexError(f"brokers {brokers}: expected numbers from 0 to {n - 1}")
 
     @property
     def tolerance(self) -> int | float:
@@ -171,6 +175,11 @@ class Objective:
             nodes, parents, _, _ = compact_tree(counts, self.state.parent[root], root)
             found.append(np.stack([nodes[parents[1:]], nodes[1:]], axis=1))
         return found
+
+
+def _own(array: NDArray[Any], number: Any) -> Any:
+    """The array as kernels are compiled for it: of this type, in rows, and writeable, though nobody writes."""
+    return np.require(array, number, ("C", "W"))
 
 
 def _links(problem: Problem) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
