@@ -180,6 +180,7 @@ def test_all_targets_of_a_grid_are_equally_likely() -> None:
         }
         assert design.alpha(match) == len(possible)
         assert design.beta(match) == oracle.most_disjoint(possible) == 7 // match
+        assert {frozenset(target) for target in design.disjoint_targets(match).tolist()} <= possible
         found = Counter(map(frozenset, design.targets(match, draws, generator, likely="targets").tolist()))
         mean = draws / len(possible)
         assert set(found) == possible
@@ -214,7 +215,8 @@ def test_disjoint_targets_against_all_that_there_are(steps: list[tuple[int, int]
         carried.append(len(keep))
         subsets.append(keep + new)
     targets = oracle.within(subsets, match)
-    assert diversity.disjoint_targets([len(s) for s in subsets], carried, match) == oracle.most_disjoint(targets)
+    counts = diversity.dealt([len(s) for s in subsets], carried, match)
+    assert sum(count // match for count in counts) == oracle.most_disjoint(targets)
 
 
 @pytest.mark.parametrize("overlap", range(5))
@@ -223,8 +225,11 @@ def test_alpha_and_beta_are_those_of_the_targets(overlap: int) -> None:
     design = design_subsets(9, 5, 9, uniform(1, 3), generator, overlap)
     for match in range(1, design.most + 1):
         targets = oracle.within(subsets_of(design), match)
+        disjoint = {frozenset(target) for target in design.disjoint_targets(match).tolist()}
         assert design.alpha(match) == len(targets)
-        assert design.beta(match) == oracle.most_disjoint(targets)
+        assert disjoint <= targets
+        assert len(disjoint) == design.beta(match) == oracle.most_disjoint(targets)
+        assert len(frozenset().union(*disjoint)) == match * len(disjoint)
 
 
 @pytest.mark.parametrize("overlap", range(5))

@@ -51,8 +51,12 @@ class Design(ABC):
         """How many targets of `match` subscriptions, at least 1, the design has."""
 
     @abstractmethod
+    def disjoint_targets(self, match: int) -> NDArray[np.int32]:
+        """As many of them as can be of which no two have a subscription in common, a row each."""
+
     def beta(self, match: int) -> int:
-        """How many of them, at most, have no subscription in common."""
+        """How many these are."""
+        return len(self.disjoint_targets(match))
 
     @abstractmethod
     def _draw(self, match: int, count: int, likely: Likely, generator: np.random.Generator) -> NDArray[np.int32]:
@@ -137,8 +141,19 @@ class Subsets(Design):
             for (size, carried), count in zip(kinds, counts, strict=True)
         )
 
-    def beta(self, match: int) -> int:
-        return diversity.disjoint_targets(np.diff(self.indptr).tolist(), self.carried.tolist(), match)
+    def disjoint_targets(self, match: int) -> NDArray[np.int32]:
+        bounds, members, carried = self.indptr.tolist(), self.members.tolist(), self.carried.tolist()
+        counts = diversity.dealt(np.diff(self.indptr).tolist(), carried, match)
+        targets: list[list[int]] = []
+        taken = np.zeros(len(self.conjunctions), np.bool_)
+        for subset, count in enumerate(counts):
+            stop = bounds[subset + 1]
+            shared = members[stop : stop + carried[subset + 1]] if subset + 1 < len(counts) else []
+            own = [member for member in members[bounds[subset] : stop] if not taken[member] and member not in shared]
+            own = (own + shared)[:count]
+            taken[own] = True
+            targets += [own[start : start + match] for start in range(0, count - match + 1, match)]
+        return np.array(targets, np.int32).reshape(-1, match)
 
     def _draw(self, match: int, count: int, likely: Likely, generator: np.random.Generator) -> NDArray[np.int32]:
         kinds, which, _ = self._kinds
@@ -173,8 +188,11 @@ class Grid(Design):
     def alpha(self, match: int) -> int:
         return diversity.transversals(self.rows, match)[0][match]
 
-    def beta(self, match: int) -> int:
-        return len(self.conjunctions) // match if match <= self.most else 0
+    def disjoint_targets(self, match: int) -> NDArray[np.int32]:
+        count = len(self.conjunctions) // match if match <= self.most else 0
+        return np.arange(count * match, dtype=np.int32).reshape(
+            count, match
+        )  # neighbours have different private fields
 
     def _draw(self, match: int, count: int, likely: Likely, generator: np.random.Generator) -> NDArray[np.int32]:
         weights = self.rows if likely == "targets" else [min(row, 1) for row in self.rows]

@@ -26,25 +26,33 @@ def alpha(subsets: int, members: int, match: int, overlap: int = 0) -> int:
 
 def beta(subsets: int, members: int, match: int, overlap: int = 0) -> int:
     """The most of them that are disjoint: r floor(t / z) without overlap, and what is best along the chain with it."""
-    return disjoint_targets([members] * subsets, [0] + [overlap] * (subsets - 1), match)
+    return sum(count // match for count in dealt([members] * subsets, [0] + [overlap] * (subsets - 1), match))
 
 
-def disjoint_targets(members: Sequence[int], carried: Sequence[int], match: int) -> int:
-    """The most disjoint targets in a chain of subsets, of which each has `carried` members in common with the one before.
+def dealt(members: Sequence[int], carried: Sequence[int], match: int) -> list[int]:
+    """How many members each subset of a chain has for itself, so that as many disjoint targets as can be fit in.
 
-    No member is in three. The members that two subsets have in common are dealt between them in the best way, by dynamic
-    programming along the chain.
+    Each has `carried` members in common with the one before, and no member is in three. Those in common are dealt between the two
+    in the best way, by dynamic programming along the chain.
     """
-    best = {0: 0}  # the number of shared members that the next subset may use → targets so far
+    best = {0: 0}  # the number of shared members that are left to the next subset → targets so far
+    steps: list[dict[int, tuple[int, int]]] = []  # of each number left: that left to this subset, and what it has then
     for own, here, after in zip(members, carried, [*carried[1:], 0], strict=True):
-        alone = own - here - after
-        found: dict[int, int] = {}
+        reached: dict[int, int] = {}
+        step: dict[int, tuple[int, int]] = {}
         for given, targets in best.items():
-            for kept in range(after + 1):
-                reached = targets + (given + alone + kept) // match
-                found[after - kept] = max(found.get(after - kept, 0), reached)
-        best = found
-    return max(best.values())
+            for left in range(after + 1):
+                has = own - here + given - left
+                if targets + has // match > reached.get(left, -1):
+                    reached[left] = targets + has // match
+                    step[left] = given, has
+        best = reached
+        steps.append(step)
+    counts, left = [], 0
+    for step in reversed(steps):
+        left, has = step[left]
+        counts.append(has)
+    return counts[::-1]
 
 
 def transversals(rows: Sequence[int], match: int) -> list[list[int]]:

@@ -89,7 +89,8 @@ class ContentWorkload:
                 raise ValueError(f"fields is {self.fields}, but subscriptions have {longest:g} predicates")
             if self.publications * self.fields >= MOST_VALUES:
                 raise ValueError(
-                    f"publications and fields come to {self.publications * self.fields:.3g} values, allowed: fewer than {MOST_VALUES:.3g}"
+                    f"publications and fields come to {self.publications * self.fields:.3g} values, "
+                    f"allowed: fewer than {MOST_VALUES:.3g}"
                 )
             members = subset_size(self.fields, int(self.size))
             if self.sizes == "constant" and 2 * self.overlap > members:
