@@ -20,6 +20,7 @@ NAMES = (
     "overlays",
     "content",
     "matching",
+    "reconfiguration",
     "pipelines",
 )
 ASKED = {"pipelines"}

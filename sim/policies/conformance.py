@@ -199,9 +199,10 @@ def _problems(seed: int) -> dict[str, Problem]:
             "key": int(rng.integers(2**62)),
             **more,
         }
-        return Problem(
-            **{key: _frozen(value) if isinstance(value, np.ndarray) else value for key, value in given.items()}
-        )
+        for value in given.values():
+            if isinstance(value, np.ndarray):
+                _frozen(value)
+        return Problem(**given)
 
     times = rng.uniform(0.01, 0.3, (9, 9))
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 from functools import cache
 from typing import Any
 
@@ -12,6 +13,7 @@ from oracles import ssbr as oracle
 
 from sim.errors import InputError
 from sim.overlay.chord import chord_routes, even_ids, hashed_ids
+from sim.policies.reconfiguration import cost
 from sim.policies.reconfiguration.cost import Objective
 from sim.policies.reconfiguration.problem import Problem
 
@@ -207,3 +209,9 @@ def test_brokers_that_do_not_exist_are_refused(broker: int) -> None:
             ask(0, broker)
     with pytest.raises(IndexError):
         objective.best_partner(broker)
+
+
+def test_the_example_of_the_objective() -> None:
+    failed, attempted = doctest.testmod(cost)
+    assert attempted > 5
+    assert failed == 0
