@@ -19,9 +19,17 @@ def delay_costs(problem: Problem) -> NDArray[np.float64]:
     return costs
 
 
-def least_delay(problem: Problem) -> NDArray[np.int32]:
-    """The node of each broker (n) for which the delay in hops is least."""
-    return linear_sum_assignment(delay_costs(problem))[1].astype(np.int32)
+def least_delay(problem: Problem, toll: float = 0.0) -> NDArray[np.int32]:
+    """The node of each broker (n) for which the delay in hops is least.
+
+    With a toll, which is in units of cost, every broker that stands elsewhere than now pays it on top of its weighted delay.
+    """
+    costs = delay_costs(problem)
+    if toll:
+        costs *= problem.delay_weight
+        costs += toll
+        costs[np.arange(len(costs)), problem.node_of] -= toll
+    return linear_sum_assignment(costs)[1].astype(np.int32)
 
 
 class Lsap:

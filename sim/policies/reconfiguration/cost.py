@@ -153,15 +153,22 @@ class Objective:
         """Brokers that stand elsewhere than at first (gamma)."""
         return int(np.count_nonzero(self.state.node_of != self.problem.node_of))
 
+    @property
+    def toll(self) -> float:
+        """What each broker that moves adds to the cost of a reconfiguration (eq. 11)."""
+        if self.problem.constants is None:
+            return 0.0
+        topics, n = self.problem.wanted.shape
+        _, rejoin, trees = self.problem.constants
+        log = math.log2(n)
+        toll: float = rejoin * log * log + trees * topics * log
+        return toll
+
     def move_cost(self, moved: int) -> float:
         """The cost in messages of a reconfiguration that moves so many brokers (eq. 11)."""
         if not moved or self.problem.constants is None:
             return 0.0
-        topics, n = self.problem.wanted.shape
-        each, rejoin, trees = self.problem.constants
-        log = math.log2(n)
-        cost: float = each * n + (rejoin * log * log + trees * topics * log) * moved
-        return cost
+        return self.problem.constants[0] * len(self.problem.node_of) + self.toll * moved
 
     @property
     def max_move_cost(self) -> float:

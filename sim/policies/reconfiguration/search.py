@@ -1,0 +1,138 @@
+"""Searches by swaps of two brokers: down to where no swap helps, or by chance, cooling down."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from sim.policies.reconfiguration import search_kernels
+from sim.policies.reconfiguration.assignment import least_delay
+from sim.policies.reconfiguration.cost import Objective
+from sim.policies.reconfiguration.problem import Problem, Reconfiguration, Swap
+from sim.policies.reconfiguration.process import ProcessParameters
+
+FEWEST_PROPOSALS = 20_000
+"""Small networks get as many: a few hundred for each broker would miss the least cost now and then."""
+
+
+def improvements(objective: Objective) -> Iterator[Swap]:
+    """All pairs of brokers in turn, (0, 1), (0, 2) …, swapped where that lowers the cost, round and round until no swap does.
+
+    Swaps are made as they are asked for. A round looks at n (n - 1) / 2 pairs.
+    """
+    first = second = 0
+    while True:
+        first, second = search_kernels.next_improvement(objective.state, objective.tolerance, first, second)
+        if first < 0:
+            return
+        objective.swap(first, second)
+        yield Swap(first, second, objective.cost)
+
+
+class Sweep:
+    """All swaps of two brokers in turn, each made that lowers the cost, until none does: a local optimum of swaps."""
+
+    class Parameters(ProcessParameters):
+        pass
+
+    def __init__(self, parameters: Parameters) -> None:
+        pass
+
+    def reconfigure(self, problem: Problem) -> Reconfiguration:
+        """Where the sweep from the present places ends."""
+        objective = Objective(problem)
+        swaps = tuple(improvements(objective))
+        return Reconfiguration(objective.node_of, swaps)
+
+
+class LsapSweep:
+    """The least delay in hops (`lsap`), and from there a sweep, which brings the overhead in."""
+
+    class Parameters(ProcessParameters):
+        pass
+
+    def __init__(self, parameters: Parameters) -> None:
+        pass
+
+    def reconfigure(self, problem: Problem) -> Reconfiguration:
+        """Where the sweep ends, or the present places, should they cost no more."""
+        objective = Objective(problem)
+        staying = objective.cost
+        objective.place(least_delay(problem))
+        deque(improvements(objective), maxlen=0)
+        return Reconfiguration(objective.node_of if objective.cost < staying else problem.node_of)
+
+
+class AnnealParameters(ProcessParameters):
+    """How long a walk is, and how it cools."""
+
+    proposals: int = Field(500, gt=0)
+    """Swaps that are proposed for each broker; in small networks 20,000 in all."""
+    hot: float = Field(0.1, gt=0)
+    """Temperature at the start, as a share of what the cost changes by in the mean of random swaps."""
+    cold: float = Field(0.02, gt=0)
+    """Temperature at the end."""
+
+    @model_validator(mode="after")
+    def _cools(self) -> Self:
+        if self.cold > self.hot:
+            raise ValueError(f"cold is above hot ({self.cold:g} and {self.hot:g})")
+        return self
+
+
+class Anneal:
+    """Random swaps from the least delay in hops (`lsap`), for better and at first also for worse: simulated annealing.
+
+    A proposal costs what the change of a swap takes to compute, whether it is made or not. By hops this is a few steps for each topic
+    that one of the two brokers wants alone, O(|S1 xor S2| log n). By round-trip times the links of both nodes, O(log n) on Chord, come
+    on top, each priced by the flow over it; what stands below the two nodes in the trees, much or little, is never visited.
+    """
+
+    class Parameters(AnnealParameters):
+        pass
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._parameters = parameters
+
+    def reconfigure(self, problem: Problem) -> Reconfiguration:
+        """The best places of the walk, or the present ones, should they cost no more."""
+        objective = Objective(problem)
+        staying = objective.cost
+        walk(objective, self._parameters, toll=0.0)
+        return Reconfiguration(objective.node_of if objective.cost < staying else problem.node_of)
+
+
+class CostAware:
+    """A walk as of `anneal` on which every broker pays eq. 11 while it stands elsewhere than now, so that few move for little.
+
+    It starts where delay in hops and these tolls together are least, which is at the present places unless there is much to publish.
+    """
+
+    class Parameters(AnnealParameters):
+        pass
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._parameters = parameters
+
+    def reconfigure(self, problem: Problem) -> Reconfiguration:
+        """The best places of the walk where they gain more than it costs to go there; else the present ones."""
+        objective = Objective(problem)
+        staying = objective.cost
+        walk(objective, self._parameters, objective.toll)
+        pays = staying - objective.cost > objective.move_cost(objective.moved)
+        return Reconfiguration(objective.node_of if pays else problem.node_of)
+
+
+def walk(objective: Objective, parameters: AnnealParameters, toll: float) -> None:
+    """Put brokers on the best places of a cooling walk, when each that moves pays the toll."""
+    problem = objective.problem
+    objective.place(least_delay(problem, toll))
+    proposals = max(parameters.proposals * len(problem.node_of), FEWEST_PROPOSALS)
+    objective.place(
+        search_kernels.anneal(
+            objective.state, problem.node_of, toll, parameters.hot, parameters.cold, proposals, problem.key
+        )
+    )

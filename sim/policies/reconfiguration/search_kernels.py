@@ -1,0 +1,95 @@
+"""Compiled search over swaps of brokers, on the state of `sim.policies.reconfiguration.kernels`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.compiled import kernel
+from sim.policies.reconfiguration.kernels import State, swap, swap_change
+
+FIRST, SECOND, CHANCE = 0, 1, 2
+"""What a draw of a proposal is for: the two brokers, and whether they swap."""
+
+
+@kernel
+def keyed_uniform(key: int, a: int, b: int) -> float:
+    """The draw in (0, 1) that belongs to (key, a, b), as `sim.randomness.uniform` has it."""
+    step = np.uint64(0x9E3779B97F4A7C15)
+    word = np.uint64(key)
+    for part in (np.uint64(a), np.uint64(b)):
+        word += part * step + step
+        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        word ^= word >> np.uint64(31)
+    return float((np.float64(word >> np.uint64(12)) + 0.5) * 2.0**-52)
+
+
+@kernel
+def next_improvement(state: State, tolerance: float, first: int, second: int) -> tuple[int, int]:
+    """The first pair of brokers after (first, second) whose swap lowers the cost by more than `tolerance`; (-1, -1) for none.
+
+    The pairs (0, 1), (0, 2), … (1, 2), … stand in a ring, and are looked at once each.
+    """
+    n = state.node_of.size
+    for _ in range(n * (n - 1) // 2):
+        second += 1
+        if second == n:
+            first = first + 1 if first + 2 < n else 0
+            second = first + 1
+        overhead, delay = swap_change(state, first, second)
+        if overhead + state.delay_weight * delay < -tolerance:
+            return first, second
+    return -1, -1
+
+
+@kernel
+def _pair(n: int, key: int, number: int) -> tuple[int, int]:
+    """Two different brokers of n, for the proposal of this number."""
+    first = int(keyed_uniform(key, number, FIRST) * n)
+    second = int(keyed_uniform(key, number, SECOND) * (n - 1))
+    return first, second + (second >= first)
+
+
+@kernel
+def _more_moved(state: State, home: NDArray[np.int32], first: int, second: int) -> int:
+    """How many more brokers stand elsewhere than at home once two have swapped."""
+    at, to = state.node_of[first], state.node_of[second]
+    before = (at != home[first]) + (to != home[second])
+    return int((to != home[first]) + (at != home[second]) - before)
+
+
+@kernel
+def anneal(
+    state: State, home: NDArray[np.int32], toll: float, hot: float, cold: float, proposals: int, key: int
+) -> NDArray[np.int32]:
+    """The best places (n) on a walk of random swaps that cools down (Metropolis et al. 1953, Kirkpatrick et al. 1983).
+
+    What is to fall is the cost and the `toll` of every broker that does not stand at its `home` (n). A swap that raises it by d is
+    made with probability exp(-d / temperature). The temperature falls from `hot` to `cold`, geometrically; both are shares of what
+    n random swaps change the cost by in the mean, at the start. Draws belong to `key` and the number of the proposal.
+    """
+    n = state.node_of.size
+    best = state.node_of.copy()
+    if n < 2:
+        return best
+    scale = 0.0
+    for i in range(n):
+        first, second = _pair(n, key, ~i)
+        overhead, delay = swap_change(state, first, second)
+        scale += abs(overhead + state.delay_weight * delay) / n
+    level = lowest = 0.0
+    for i in range(proposals):
+        temperature = scale * hot * (cold / hot) ** (i / proposals)
+        first, second = _pair(n, key, i)
+        change = swap_change(state, first, second)
+        rise = change[0] + state.delay_weight * change[1] + toll * _more_moved(state, home, first, second)
+        if rise <= 0 or rise < -temperature * math.log(keyed_uniform(key, i, CHANCE)):
+            swap(state, first, second, change)
+            level += rise
+            if level < lowest:
+                lowest = level
+                best[:] = state.node_of
+    return best
