@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import altair as alt
 import pandas as pd
 
 from analysis.charts import axis_title
@@ -20,7 +21,8 @@ class Chart:
     """A metric (mean and 95 % interval) against a column `x` of the table of runs, a line for each value of `colour`.
 
     `x_title` is its axis; where `x` is no number, its values stand in the order of the runs. With `by`, there is a chart for each
-    value of that column, side by side. With `relative_to`, it shows by how many % the variants differ from this one.
+    value of that column, side by side. With `relative_to`, it shows by how many % the variants differ from this one. With
+    `variants`, it shows these alone.
     """
 
     metric: str
@@ -29,6 +31,17 @@ class Chart:
     colour: str = "variant"
     by: str | None = None
     relative_to: str | None = None
+    variants: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture that the paper's own function draws of the table of runs, `height` pixels high; `text` says what it shows."""
+
+    title: str
+    text: str
+    draw: Callable[[pd.DataFrame], alt.TopLevelMixin]
+    height: int
 
 
 @dataclass(frozen=True)
@@ -71,7 +84,7 @@ class Section:
     key: str
     title: str
     text: str
-    charts: tuple[Chart, ...] = ()
+    charts: tuple[Chart | Drawing, ...] = ()
     tables: tuple[Table, ...] = ()
     runs: str = ""
 

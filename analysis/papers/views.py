@@ -14,17 +14,31 @@ from pandas.api.types import is_numeric_dtype
 from analysis.charts import Figure, by_colour, by_dash, rounded, spec_of
 from analysis.comparison import label, percent
 from analysis.formatting import describe, number
-from analysis.papers.paper import Chart, Paper, Section, Table
+from analysis.papers.paper import Chart, Drawing, Paper, Section, Table
 from sim.experiments.statistics import Interval, mean_interval, paired_difference_percent
 
 
 def charts_of(paper: Paper, section: Section, runs: pd.DataFrame) -> list[Figure]:
-    """All charts of a section, those that differ in one column alone side by side, with one scale."""
-    return [figure for chart in section.charts for figure in _charts(paper, section.key, chart, runs)]
+    """All charts of a section, those that differ in one column alone side by side, with one scale, and its drawings."""
+    figures: list[Figure] = []
+    for number_of, chart in enumerate(section.charts):
+        if isinstance(chart, Drawing):
+            spec = {**spec_of(chart.draw(runs)), "height": chart.height}
+            figures.append(Figure(_file(f"{section.key}-{number_of}"), section.key, chart.title, "", chart.text, spec))
+        else:
+            figures += _charts(paper, section.key, chart, runs)
+    return figures
+
+
+def _file(name: str) -> str:
+    """The name as that of a file."""
+    return re.sub("[^A-Za-z0-9]+", "-", name)
 
 
 def _charts(paper: Paper, key: str, chart: Chart, runs: pd.DataFrame) -> Iterator[Figure]:
     values = _relative(chart, runs) if chart.relative_to else runs.assign(value=runs[chart.metric])
+    if chart.variants:
+        values = values[values["variant"].isin(chart.variants)]
     names = list(dict.fromkeys(values[chart.colour].astype(str)))
     points = _points(chart, values)
     numeric = is_numeric_dtype(values[chart.x])
@@ -57,7 +71,7 @@ def _charts(paper: Paper, key: str, chart: Chart, runs: pd.DataFrame) -> Iterato
             ),
         )
         yield Figure(
-            re.sub("[^A-Za-z0-9]+", "-", f"{key}-{_about(chart)}-{number_of}"),  # a file's name
+            _file(f"{key}-{_about(chart)}-{number_of}"),
             key,
             f"{label(_about(chart))}: {facet}" if facet else label(_about(chart)),
             "",
@@ -123,6 +137,7 @@ def tables_of(paper: Paper, section: Section, runs: pd.DataFrame) -> list[View]:
 def _tables(paper: Paper, table: Table, runs: pd.DataFrame) -> Iterator[View]:
     for value in dict.fromkeys(runs[table.by]) if table.by else [None]:
         chosen = runs if value is None else runs[runs[table.by] == value]
+        chosen = chosen[chosen[table.rows].notna()]
         caption = table.caption if value is None else f"{table.caption}: {value}"
         metrics = table.metrics
         if table.columns:

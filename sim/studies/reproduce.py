@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sim.studies.sweeps import Computed, Sweep, SweepSetting
 
 STUDIES = {
+    "content": ("analysis.papers.content", "sim.studies.content"),
     "overlays": ("analysis.papers.overlays", "sim.studies.overlays"),
 }
 """Modules of each paper: `PAPER`, what it claims and its page shows; and `sweeps(setting)`, what is run or computed for it."""

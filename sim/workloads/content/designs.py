@@ -153,7 +153,7 @@ class Subsets(Design):
             own = (own + shared)[:count]
             taken[own] = True
             targets += [own[start : start + match] for start in range(0, count - match + 1, match)]
-        return np.array(targets, np.int32).reshape(-1, match)
+        return np.sort(np.array(targets, np.int32).reshape(-1, match), axis=1)
 
     def _draw(self, match: int, count: int, likely: Likely, generator: np.random.Generator) -> NDArray[np.int32]:
         kinds, which, _ = self._kinds

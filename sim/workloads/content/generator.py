@@ -152,13 +152,16 @@ class ContentWorkload:
             PUBLICATIONS: publication_lines(made.content.values, made.targets),
         }
 
-    def _make(self, streams: Streams) -> _Made:
+    def design(self, streams: Streams) -> Design:
+        """The subscriptions, each with an owner of its own, and what is known of their targets."""
         p = self.parameters
         generator = streams.generator("workload.subscriptions")
         if p.layout == "grid":
-            design: Design = design_grid(p.subscriptions, p.fields, p.values, p.drawn_sizes, generator)
-        else:
-            design = design_subsets(p.subscriptions, p.fields, p.values, p.drawn_sizes, generator, p.overlap)
+            return design_grid(p.subscriptions, p.fields, p.values, p.drawn_sizes, generator)
+        return design_subsets(p.subscriptions, p.fields, p.values, p.drawn_sizes, generator, p.overlap)
+
+    def _make(self, streams: Streams) -> _Made:
+        p, design = self.parameters, self.design(streams)
         targets = design.targets(
             p.match, p.publications, streams.generator("workload.targets"), likely=p.likely, repeat=p.repeat
         )
