@@ -42,7 +42,7 @@ METRICS: dict[str, Metric] = {
         _count(
             "subscription_overhead",
             "messages",
-            "control messages between brokers: tree joins, leaves, links, state exchange",
+            "control messages between brokers: tree joins, leaves, state exchange",
         ),
         *_delay(
             "notification_delay", "publisher's broker to due broker, mean over delivered (publication, broker) pairs"
@@ -67,7 +67,9 @@ METRICS: dict[str, Metric] = {
         _count("reconfigurations", "count", "times that brokers changed places on the overlay", "neutral"),
         _count("reconfigured_brokers", "count", "brokers that changed places, over all reconfigurations", "neutral"),
         _count(
-            "reconfiguration_overhead", "messages", "messages of the reconfiguration protocol, but those of its drain"
+            "reconfiguration_overhead",
+            "messages",
+            "messages by which brokers change places, but those of the drain, or links that follow interests change",
         ),
         Metric("reconfiguration_bound", "messages", "what the reconfigurations begun were to cost (DYNATOPS eq. 11)"),
         _count("drain_messages", "messages", "reports by brokers that nothing is on its way before they change places"),
@@ -88,7 +90,7 @@ METRICS: dict[str, Metric] = {
         _count("due", "count", "(publication, broker) pairs that became due", "neutral"),
         _count("delivered", "count", "due pairs delivered", "higher"),
         _count("lost", "count", "due pairs lost"),
-        _count("lost_joining", "count", "pairs lost because the broker was not on the tree yet"),
+        _count("lost_joining", "count", "pairs lost because the broker was not on the tree yet, or no longer"),
         _count("lost_queue_full", "count", "pairs lost because a broker's queue was full"),
         _count("in_flight", "count", "due pairs on their way at the end", "neutral"),
         _count("duplicates", "count", "arrivals of a publication at a broker that had it already (flooding, content)"),

@@ -71,13 +71,25 @@ class TreeControl:
         else:
             then()
 
+    def changed(self) -> None:
+        """All transitions of this instant are made: links follow that do so at once."""
+        if self._fabric.overlay.period is None:
+            self.adjust()
+
     def adjust(self) -> None:
-        """All transitions of this instant are made: count what links cost that follow interests."""
+        """Have links follow interests, and count what that costs."""
         messages = self._fabric.overlay.adjust()
         if self.bootstrapping:
             self._recorder.bootstrap_messages += messages
         else:
-            self._recorder.subscription_overhead[self._recorder.window(self._fabric.clock.now)] += messages
+            self._recorder.reconfiguration_overhead[self._recorder.window(self._fabric.clock.now)] += messages
+
+    def adjust_again(self) -> float | None:
+        """Have links follow that do so periodically; when to do it next."""
+        self._settle()
+        self.adjust()
+        period = self._fabric.overlay.period
+        return None if period is None else self._fabric.clock.now + period
 
     def enact(self, topic: int, node: int, change: int) -> None:
         """The node joins (+1) or leaves (-1) the topic's tree."""

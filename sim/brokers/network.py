@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.broker import Server
-from sim.brokers.clock import PUBLICATIONS, Clock, Feed
+from sim.brokers.clock import CONTROL, PUBLICATIONS, Clock, Feed
 from sim.brokers.control import TreeControl
 from sim.brokers.courier import Courier
 from sim.brokers.fabric import Fabric
@@ -130,7 +130,7 @@ class Network:
             self.subscriptions,
             self.recorder,
             self.plane.settle,
-            self.control.adjust,
+            self.control.changed,
         )
         self._protocol: Protocol | None = None
         self.manager: Manager | None = None
@@ -159,6 +159,7 @@ class Network:
         self.users.join_all()
         self.control.adjust()
         self.control.bootstrapping = False
+        Feed(self.clock, CONTROL, self.control.adjust_again).start(self.setting.overlay.period)
         self.users.start()
         if self.manager is not None:
             self.manager.start()

@@ -97,6 +97,13 @@ class Dissemination(Protocol):
     def round_trips(self) -> NDArray[np.float64] | None:
         """Times between brokers (n, n; s) in place of the latency model's, where an anchored geometry has its own; else None."""
 
+    @property
+    def period(self) -> float | None:
+        """How often (s) `adjust` is to be called, where links follow interests with delay and trees reach whom they can.
+
+        None: whenever something was joined or left.
+        """
+
     def edges(self) -> NDArray[np.int32]:
         """The overlay's links (m, 2), from node to node, in both directions where a link has no direction."""
 

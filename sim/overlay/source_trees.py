@@ -26,6 +26,7 @@ class PublisherTrees(ABC):
     floods = False
     positions: NDArray[np.float64] | None = None
     round_trips: NDArray[np.float64] | None = None
+    period: float | None = None
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes

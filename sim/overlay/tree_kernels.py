@@ -132,7 +132,7 @@ def breadth_first_tree(
     first: NDArray[np.int64],
     neighbours: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Arrays of a TopicTree (nodes, parents, first_child, depth) over the nodes that want the topic (n), which are connected.
+    """Arrays of a TopicTree (nodes, parents, first_child, depth) over the nodes that want the topic (n) and can be reached.
 
     The links of node v lead to `neighbours[first[v]:first[v + 1]]`, ascending. A root that does not want the topic itself
     stands above `entry` alone.
@@ -145,20 +145,21 @@ def breadth_first_tree(
     seen = np.zeros(wants.size, np.bool_)
     nodes[0], parents[0], depth[0] = root, -1, 0
     seen[root] = True
-    end = 1
-    for i in range(size):
+    i, end = 0, 1
+    while i < end:
         first_child[i] = end
         here = nodes[i]
+        i += 1
         if not wants[here]:
-            nodes[end], parents[end], depth[end] = entry, i, depth[i] + 1
+            nodes[end], parents[end], depth[end] = entry, 0, 1
             seen[entry] = True
             end += 1
             continue
         for e in range(first[here], first[here + 1]):
             v = neighbours[e]
             if wants[v] and not seen[v]:
-                nodes[end], parents[end], depth[end] = v, i, depth[i] + 1
+                nodes[end], parents[end], depth[end] = v, i - 1, depth[i - 1] + 1
                 seen[v] = True
                 end += 1
-    first_child[size] = end
-    return nodes, parents, first_child, depth
+    first_child[end] = end
+    return nodes[:end], parents[:end], first_child[: end + 1], depth[:end]

@@ -174,6 +174,7 @@ class Network:
         self.bootstrap_messages = 0
         self.transitions: list[tuple[float, int, int, int]] = []  # time, topic, broker, ±1
         self.control: list[float] = []  # when a control message was sent
+        self.relinking: list[float] = []  # when a message was sent that sets up a link or takes one down
         self.requests = 0
         self.decisions: list[tuple[float, int, int | None, int]] = []  # time, user, from, to
         self.hosting: list[
@@ -305,7 +306,7 @@ class Network:
             else:
                 self.attach(user, broker, before, after)
             self.wants[user] = after
-        self.control += [self.now] * self.adjust()
+        self.relinking += [self.now] * self.adjust()
         self.note_hosting()
 
     def note_hosting(self) -> None:
@@ -677,7 +678,8 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "cross_region_bytes": None if regions is None else sum(publications[hop.publication][3] for hop in crossing),
         "handovers": len(handovers),
         "handover_messages": 4 * len(handovers),
-        **dict.fromkeys(("reconfigurations", "reconfigured_brokers", "reconfiguration_overhead", "drain_messages"), 0),
+        **dict.fromkeys(("reconfigurations", "reconfigured_brokers", "drain_messages"), 0),
+        "reconfiguration_overhead": sum(since <= time < until for time in network.relinking),
         "reconfiguration_bound": 0.0,
         "ssbr_cost": None,
         "bootstrap_messages": network.bootstrap_messages,

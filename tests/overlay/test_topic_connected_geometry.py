@@ -58,7 +58,7 @@ def test_links_are_those_of_the_design_and_cost_two_messages_each() -> None:
         assert overlay.adjust() == 0
 
 
-@pytest.mark.parametrize("on_change", ["repair", "rebuild"])
+@pytest.mark.parametrize("on_change", ["repair", "rebuild", "break"])
 @pytest.mark.parametrize("algorithm", DESIGNS)
 def test_after_every_change_every_topic_is_connected_and_the_difference_is_paid_for(
     algorithm: str, on_change: str
@@ -79,9 +79,74 @@ def test_after_every_change_every_topic_is_connected_and_the_difference_is_paid_
         assert cost == 2 * len(before ^ after)
         assert not any(oracle.weights(wants, sorted(after)).values())
         assert rows(overlay.interests) == [sorted(row) for row in wants]
-        if on_change == "rebuild" and algorithm != "dcb-m":
+        if algorithm != "dcb-m" and (on_change == "rebuild" or (on_change == "break" and after != before)):
             assert sorted(after) == sorted(map(tuple, design(overlay.interests, algorithm).tolist()))
         before = after
+
+
+@pytest.mark.parametrize("algorithm", ["gm", "cd-oda-ii", "dcb-m"])
+def test_links_stay_until_a_topic_breaks(algorithm: str) -> None:
+    """Changes that leave all topics connected cost nothing; the first that does not has the design made anew, for all that changed."""
+    rng = np.random.default_rng(11)
+    wants = [set(row) for row in rows(coin_flips(25, 8, 5, rng))]
+    overlay = geometry([sorted(row) for row in wants], topics=8, design=algorithm, parts=4, on_change="break")
+    overlay.adjust()
+    since: set[int] = set()  # nodes that have changed since the links did
+    breaks = kept = 0
+    for _ in range(300):
+        before, node, topic = links(overlay), int(rng.integers(25)), int(rng.integers(8))
+        (overlay.leave if topic in wants[node] else overlay.join)(topic, node)
+        wants[node] ^= {topic}
+        since ^= {node} if node not in since else set()
+        broken = any(oracle.weights(wants, before).values())
+        cost, after = overlay.adjust(), links(overlay)
+        assert not any(oracle.weights(wants, after).values())
+        assert broken or (cost == 0 and after == before)
+        if broken and algorithm == "dcb-m":
+            part = overlay._designed.part
+            anew = {int(part[node]) for node in since}
+            for u, v in set(before) - set(after):  # links inside other parts, and between parts, are kept
+                assert part[u] == part[v] in anew
+        if broken:
+            since = set()
+        breaks, kept = breaks + broken, kept + (not broken)
+    assert breaks > 5
+    assert kept > 100
+
+
+def test_links_that_follow_periodically_serve_what_they_can_meanwhile() -> None:
+    rng = np.random.default_rng(5)
+    wants = [set(row) for row in rows(coin_flips(20, 6, 2, rng))]
+    times = np.abs(np.subtract.outer(np.arange(20.0), np.arange(20.0)))
+    overlay = geometry(
+        [sorted(row) for row in wants], times, topics=6, design="dcb-m", parts=3, on_change="periodic", period=60
+    )
+    assert overlay.period == 60
+    assert geometry(LINE, on_change="break", period=60).period is None
+    overlay.adjust()
+    served, left = 0, 0
+    for step in range(200):
+        before, node, topic = links(overlay), int(rng.integers(20)), int(rng.integers(6))
+        (overlay.leave if topic in wants[node] else overlay.join)(topic, node)
+        wants[node] ^= {topic}
+        assert links(overlay) == before
+        members = oracle.subscribers(wants, topic)
+        for source in range(20):
+            root = int(overlay.uplink(topic, source)[-1])
+            tree = overlay.tree(topic, root)
+            assert set(tree.nodes.tolist()) == (set(oracle.reached(members, before, root)) if members else set())
+            served, left = served + len(tree), left + len(members) - len(tree)
+        spans = oracle.topic_diameters(wants, before)
+        assert sorted(overlay.topic_diameters().tolist()) == sorted(span for span in spans.values() if span is not None)
+        if step % 10 == 9:
+            overlay.adjust()
+            assert not any(oracle.weights(wants, links(overlay)).values())
+    assert 0 < left < served
+
+
+def test_a_link_may_count_as_one_message() -> None:
+    one, two = (geometry(LINE, design="gm", messages_per_link=number) for number in (1, 2))
+    assert (one.adjust(), two.adjust()) == (3, 6)
 
 
 def test_what_is_joined_and_left_at_one_instant_changes_nothing() -> None:
@@ -232,9 +297,41 @@ def test_nobody_relays_and_everything_arrives(algorithm: str, dissemination: str
     assert metrics["delivered"] > 500
     assert metrics["uplink_messages"] > 0
     assert metrics["bootstrap_messages"] > 0
-    assert metrics["subscription_overhead"] % 2 == metrics["bootstrap_messages"] % 2 == 0
+    assert metrics["reconfiguration_overhead"] % 2 == metrics["bootstrap_messages"] % 2 == 0
+    assert metrics["subscription_overhead"] == 0
     if algorithm.startswith("cd"):
         assert metrics["diameter"] <= 2
+
+
+@pytest.mark.parametrize("dissemination", ["tree", "flood"])
+@pytest.mark.parametrize("plane", ["messages", "auto"])
+def test_what_a_periodic_design_does_not_reach_is_lost_and_counted(dissemination: str, plane: str) -> None:
+    """Few want each topic, so that those who join anew are often linked to nobody until the next design."""
+    rng = np.random.default_rng(8)
+    wants = [{int(rng.integers(6))} for _ in range(24)]
+    events = [event for n in range(24) for event in ((2.0 * n + 1, n, (min(wants[n]) + 1) % 6, +1),)]
+    world = tiny.workload(wants, [(0.25 * n, n % 6, n % 24, 10) for n in range(190)], events, topics=6, horizon=50.0)
+    said = {"kind": "topic-connected", "design": "gm", "dissemination": dissemination}
+    found = {}
+    for on_change in ("periodic", "break"):
+        table = {**said, "on_change": on_change, **({"period": 10} if on_change == "periodic" else {})}
+        found[on_change] = simulate(scenario(geometry=table, data_plane=plane), world, 0).metrics
+        assert found[on_change]["external_overhead"] == 0
+    late, at_once = found["periodic"], found["break"]
+    assert late["due"] == late["delivered"] + late["lost_joining"] + late["in_flight"]
+    assert late["lost_joining"] == late["lost"] > 0
+    assert at_once["lost"] == 0
+    assert late["due"] == pytest.approx(at_once["due"], rel=0.02)
+    assert late["reconfiguration_overhead"] > 0
+    assert late["subscription_overhead"] == at_once["subscription_overhead"] == 0
+
+
+def test_both_planes_lose_the_same() -> None:
+    table = {"kind": "topic-connected", "design": "dcb-m", "on_change": "periodic", "period": 7}
+    runs = [
+        simulate(scenario(geometry=table, data_plane=plane), world(12), 0).metrics for plane in ("messages", "folded")
+    ]
+    assert runs[0] == runs[1]
 
 
 def test_the_metrics_of_a_network_are_those_of_its_links() -> None:

@@ -28,7 +28,8 @@ class MessagePlane:
         self._clock, self._overlay, self._recorder = fabric.clock, fabric.overlay, fabric.recorder
         self._subscriptions, self._node_of, self._broker_of = subscriptions, fabric.node_of, fabric.broker_of
         self._links, self._servers, self._service = fabric.links, fabric.servers, fabric.service
-        self._joins_instantly = fabric.joins_instantly
+        # trees need not reach all that are due
+        self._in_part = not fabric.joins_instantly or fabric.overlay.period is not None
         self._trace = self._recorder.trace
         self._active: dict[Flight, None] = {}
         self._released: set[int] = set()  # publications that were held back and have not left their roots yet
@@ -155,7 +156,7 @@ class MessagePlane:
         recorder.rooted[window] += 1
         recorder.due[window] += due
         recorder.due_users[window] += due_users
-        if not self._joins_instantly:
+        if self._in_part:
             recorder.lost["joining"][window] += due - int(np.count_nonzero(flight.due_users))
             recorder.lost_users[window] += due_users - int(flight.due_users.sum())
         self._rooted(flight)

@@ -16,9 +16,7 @@ from sim.overlay.topic_connected.interests import Interests
 from sim.overlay.topic_connected.measures import adjacency, edge_numbers, topic_diameters
 from sim.overlay.topic_connected.repair import Dcbm, RepairedOverlay
 from sim.overlay.tree_kernels import breadth_first_tree
-from sim.units import FactorAboveOne
-
-MESSAGES_PER_LINK = 2  # a request and its answer
+from sim.units import FactorAboveOne, PositiveDuration
 
 
 class TopicConnected(PublisherTrees):
@@ -26,7 +24,7 @@ class TopicConnected(PublisherTrees):
 
     A publication starts from its publisher's broker; where that does not want the topic itself, it goes first to the broker that
     does and is nearest by round-trip time, the lowest of several. From there it takes the quickest way in hops, or is flooded. Every
-    link that is set up or taken down costs a request and its answer.
+    link that is set up or taken down costs messages, by default a request and its answer.
     """
 
     class Parameters(plugins.Parameters):
@@ -40,8 +38,14 @@ class TopicConnected(PublisherTrees):
         """DCB-M: the number of parts that brokers are dealt out into at random, for good."""
         dissemination: Literal["tree", "flood"] = "tree"
         """Along a breadth-first tree from the root, or from each broker to all its neighbours in the topic but the first to send."""
-        on_change: Literal["repair", "rebuild"] = "repair"
-        """What a change of interests leads to: the design goes on from the links there are, or is made anew, as stars always are."""
+        on_change: Literal["repair", "rebuild", "break", "periodic"] = "repair"
+        """What a change of interests leads to: the design goes on from the links there are; or it is made anew, as stars always are:
+        at once; once a topic has come apart; or every `period`, while topics that have come apart are served in part. DCB-M makes the
+        parts anew that have a changed broker, all of them with "rebuild"."""
+        period: PositiveDuration = 3600.0
+        """Time between periodic designs."""
+        messages_per_link: int = Field(2, ge=1)
+        """Messages that a link takes to set up or to take down: a request and its answer; 1 counts links."""
         check: int = Field(100, ge=1)
         """After so many repairs a fresh design is made, and takes over where it needs less than 1 / 1.05 of the links."""
 
@@ -49,12 +53,16 @@ class TopicConnected(PublisherTrees):
         super().__init__(setting.nodes)
         assert setting.round_trips is not None
         self.floods = parameters.dissemination == "flood"
+        self.period = parameters.period if parameters.on_change == "periodic" else None
         self._parameters, self._topics, self._key = parameters, setting.topics, setting.key
         self._times = setting.round_trips
         self._designed: RepairedOverlay | Dcbm | NDArray[np.int32] | None = None
         self._changed: dict[
             int, set[int]
-        ] = {}  # node → topics that it has joined or left since the links were adjusted
+        ] = {}  # node → topics that it has joined or left since the links last followed
+        self._unchecked: set[int] = (
+            set()
+        )  # topics that have changed since it was last looked whether they are connected
         self._links = np.empty((0, 2), np.int32)  # u < v
         self._first, self._neighbours = adjacency(self.nodes, self._links)
         self._messages = 0
@@ -69,14 +77,14 @@ class TopicConnected(PublisherTrees):
 
     def edges(self) -> NDArray[np.int32]:
         """The links (m, 2), in both directions, ascending."""
-        self._follow()
+        self._keep_up()
         return np.stack([np.repeat(np.arange(self.nodes, dtype=np.int32), np.diff(self._first)), self._neighbours], 1)
 
     def topic_diameters(self) -> NDArray[np.int64]:
-        """The diameter of each topic's own links, over topics with at least two subscribers."""
-        self._follow()
-        interests = self.interests
-        return topic_diameters(interests, self._links)[interests.sizes >= 2]
+        """The diameter of each topic's own links, over topics with at least two subscribers that are connected."""
+        self._keep_up()
+        spans = topic_diameters(self.interests, self._links)
+        return spans[spans > 0]
 
     def tree_state(self) -> None:
         """None: a tree follows from the links and from who subscribes."""
@@ -96,6 +104,7 @@ class TopicConnected(PublisherTrees):
     def _note(self, topic: int, node: int) -> None:
         if self._designed is not None:  # before the first design, everything is new
             self._changed.setdefault(node, set()).symmetric_difference_update({topic})
+            self._unchecked.add(topic)
 
     def control_hops(self, topic: int, node: int) -> int:
         """None: what links cost, `adjust` tells."""
@@ -106,22 +115,29 @@ class TopicConnected(PublisherTrees):
         return 0
 
     def adjust(self) -> int:
-        """Design the links, or have them follow what has changed since; two messages for each that came or went."""
+        """Design the links, or have them follow what has changed since; the messages for all that came or went."""
         self._follow()
         messages, self._messages = self._messages, 0
         return messages
 
+    def _keep_up(self) -> None:
+        """Have the links follow unless they do so at certain times alone."""
+        if self.period is None:
+            self._follow()
+
     def _follow(self) -> None:
-        """Bring the links in line with the interests; changes since the last time are one batch."""
-        if self._designed is not None and not self._changed:
-            return
+        """Bring the links in line with the interests where they have to be; changes since the last time are one batch."""
+        if self._designed is not None:
+            topics, self._unchecked = self._unchecked, set()
+            if not self._changed or (self._parameters.on_change == "break" and not any(map(self._is_apart, topics))):
+                return
         self._designed = self._redesigned()
         links = self._designed if isinstance(self._designed, np.ndarray) else self._designed.edges
         self._changed = {}
         before, after = (edge_numbers(self.nodes, edges) for edges in (self._links, links))
         changed = np.setxor1d(before, after, assume_unique=True)
         if len(changed):
-            self._messages += MESSAGES_PER_LINK * len(changed)
+            self._messages += self._parameters.messages_per_link * len(changed)
             self._links = links
             self._first, self._neighbours = adjacency(self.nodes, links)
             u, v = np.divmod(changed, self.nodes)
@@ -137,7 +153,7 @@ class TopicConnected(PublisherTrees):
                     joined = {topic for topic in topics if self._joined[topic][node]}
                     former.change(node, add=joined, drop=topics - joined)
             return former
-        if isinstance(former, Dcbm) and chosen.on_change == "repair":
+        if isinstance(former, Dcbm) and chosen.on_change != "rebuild":
             former.change(self.interests)
             return former
         if chosen.design == "dcb-m":
@@ -145,6 +161,12 @@ class TopicConnected(PublisherTrees):
         if chosen.on_change == "repair" and chosen.design in ("gm", "minmax-oda", "low-oda"):
             return RepairedOverlay(self.interests, chosen.design, chosen.k, chosen.strict, check=chosen.check)
         return design(self.interests, chosen.design, chosen.k, chosen.strict)
+
+    def _is_apart(self, topic: int) -> bool:
+        """Whether the nodes that want a topic are not connected among themselves."""
+        joined = self._joined[topic]
+        size, start = int(np.count_nonzero(joined)), int(joined.argmax())
+        return size > 1 and len(breadth_first_tree(start, start, joined, self._first, self._neighbours)[0]) < size
 
     # -- publishing
 
@@ -163,9 +185,10 @@ class TopicConnected(PublisherTrees):
     def tree(self, topic: int, root: int) -> TopicTree:
         """The breadth-first tree of the topic's own links from the root; the same object while the topic stays as it is.
 
-        A root that has ceased to want the topic meanwhile hands publications on to the nearest node that does.
+        A root that has ceased to want the topic meanwhile hands publications on to the nearest node that does. Where links follow
+        periodically, nodes that are not connected with the root are not on the tree.
         """
-        self._follow()
+        self._keep_up()
         return super().tree(topic, root)
 
     def grown(self, topic: int, root: int) -> TopicTree:

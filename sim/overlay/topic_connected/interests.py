@@ -71,6 +71,12 @@ class Interests:
         np.cumsum([len(row) for row in rows], out=indptr[1:])
         return Interests(indptr, np.concatenate([self.indices[:0], *rows]), self.topics)
 
+    def only(self, topics: NDArray[np.bool_]) -> Interests:
+        """The interests in some of the topics, numbered as before."""
+        kept = topics[self.indices]
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return Interests(before[self.indptr], self.indices[kept], self.topics)
+
 
 def coin_flips(nodes: int, topics: int, mean: float, generator: np.random.Generator) -> Interests:
     """Every node wants every topic with probability `mean` / `topics`, independently (the paper's figures come out with this)."""

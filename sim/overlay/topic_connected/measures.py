@@ -42,9 +42,14 @@ def topic_diameters(interests: Interests, edges: NDArray[np.int32]) -> NDArray[n
     return topic_spans(*interests.by_topic, *adjacency(interests.nodes, edges), True)
 
 
+def connected_topics(interests: Interests, edges: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Whether each topic's subscribers (topics) are connected among themselves."""
+    return topic_spans(*interests.by_topic, *adjacency(interests.nodes, edges), False) >= 0
+
+
 def is_topic_connected(interests: Interests, edges: NDArray[np.int32]) -> bool:
     """Whether the subscribers of every topic are connected among themselves."""
-    return bool((topic_spans(*interests.by_topic, *adjacency(interests.nodes, edges), False) >= 0).all())
+    return bool(connected_topics(interests, edges).all())
 
 
 def adjacency(nodes: int, edges: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sim.overlay.topic_connected.design import DEFAULT_K, GreedyAlgorithm, design, extend
 from sim.overlay.topic_connected.interests import Interests
-from sim.overlay.topic_connected.measures import edge_numbers
+from sim.overlay.topic_connected.measures import connected_topics, edge_numbers
 from sim.overlay.topic_connected.repair_kernels import is_connected, links_among, prune
 
 Edges = set[tuple[int, int]]
@@ -175,7 +175,8 @@ class Dcbm:
             nodes = np.flatnonzero(self.part == part)
             kept.append(nodes[design(self._interests.among(nodes), *self._greedy)].astype(np.int32))
         links = np.concatenate(kept)
-        self.edges = np.concatenate([links, extend(self._interests, links, *self._greedy)])
+        apart = self._interests.only(~connected_topics(self._interests, links))  # others weigh nothing
+        self.edges = np.concatenate([links, extend(apart, links, *self._greedy)])
 
 
 def _pairs(edges: NDArray[np.int32]) -> Edges:
