@@ -115,7 +115,7 @@ def _show(title: str, solutions: list[dict[str, Any]]) -> None:
 
 
 def _number(value: int | float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+    return f"{value:,.0f}" if float(value).is_integer() or value >= 10_000 else f"{value:,.2f}"
 
 
 def _told(solution: dict[str, Any]) -> Iterator[str]:

@@ -198,6 +198,18 @@ def test_a_list_gives_a_list_of_what_sets_of_routes_say(brokersim: Brokersim, in
     assert len(brokersim("solve", "reconfiguration", "i.json", "--policy", policy)[1].splitlines()) == 18
 
 
+def test_a_row_of_numbers_of_all_kinds(brokersim: Brokersim, instance: Path) -> None:
+    far = [[4000.0 if i != j else 0.0 for i in range(8)] for j in range(8)]
+    near = [[0.0625 for _ in range(8)] for _ in range(8)]
+    for rtt, row in {
+        json.dumps(far): "8 2 160,015 160,015 +0.0 % 15 20 160,000 0 0",
+        json.dumps(near): "8 2 17.50 17.50 +0.0 % 15 20 2.50 0 0",
+    }.items():
+        instance.write_text(json.dumps({**FIGURE_2, "rtt": json.loads(rtt)}))
+        _, out, _ = brokersim("solve", "reconfiguration", "i.json", "--policy", "none")
+        assert " ".join(out.splitlines()[5].split()) == row
+
+
 def test_lists_of_one_and_of_none(brokersim: Brokersim, instance: Path) -> None:
     instance.write_text(json.dumps([FIGURE_2]))
     assert json.loads(brokersim("solve", "reconfiguration", "i.json", "--policy", "none", "--json")[1]) == [AS_IT_IS]
