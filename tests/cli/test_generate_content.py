@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracles import content as oracle
+from oracles import targets as oracle
 
 from sim import plugins
 from sim.workloads.workload import load_workload

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import content as oracle
+from oracles import targets as oracle
 
 from sim.errors import WorkloadError
 from sim.workloads.content import diversity

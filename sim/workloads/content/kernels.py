@@ -1,4 +1,4 @@
-"""The compiled part of content-based subscriptions and publications; its judge is tests/oracles/content.py."""
+"""The compiled part of content-based subscriptions and publications; its judge is tests/oracles/targets.py."""
 
 from __future__ import annotations
 
