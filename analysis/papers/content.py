@@ -91,10 +91,10 @@ def _drawing(point: str, variant: str, targets: bool, runs: pd.DataFrame) -> alt
         }
     )
     scale = alt.Scale(domain=names, range=[colour_of(name, names) for name in names])
-    colour, fill = alt.Color("set:N", scale=scale, legend=None), alt.Fill("set:N", scale=scale, legend=None)
+    colour = alt.Color("set:N", scale=scale, legend=None)
     x = alt.X("left:Q", axis=None, scale=alt.Scale(domain=[-0.7, float(dots["x"].max()) + 0.7], nice=False))
     y = alt.Y("bottom:Q", axis=None, scale=alt.Scale(domain=[-1.5, 1.9], nice=False))
-    sets = alt.Chart(frames).encode(x=x, x2="right:Q", y=y, y2="top:Q", color=colour, fill=fill)
+    sets = alt.Chart(frames).encode(x=x, x2="right:Q", y=y, y2="top:Q", color=colour)
     layers = [
         sets.mark_rect(cornerRadius=26, fillOpacity=0.12, strokeWidth=1.6),
         alt.Chart(frames).mark_text(dy=-9, fontSize=13).encode(x="middle:Q", y="top:Q", text="set:N", color=colour),

@@ -58,8 +58,9 @@ def _charts(paper: Paper, key: str, chart: Chart, runs: pd.DataFrame) -> Iterato
     for number_of, facet in enumerate(dict.fromkeys(points["facet"])):
         shown = points[points["facet"] == facet].drop(columns="facet")
         base = alt.Chart(shown).encode(x=x, color=by_colour(names))
+        bands = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.18).encode(y="low:Q", y2="high:Q")
         layers = alt.layer(
-            base.transform_filter("isValid(datum.low)").mark_area(opacity=0.18).encode(y="low:Q", y2="high:Q"),
+            *([bands] if shown["low"].notna().any() else []),
             base.mark_line(strokeWidth=1.8, point={"size": 24}).encode(
                 y=y,
                 strokeDash=by_dash(names),

@@ -17,7 +17,7 @@ def reproduce(
         str,
         typer.Argument(
             metavar="PAPER",
-            help="overlays: topic-connected overlays (Onus & Richa).",
+            help="content: publications with exact targets. overlays: topic-connected overlays (Onus & Richa).",
         ),
     ],
     figure: Annotated[

@@ -17,7 +17,7 @@ from analysis.papers.claims import judge
 from analysis.papers.page import Reproduction
 from sim.errors import InputError
 from sim.experiments import engines
-from sim.studies.reproduce import PAGE, Asked, reproduce
+from sim.studies.reproduce import PAGE, STUDIES, Asked, reproduce
 
 SCALE = 0.06
 Brokersim = Callable[..., tuple[int, str, str]]
@@ -141,7 +141,7 @@ def test_every_chart_is_drawn_without_a_network(made: tuple[Reproduction, Path],
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("overlay",), "unknown paper 'overlay', did you mean 'overlays'? (allowed: overlays)"),
+        (("overlay",), f"unknown paper 'overlay', did you mean 'overlays'? (allowed: {', '.join(sorted(STUDIES))})"),
         (("overlays", "--scale", "0"), "--scale 0: allowed: above 0, up to 1"),
         (("overlays", "--scale", "1.5"), "--scale 1.5: allowed: above 0, up to 1"),
         (("overlays", "--data", "nowhere"), "--data nowhere: no such folder"),
