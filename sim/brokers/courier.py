@@ -66,7 +66,7 @@ class Courier:
         fabric, position = self._fabric, message.position
         if fabric.servers and position < parcel.served:
             broker = parcel.path[position]
-            service = fabric.service(-parcel.number, broker, position)
+            service = fabric.service(-parcel.number, broker, position, 0)
             fabric.servers[broker].accept(message, service, control=True)
         else:
             self._go_on(message)

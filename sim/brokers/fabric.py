@@ -20,7 +20,8 @@ class Fabric:
     """Shared by the data plane and the control of trees.
 
     `node_of` (brokers) and `broker_of` (nodes) are the live mapping. `servers` is empty where brokers take no time; else
-    `service(number, broker, stage)` gives the seconds that a broker needs for a message. `joins_instantly`: trees change at once.
+    `service(number, broker, stage, increments)` gives the seconds that a broker needs for a message for whose match it moves so many
+    counters. `joins_instantly`: trees change at once.
     """
 
     clock: Clock
@@ -29,6 +30,6 @@ class Fabric:
     broker_of: NDArray[np.int32]
     links: Links
     servers: list[Server]
-    service: Callable[[int, int, int], float]
+    service: Callable[[int, int, int, int], float]
     recorder: Recorder
     joins_instantly: bool

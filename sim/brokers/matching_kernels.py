@@ -86,3 +86,19 @@ def match_publications(
         increments[p] = count_predicates(published[p], first_value, value, first_posting, posting, counters)
         indptr[p + 1] = collect_equal(counters, sizes, ones, matches, found)
     return matches[: indptr[-1]].copy()
+
+
+@kernel
+def count_holding(
+    row: NDArray[np.int32],
+    subscriptions: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    field: NDArray[np.int32],
+    value: NDArray[np.int32],
+    where: NDArray[np.int32],
+    counts: NDArray[np.int64],
+) -> None:
+    """Count the predicates of some subscriptions that hold of a publication, each `where` the subscription is (subscriptions)."""
+    for i in range(subscriptions.size):
+        for k in range(indptr[subscriptions[i]], indptr[subscriptions[i] + 1]):
+            counts[where[i]] += row[field[k]] == value[k]

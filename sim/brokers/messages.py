@@ -13,6 +13,7 @@ from sim.brokers.receipts import Audience
 from sim.overlay.geometry import TopicTree
 
 _NONE: NDArray[np.int32] = np.empty(0, np.int32)
+_NOWHERE: NDArray[np.bool_] = np.empty(0, np.bool_)
 _NO_INTS: list[int] = []
 _NO_TIMES: list[float] = []
 _NO_BYTES = bytearray()
@@ -27,7 +28,7 @@ class Flight:
     the root, where that is kept. `pending` counts messages that are on a link or in a queue.
 
     `identity` is what keyed draws know it by. Of content, `fresh` are the users, by position, to whom the arrival is the delivery, and
-    `further` tells where another copy was the broker's; else it is None.
+    `further` tells where another copy was the broker's; else they are empty.
 
     Where it is flooded, `sent` tells nothing, but `copies` holds the positions from and to of all messages in turn, and `senders`
     from where the first one came to each position, -1 where none has.
@@ -83,7 +84,7 @@ class Flight:
         self.tree: TopicTree | None = None
         self.audience: Audience | None = None
         self.fresh = _NONE
-        self.further: NDArray[np.bool_] | None = None
+        self.further = _NOWHERE
         # until the root is left: empty, and the same for all, as many may wait in a queue
         self.brokers = _NO_INTS
         self.broker_array = _NONE

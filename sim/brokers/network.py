@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from sim.brokers.broker import Server
 from sim.brokers.clock import CONTROL, PUBLICATIONS, Clock, Feed
+from sim.brokers.content import ContentSubscriptions
 from sim.brokers.control import TreeControl
 from sim.brokers.courier import Courier
 from sim.brokers.fabric import Fabric
 from sim.brokers.links import Links
+from sim.brokers.planes.content import ContentPlane, FoldedContentPlane
 from sim.brokers.planes.flooding import FloodPlane
 from sim.brokers.planes.folded import FoldedPlane
 from sim.brokers.planes.messages import MessagePlane
@@ -38,9 +40,10 @@ _TOGETHER = 1 << 16  # publications that are handed over at once, at most
 class NetworkSetting:
     """What a network is made of. `hop_delay` (brokers, brokers) is in seconds; `node_of` (brokers) maps brokers to nodes.
 
-    `service_time` is the mean seconds that a broker needs for a message, divided by its `capacity` (brokers; None: 1), `queue` how many
-    may wait (None: any number). `plane` is the data plane; "auto" takes the fastest that is exact. `regions` (brokers) are
-    numbers; `reconfiguration` is None where brokers stay where they stand; `notes` are sentences that go with the results.
+    `service_time` is the mean seconds that a broker needs for a message, and `matching_time` for every counter that it moves to match
+    content, both divided by its `capacity` (brokers; None: 1); `queue` is how many may wait (None: any number). `plane` is the data
+    plane; "auto" takes the fastest that is exact. `regions` (brokers) are numbers; `reconfiguration` is None where brokers stay where
+    they stand; `notes` are sentences that go with the results.
     """
 
     overlay: Dissemination
@@ -55,6 +58,7 @@ class NetworkSetting:
     control_count: Literal["hops", "requests"] = "hops"
     service: Literal["none", "deterministic", "exponential"] = "none"
     service_time: float = 0.0
+    matching_time: float = 0.0
     queue: int | None = None
     trace: bool = False
     subscribers: bool = False
@@ -65,8 +69,8 @@ class NetworkSetting:
     notes: tuple[str, ...] = ()
 
 
-def _plane(setting: NetworkSetting) -> type[FoldedPlane | MessagePlane]:
-    """The data plane asked for, or the fastest that is exact. Raises ScenarioError where that asked for is not."""
+def _folds(setting: NetworkSetting) -> bool:
+    """Whether to fold: where that is asked for, or exact and left open. Raises ScenarioError where it is asked for and not exact."""
     contends = {
         f'brokers.service = "{setting.service}"': setting.service != "none",
         f"jitter {setting.jitter:g}": setting.jitter > 0,
@@ -79,9 +83,7 @@ def _plane(setting: NetworkSetting) -> type[FoldedPlane | MessagePlane]:
             f'network.data_plane: "folded" makes no event of a hop and is not exact with {" and ".join(reasons)} '
             '(allowed: "messages", "auto")'
         )
-    if setting.overlay.floods:
-        return FloodPlane
-    return MessagePlane if reasons or setting.plane == "messages" else FoldedPlane
+    return not reasons and setting.plane != "messages"
 
 
 class Network:
@@ -98,6 +100,7 @@ class Network:
             setting.hop_delay,
             setting.trace,
             Receipts(workload, brokers) if setting.subscribers else None,
+            1 if workload.content is None else workload.content.conjunctions.fields,
         )
         self.node_of = setting.node_of.copy()
         self.capacity = np.ones(brokers) if setting.capacity is None else setting.capacity
@@ -122,7 +125,7 @@ class Network:
         courier = Courier(fabric)
         self.control = TreeControl(fabric, courier, setting.control_count == "requests", lambda: self.plane.settle())
         self.subscriptions = Subscriptions(len(workload.topics), brokers, self.control.transition)
-        self.plane = _plane(setting)(fabric, self.subscriptions, workload.publications)
+        self.plane = self._plane(fabric)
         self.users = Users(
             self.clock,
             workload,
@@ -142,13 +145,31 @@ class Network:
         self._outside = streams.key("outside publishers")
         self._publication = 0
 
-    def _service(self, key: int) -> Callable[[int, int, int], float]:
+    def _plane(self, fabric: Fabric) -> FoldedPlane | MessagePlane:
+        """The data plane asked for, or the fastest that is exact. Raises ScenarioError where there is none."""
+        setting, content = self.setting, self.workload.content
+        folds, carried = _folds(setting), (fabric, self.subscriptions, self.workload.publications)
+        if content is None:
+            plane = FloodPlane if setting.overlay.floods else FoldedPlane if folds else MessagePlane
+            return plane(*carried)
+        if setting.overlay.floods:
+            raise ScenarioError('network.geometry: dissemination "flood" does not carry content (allowed: "tree")')
+        matched = ContentSubscriptions(content), lambda: self.users.host, setting.matching_time > 0
+        return (FoldedContentPlane if folds else ContentPlane)(*carried, *matched)
+
+    def _service(self, key: int) -> Callable[[int, int, int, int], float]:
         """Service times (s) that belong to what is served, where, and at which stage of its way."""
         setting = self.setting
         mean: list[float] = (setting.service_time / self.capacity).tolist()
-        if setting.service == "exponential":
-            return lambda number, broker, stage: mean[broker] * exponential(key, number, broker << 16 | stage)
-        return lambda number, broker, stage: mean[broker]
+        each: list[float] = (setting.matching_time / self.capacity).tolist()
+
+        def always(number: int, broker: int, stage: int, increments: int) -> float:
+            return mean[broker] + increments * each[broker]
+
+        def drawn(number: int, broker: int, stage: int, increments: int) -> float:
+            return always(number, broker, stage, increments) * exponential(key, number, broker << 16 | stage)
+
+        return drawn if setting.service == "exponential" else always
 
     def run(self, progress: Callable[[float], None] | None = None) -> None:
         """Simulate up to the horizon; `progress` is told the share of simulated time, now and then.

@@ -368,11 +368,20 @@ def fold_publications(
 
 
 @kernel
-def last_arrival(
-    rooted: float, brokers: NDArray[np.int32], parents: NDArray[np.int32], hop_delay: NDArray[np.float64]
-) -> float:
-    """When the last copy arrives of a publication that leaves the root of a tree (brokers and parents by position) at `rooted`."""
-    arrival = np.full(brokers.size, rooted)
+def fold_tree(
+    rooted: float,
+    brokers: NDArray[np.int32],
+    parents: NDArray[np.int32],
+    hop_delay: NDArray[np.float64],
+    horizon: float,
+) -> tuple[NDArray[np.float64], NDArray[np.uint8], float]:
+    """Arrivals at the positions of a tree (NaN from the horizon on), whether messages there were sent, and when the last one arrives.
+
+    What is carried leaves the root at `rooted`; `brokers` and `parents` are by position, there is a root at least.
+    """
+    times, sent = np.full(brokers.size, rooted), np.zeros(brokers.size, np.uint8)
     for i in range(1, brokers.size):
-        arrival[i] = arrival[parents[i]] + hop_delay[brokers[parents[i]], brokers[i]]
-    return arrival.max() if brokers.size else rooted
+        above = parents[i]
+        times[i] = times[above] + hop_delay[brokers[above], brokers[i]]
+        sent[i] = times[above] < horizon
+    return np.where(times < horizon, times, np.nan), sent, times.max()

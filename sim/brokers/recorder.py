@@ -106,10 +106,10 @@ class Recorder:
 
     # -- publications
 
-    def finish(self, flight: Flight, uplinks_sent: int | None = None) -> None:
+    def finish(self, flight: Flight, uplinks_sent: int) -> None:
         """Enter a publication that no message carries any more (or that the end of the run overtook)."""
         finished = self._finished
-        finished.add(flight, len(flight.uplink) - 1 if uplinks_sent is None else uplinks_sent)
+        finished.add(flight, uplinks_sent)
         if self.receipts is not None and flight.audience is not None:
             self.receipts.arrive(flight.audience, flight.broker_array, ~np.isnan(flight.arrival))
         if len(finished.window) >= _BATCH or len(finished.arrival) >= _POSITIONS:
@@ -405,7 +405,7 @@ class _Finished:
         self.parents.append(_NONE if flight.tree is None else flight.tree.parents)
         self.depth.append(flight.depth)
         self.due_users.append(flight.due_users)
-        if flight.further is not None:
+        if len(flight.further):
             self.fresh.append(flight.fresh)
             self.further.append(flight.further)
         self.arrival.extend(flight.arrival)

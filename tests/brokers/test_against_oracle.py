@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -31,6 +32,7 @@ from sim.policies.selection.fixed import StaticSelection
 from sim.policies.selection.similarity import SimilaritySelection
 from sim.policies.views import SelectionSetting
 from sim.randomness import Streams, exponential, normal, uniform
+from sim.workloads.workload import Workload
 
 GRAIN = 0.25  # s: changes, publications, hops and services share a coarse grid, so that ties are frequent
 RENDEZVOUS = ("chord", "star")
@@ -209,8 +211,8 @@ def script(case: Case, time: float, user: int) -> int:
     return case.policy[1][(user + int(time / GRAIN)) % len(case.policy[1])]
 
 
-def built(case: Case, **setting: Any) -> Network:
-    """The network of a case before its run."""
+def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
+    """The network of a case before its run, on its own topics or with another workload."""
     nowhere = np.full(case.brokers, np.nan)
     selection = SelectionSetting(len(case.wants), nowhere, nowhere, None, case.seed, np.ones(case.brokers))
     if case.policy[0] == "scripted":
@@ -226,7 +228,7 @@ def built(case: Case, **setting: Any) -> Network:
         )
     else:
         policy = StaticSelection(StaticSelection.Parameters(), selection)
-    world = tiny.workload(
+    world = world or tiny.workload(
         case.wants,
         case.publications,
         case.changes,
@@ -290,8 +292,25 @@ def tree_of(network: Network, case: Case, topic: int) -> dict[int, int | None]:
 
 
 def expected(case: Case) -> oracle.Network:
+    moments = [case.horizon * look / 100 for look in case.looks]
+    return oracle.Network(expected_setting(case), expected_world(case), moments)
+
+
+def expected_world(case: Case, copies: int = 1) -> oracle.World:
+    """Every so many publications in a row are copies of one."""
+    outside_key = Streams(case.seed).key("outside publishers")
+    return oracle.World(
+        case.wants,
+        case.changes,
+        [(time, user) for time, user, *_ in case.movements],
+        [(time, topic, None if who < 0 else who, size) for time, topic, who, size in case.publications],
+        {row: int(uniform(outside_key, row // copies) * case.brokers) for row in range(len(case.publications))},
+    )
+
+
+def expected_setting(case: Case) -> oracle.Setting:
     streams = Streams(case.seed)
-    jitter_key, service_key, outside_key = (streams.key(n) for n in ("jitter", "service", "outside publishers"))
+    jitter_key, service_key = (streams.key(name) for name in ("jitter", "service"))
     sigma, n = case.jitter, case.brokers
 
     def factor(what: int, source: int, destination: int) -> float:
@@ -327,32 +346,22 @@ def expected(case: Case) -> oracle.Network:
 
     ids = names(case)
     routes, roots = expected_routes(case, ids)
-    return oracle.Network(
-        oracle.Setting(
-            overlay=routes,
-            roots=roots,
-            node_of=[ids[node] for node in case.node_of],
-            delay=expected_delay(case),
-            factor=factor,
-            horizon=case.horizon,
-            select=select,
-            reacts_to=reacts_to,
-            exchange=exchange,
-            join_by_message=case.join == "message",
-            two_requests=case.control_count == "requests",
-            service=None if case.service[0] == "none" else service,
-            queue=case.queue,
-            floods=case.geometry == "topic-connected" and case.dissemination == "flood",
-            regions=case.regions,
-        ),
-        oracle.World(
-            case.wants,
-            case.changes,
-            [(time, user) for time, user, *_ in case.movements],
-            [(time, topic, None if who < 0 else who, size) for time, topic, who, size in case.publications],
-            {row: int(uniform(outside_key, row) * n) for row in range(len(case.publications))},
-        ),
-        moments=[case.horizon * look / 100 for look in case.looks],
+    return oracle.Setting(
+        overlay=routes,
+        roots=roots,
+        node_of=[ids[node] for node in case.node_of],
+        delay=expected_delay(case),
+        factor=factor,
+        horizon=case.horizon,
+        select=select,
+        reacts_to=reacts_to,
+        exchange=exchange,
+        join_by_message=case.join == "message",
+        two_requests=case.control_count == "requests",
+        service=None if case.service[0] == "none" else service,
+        queue=case.queue,
+        floods=case.geometry == "topic-connected" and case.dissemination == "flood",
+        regions=case.regions,
     )
 
 
@@ -435,9 +444,11 @@ def compare_metrics(found: dict[str, Any], truth: dict[str, Any]) -> None:
             assert found[name] == value, name
 
 
-def compare_windows(series: dict[str, Any], truth: oracle.Network) -> None:
+def compare_windows(
+    series: dict[str, Any], truth: Any, metrics: Callable[[Any, float, float], dict[str, Any]] = oracle.metrics
+) -> None:
     for window, (start, end) in enumerate(zip(series["start"], series["end"], strict=True)):
-        values = oracle.metrics(truth, start, end)
+        values = metrics(truth, start, end)
         shared = values.keys() & series.keys()
         assert len(shared) >= 20
         compare_metrics({name: series[name][window] for name in shared}, {name: values[name] for name in shared})

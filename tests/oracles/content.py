@@ -1,50 +1,214 @@
-"""Slow, obvious versions of what is counted about content-based subscriptions; imports nothing of sim."""
+"""Content-based subscriptions, matched as they are said: all predicates of one must hold.
+
+On a network every predicate is a topic, and a publication travels as if it were one of its own on each of its predicates' topics:
+copies are the publications of `oracles.network`, `fields` in a row for each. What they come to together is worked out from that.
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
 
-import numpy as np
-from numpy.typing import NDArray
+from oracles import network as topics
 
-Subscription = dict[int, int]
-"""Field → value that it asks for."""
-
-
-def rows(indptr: NDArray[np.int64], field: NDArray[np.int32], value: NDArray[np.int32]) -> list[Subscription]:
-    """Subscriptions of CSR arrays."""
-    bounds = indptr.tolist()
-    pairs = list(zip(field.tolist(), value.tolist(), strict=True))
-    return [dict(pairs[start:stop]) for start, stop in itertools.pairwise(bounds)]
+Subscription = tuple[int, Mapping[int, int]]  # owner, field → value
+Predicate = tuple[int, int]  # field, value
 
 
-def matches(subscriptions: Sequence[Subscription], published: NDArray[np.int32]) -> list[list[int]]:
-    """For each publication (a row of values) all subscriptions that match it: every predicate of every one is looked at."""
-    fields = [field for wants in subscriptions for field in wants]
-    values = [value for wants in subscriptions for value in wants.values()]
-    starts = np.cumsum([0, *map(len, subscriptions[:-1])])
-    wanted = np.logical_and.reduceat(published[:, fields] == values, starts, axis=1)
-    return [np.flatnonzero(row).tolist() for row in wanted]
+def holding(wanted: Mapping[int, int], published: Sequence[int]) -> int:
+    """How many predicates hold."""
+    return sum(published[field] == value for field, value in wanted.items())
 
 
-def viable(subscriptions: Sequence[Subscription], fields: int, values: int) -> set[frozenset[int]]:
-    """All target sets that any publication has: every publication that there is is tried."""
-    everything = np.array(list(itertools.product(range(values), repeat=fields)), np.int32)
-    return {frozenset(target) for target in matches(subscriptions, everything)}
+def matching(subscriptions: Sequence[Subscription], published: Sequence[int]) -> list[int]:
+    """Which subscriptions a publication matches."""
+    return [s for s, (_, wanted) in enumerate(subscriptions) if holding(wanted, published) == len(wanted)]
 
 
-def within(subsets: Sequence[Sequence[int]], match: int) -> set[frozenset[int]]:
-    """All choices of `match` members of a subset."""
-    return {frozenset(chosen) for subset in subsets for chosen in itertools.combinations(subset, match)}
+@dataclass
+class Content:
+    """What is subscribed and published; predicates are numbered by field and value."""
+
+    subscriptions: Sequence[Subscription]
+    published: Sequence[Sequence[int]]
+
+    def __post_init__(self) -> None:
+        wanted = {pair for _, predicates in self.subscriptions for pair in predicates.items()}
+        self.predicates = sorted(wanted | {pair for row in self.published for pair in enumerate(row)})
+
+    def waits(self, wanted: Mapping[int, int]) -> int:
+        """At which predicate a subscription waits: that of its own which fewest publications carry."""
+
+        def carried(pair: Predicate) -> tuple[int, int]:
+            return sum(row[pair[0]] == pair[1] for row in self.published), self.predicates.index(pair)
+
+        return self.predicates.index(min(wanted.items(), key=carried))
+
+    def wants(self, users: int) -> list[set[int]]:
+        """The topics of each user."""
+        found: list[set[int]] = [set() for _ in range(users)]
+        for owner, wanted in self.subscriptions:
+            found[owner].add(self.waits(wanted))
+        return found
+
+    def copies(self, number: int) -> list[int]:
+        """The topics that a publication goes to."""
+        return [self.predicates.index(pair) for pair in enumerate(self.published[number])]
+
+    def waiting(self, user: int, topic: int) -> list[Mapping[int, int]]:
+        """The user's subscriptions that wait at a topic."""
+        return [wanted for owner, wanted in self.subscriptions if owner == user and self.waits(wanted) == topic]
+
+    def concerns(self, number: int, topic: int, user: int) -> bool:
+        """Whether a publication matches one of them."""
+        row = self.published[number]
+        return any(holding(wanted, row) == len(wanted) for wanted in self.waiting(user, topic))
+
+    def increments(self, number: int, topic: int, users: Iterable[int]) -> int:
+        """How many counters a broker moves to match it for these users."""
+        row = self.published[number]
+        return sum(holding(wanted, row) for user in users for wanted in self.waiting(user, topic))
 
 
-def most_disjoint(targets: set[frozenset[int]]) -> int:
-    """The largest number of targets of which no two have a member in common, by trying all."""
+class Network(topics.Network):
+    """Runs at once; brokers match at the root, for whom they have when a copy comes, and below it for those to whom it is due.
 
-    def packed(left: list[frozenset[int]]) -> Iterator[int]:
-        yield 0
-        for i, first in enumerate(left):
-            yield 1 + max(packed([other for other in left[i + 1 :] if not first & other]))
+    `service(copy, broker, stage, increments)` gives seconds.
+    """
 
-    return max(packed(sorted(targets, key=sorted)))
+    def __init__(
+        self,
+        setting: topics.Setting,
+        world: topics.World,
+        content: Content,
+        service: Callable[[int, int, int, int], float] | None,
+    ) -> None:
+        self.content, self.fields = content, len(content.published[0]) if content.published else 1
+        self.increments: Counter[tuple[int, int, int]] = Counter()
+        if service is not None:
+            setting = replace(setting, service=lambda *key: service(*key, self.increments[key]))
+        super().__init__(setting, world)
+
+    def take(self, broker: int, what: int, stage: int, handled: Callable[[], None]) -> None:
+        if what >= 0 and (stage > 0 or broker == self.origin[what][-1]):
+            topic = self.world.publications[what][1]
+            here = (
+                [user for user, at in self.audience[what].items() if at == broker]
+                if stage
+                else [user for b, t, user in self.registered if (b, t) == (broker, topic)]
+            )
+            self.increments[what, broker, stage] = self.content.increments(what // self.fields, topic, here)
+        super().take(broker, what, stage, handled)
+
+    def outcome(self, number: int) -> Outcome:
+        """What became of a publication."""
+        copies = range(number * self.fields, (number + 1) * self.fields)
+        due: dict[int, int] = {}
+        ways: list[tuple[int, int]] = []  # copy, user: what would bring it
+        matched = set()  # copy, broker
+        for copy in sorted((copy for copy in copies if copy in self.rooted), key=lambda copy: self.rooted[copy]):
+            for user, broker in self.audience[copy].items():
+                if self.content.concerns(number, self.world.publications[copy][1], user):
+                    matched.add((copy, broker))
+                    if due.setdefault(user, broker) == broker:
+                        ways.append((copy, user))
+        came: dict[int, tuple[float, int]] = {}
+        fates: dict[int, set[str]] = {user: set() for user in due}
+        for copy, user in ways:
+            pair = copy, due[user]
+            if pair in self.delivered:
+                came[user] = min(came.get(user, (math.inf, 0)), (self.delivered[pair], copy))
+            else:
+                fates[user].add(self.lost.get(pair, "in_flight"))
+        arrived = [pair for pair in self.delivered if pair[0] in copies]
+        first = {
+            broker: min(at for user, at in came.items() if due[user] == broker)
+            for broker in {due[user] for user in came}
+        }
+        missing = {user: best(fates[user]) for user in due if user not in came}
+        missed = {
+            broker: best({fate for user, fate in missing.items() if due[user] == broker})
+            for broker in {due[user] for user in missing} - set(first)
+        }
+        false = sum(pair not in matched for pair in arrived)
+        return Outcome(number, due, came, first, missing, missed, len(arrived) - false - len(first), false)
+
+
+def best(fates: set[str]) -> str:
+    """Of what became of several copies, the best that can be said."""
+    return next(fate for fate in ("in_flight", "queue_full", "joining") if fate in fates)
+
+
+@dataclass
+class Outcome:
+    """`due`: user → broker; `came`: user → when, and by which copy, first; `first`: the same by broker; `missing` and `missed`: user or
+    broker → why nothing came."""
+
+    number: int
+    due: dict[int, int]
+    came: dict[int, tuple[float, int]]
+    first: dict[int, tuple[float, int]]
+    missing: dict[int, str]
+    missed: dict[int, str]
+    duplicates: int
+    false_positives: int
+
+
+def outcomes(network: Network, since: float, until: float) -> list[Outcome]:
+    """Of what was published in a span of time."""
+    numbers = sorted({copy // network.fields for copy in network.origin})
+    return [
+        network.outcome(number)
+        for number in numbers
+        if since <= network.world.publications[number * network.fields][0] < until
+    ]
+
+
+def metrics(network: Network, since: float, until: float) -> dict[str, float | int | None]:
+    """The scalar metrics, as of topics where copies count one by one."""
+    kept, copies = outcomes(network, since, until), topics.metrics(network, since, until)
+    publications, messages = network.world.publications, copies["notification_overhead"]
+    assert messages is not None
+
+    def mean(values: Iterable[float]) -> float | None:
+        listed = list(values)
+        return fmean(listed) if listed else None
+
+    firsts = [(broker, *at) for each in kept for broker, at in each.first.items()]
+    delays = sorted(time - publications[copy][0] for _, time, copy in firsts)
+    users = [at for each in kept for at in each.came.values()]
+    missed = Counter(fate for each in kept for fate in each.missed.values())
+    straight = [
+        (time - publications[copy][0]) / network.setting.delay[network.origin[copy][0]][broker]
+        for broker, time, copy in firsts
+        if network.setting.delay[network.origin[copy][0]][broker] > 0
+    ]
+    due_users = sum(len(each.due) for each in kept)
+
+    def quantile(q: int) -> float | None:
+        return delays[math.ceil(len(delays) * q / 100) - 1] if delays else None
+
+    return copies | {
+        "notification_delay": mean(delays),
+        **{f"notification_delay_p{q}": quantile(q) for q in (50, 95, 99)},
+        "notification_delay_max": max(delays, default=None),
+        "user_notification_delay": mean(time - publications[copy][0] for time, copy in users),
+        "tree_delay": mean(time - network.rooted[copy] for _, time, copy in firsts),
+        "user_tree_delay": mean(time - network.rooted[copy] for time, copy in users),
+        "tree_hops": mean(network.depth[copy, broker] for broker, _, copy in firsts),
+        "messages_per_publication": messages / len(kept) if kept else None,
+        "publications": len(kept),
+        "due": sum(len(set(each.due.values())) for each in kept),
+        "delivered": len(firsts),
+        "lost": missed["joining"] + missed["queue_full"],
+        "lost_joining": missed["joining"],
+        "lost_queue_full": missed["queue_full"],
+        "in_flight": missed["in_flight"],
+        "duplicates": sum(each.duplicates for each in kept),
+        "false_positive_messages": sum(each.false_positives for each in kept),
+        "delivery_ratio": len(users) / due_users if due_users else None,
+        "path_stretch": mean(straight),
+    }

@@ -37,7 +37,7 @@ class FloodPlane(MessagePlane):
                 message.position, message.source, message.callbacks = neighbour, position, self._descended
             flight.copies.extend((position, neighbour))
             message.sent = now
-            message.arrived = self._links.arrival(now, here, flight.brokers[neighbour], flight.number)
+            message.arrived = self._links.arrival(now, here, flight.brokers[neighbour], flight.identity)
             self._clock.at(message.arrived, ARRIVALS, message)
         self._settle(flight)
 
@@ -48,7 +48,7 @@ class FloodPlane(MessagePlane):
         if self._servers:
             message.handled = self._descend if first else self._discard
             stage = 1 if first else 2 + flight.brokers[source]
-            if not self._servers[broker].accept(message, self._service(flight.number, broker, stage)):
+            if not self._servers[broker].accept(message, self._seconds(flight, broker, stage)):
                 self._settle(flight)
                 return
         if first:

@@ -109,7 +109,8 @@ class FoldedPlane:
         for time, _, topic, uplink in self._climbing:
             tree = fabric.overlay.tree(topic, int(fabric.node_of[uplink[-1]]))
             hop_delay, brokers = fabric.recorder.hop_delay, fabric.broker_of[tree.nodes]
-            latest = max(latest, rk.last_arrival(time, brokers, tree.parents, hop_delay))
+            last = rk.fold_tree(time, brokers, tree.parents, hop_delay, np.inf)[2] if len(tree) else time
+            latest = max(latest, last)
         self._at_the_end_of(latest, then)
 
     def when_rooted(self, then: Callable[[], None]) -> None:

@@ -56,6 +56,10 @@ class MessagePlane:
         published = float(publications.time[number])
         flight = Flight(number, topic, broker, published, size, window, self._broker_of[path])
         self._recorder.published[window] += 1
+        self._set_out(flight)
+
+    def _set_out(self, flight: Flight) -> None:
+        """A flight leaves its broker now."""
         self._active[flight] = None
         message = Message(flight, 0, -1, self._climbed, self._climb)
         if self._servers:
@@ -117,13 +121,17 @@ class MessagePlane:
         """Have the broker take the publication; False where its queue is full and the publication is dropped."""
         flight: Flight = message.carries
         broker = flight.uplink[message.position]
-        if self._servers[broker].accept(message, self._service(flight.number, broker, 0)):
+        if self._servers[broker].accept(message, self._seconds(flight, broker, 0)):
             return True
         self._recorder.dropped[flight.window] += 1
         self._rooted(flight)
         self._gone(flight)
-        self._recorder.finish(flight, uplinks_sent=message.position)
+        self._enter(flight, message.position)
         return False
+
+    def _seconds(self, flight: Flight, broker: int, stage: int) -> float:
+        """What the broker needs at this stage of a flight's way."""
+        return self._service(flight.identity, broker, stage, 0)
 
     def _climb(self, message: Message) -> None:
         """The broker at this place of the uplink has handled the publication: on to the next, or down from the root."""
@@ -136,29 +144,20 @@ class MessagePlane:
         message.position = position
         message.callbacks = self._climbed
         message.sent = self._clock.now
-        message.arrived = self._links.arrival(message.sent, here, flight.uplink[position], flight.number)
+        message.arrived = self._links.arrival(message.sent, here, flight.uplink[position], flight.identity)
         self._clock.at(message.arrived, ARRIVALS, message)
 
     # -- down the tree
 
     def _leave_root(self, flight: Flight, message: Message) -> None:
         """The publication becomes due, to all that subscribe now, along the tree as it stands now."""
-        recorder, window = self._recorder, flight.window
         flight.rooted = self._clock.now
         tree = self._overlay.tree(flight.topic, int(self._node_of[flight.uplink[-1]]))
         flight.tree = tree
         flight.broker_array = self._broker_of[tree.nodes]
         flight.due_users = self._subscriptions.wanted[flight.topic][flight.broker_array]
-        due = self._subscriptions.brokers_wanting[flight.topic]
-        due_users = self._subscriptions.users_wanting[flight.topic]
-        if recorder.receipts is not None:
-            flight.audience = recorder.receipts.audience(flight.topic, self._subscriptions.version[flight.topic])
-        recorder.rooted[window] += 1
-        recorder.due[window] += due
-        recorder.due_users[window] += due_users
-        if self._in_part:
-            recorder.lost["joining"][window] += due - int(np.count_nonzero(flight.due_users))
-            recorder.lost_users[window] += due_users - int(flight.due_users.sum())
+        self._recorder.rooted[flight.window] += 1
+        self._become_due(flight)
         self._rooted(flight)
         size = len(tree)
         if size == 0:
@@ -174,12 +173,24 @@ class MessagePlane:
         message.handled = self._descend
         self._forward(flight, 0, flight.rooted, message)
 
+    def _become_due(self, flight: Flight) -> None:
+        recorder, window = self._recorder, flight.window
+        due = self._subscriptions.brokers_wanting[flight.topic]
+        due_users = self._subscriptions.users_wanting[flight.topic]
+        if recorder.receipts is not None:
+            flight.audience = recorder.receipts.audience(flight.topic, self._subscriptions.version[flight.topic])
+        recorder.due[window] += due
+        recorder.due_users[window] += due_users
+        if self._in_part:
+            recorder.lost["joining"][window] += due - int(np.count_nonzero(flight.due_users))
+            recorder.lost_users[window] += due_users - int(flight.due_users.sum())
+
     def _reach_tree(self, message: Message) -> None:
         flight: Flight = message.carries
         position, now = message.position, message.arrived
         if self._servers:
             broker = flight.brokers[position]
-            if not self._servers[broker].accept(message, self._service(flight.number, broker, 1)):
+            if not self._servers[broker].accept(message, self._seconds(flight, broker, 1)):
                 self._lose(flight, position, "queue_full")
                 self._settle(flight)
                 return
@@ -207,7 +218,7 @@ class MessagePlane:
             return
         flight.pending += end - first - 1
         brokers, sent, links, at = flight.brokers, flight.sent, self._links, self._clock.at
-        here, number = brokers[position], flight.number
+        here, number = brokers[position], flight.identity
         times = links.fixed[here] if links.fixed else None
         for child in range(first, end):
             if child > first:
@@ -229,7 +240,11 @@ class MessagePlane:
 
     def _finish(self, flight: Flight) -> None:
         self._gone(flight)
-        self._recorder.finish(flight)
+        self._enter(flight, len(flight.uplink) - 1)
+
+    def _enter(self, flight: Flight, uplinks_sent: int) -> None:
+        """Enter a flight that no message carries any more, or that the end of the run overtook."""
+        self._recorder.finish(flight, uplinks_sent)
 
     def _due_below(self, flight: Flight, position: int) -> tuple[int, int]:
         """Brokers and users due at a position or below it."""
@@ -260,7 +275,7 @@ class MessagePlane:
         recorder.published[window] += 1
         recorder.climbing[window] += 1
         topic = int(publications.topic[number])
-        recorder.finish(Flight(number, topic, broker, published, size, window, here))
+        recorder.finish(Flight(number, topic, broker, published, size, window, here), 0)
 
     def close(self, held: list[Message]) -> None:
         """Count what is on the way at the end: on links (in the clock's heap) or held by brokers."""
@@ -274,12 +289,12 @@ class MessagePlane:
             if flight.tree is None:
                 hops = [message.position for message, _ in messages]  # of the one message that carries it
                 recorder.climbing[flight.window] += len(hops)
-                recorder.finish(flight, *hops)
+                self._enter(flight, *hops)
                 continue
             brokers, users = self._still_due(flight, messages)
             recorder.in_flight[flight.window] += brokers
             recorder.in_flight_users[flight.window] += users
-            recorder.finish(flight)
+            self._enter(flight, len(flight.uplink) - 1)
 
     def _still_due(self, flight: Flight, messages: list[tuple[Message, bool]]) -> tuple[int, int]:
         """Brokers and users that a publication is on its way to, by messages that have arrived at the broker or not yet."""

@@ -1,0 +1,187 @@
+"""Content on networks: the simulator against a slow, obvious one, plane against plane, and what is exactly due to whom."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import tiny
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import content as oracle
+from test_against_oracle import (
+    GRAIN,
+    Case,
+    built,
+    cases,
+    compare_metrics,
+    compare_windows,
+    expected_setting,
+    expected_world,
+    reproducible,
+)
+from test_folded import NOTHING_CONTENDS, tables
+
+from sim.brokers.network import Network
+from sim.randomness import Streams, exponential
+from sim.workloads.workload import Workload
+
+
+@dataclass
+class ContentCase:
+    """A case whose publications are copies of those of the content, as the oracle wants them; `world` is the simulator's."""
+
+    case: Case
+    content: oracle.Content
+    world: Workload
+    matching: float
+
+    @property
+    def fields(self) -> int:
+        return len(self.content.published[0])
+
+
+@st.composite
+def contents(draw: st.DrawFn, **fixed: Any) -> ContentCase:
+    """Networks as for topics, with a few subscriptions for each user, of fields and values so few that copies meet at brokers."""
+    case = draw(cases(changes=[], dissemination="tree", **fixed))
+    rng = random.Random(case.seed)
+    fields, values, users = rng.randint(1, 4), rng.randint(1, 4), len(case.wants)
+    subscriptions = [
+        (user, {field: rng.randrange(values) for field in rng.sample(range(fields), rng.randint(1, fields))})
+        for user in range(users)
+        for _ in range(rng.randrange(4))
+    ]
+    rng.shuffle(subscriptions)
+    rows = case.publications or [(0.0, 0, -1, 1)]
+    published = [tuple(rng.randrange(values) for _ in range(fields)) for _ in rows]
+    content = oracle.Content(subscriptions, published)
+    world = tiny.content(
+        subscriptions,
+        [(time, who, size, row) for (time, _, who, size), row in zip(rows, published, strict=True)],
+        case.movements,
+        users=users,
+        fields=fields,
+        values=values,
+        horizon=case.horizon + 4 * GRAIN,
+    )
+    copies = [
+        (time, topic, who, size) for number, (time, _, who, size) in enumerate(rows) for topic in content.copies(number)
+    ]
+    topics = {"topics": len(content.predicates), "wants": content.wants(users), "publications": copies}
+    matching = rng.choice((0.0, GRAIN / 4)) if case.service[0] != "none" else 0.0
+    return ContentCase(replace(case, **topics), content, world, matching)
+
+
+def simulated(made: ContentCase, **setting: Any) -> Network:
+    network = built(made.case, made.world, subscribers=True, matching_time=made.matching, **setting)
+    network.run()
+    return network
+
+
+def expected(made: ContentCase) -> oracle.Network:
+    kind, time = made.case.service
+    key = Streams(made.case.seed).key("service")
+
+    def service(what: int, broker: int, stage: int, increments: int) -> float:
+        draw = exponential(key, what, broker << 16 | stage) if kind == "exponential" else 1.0
+        return (time + increments * made.matching) * draw
+
+    world = expected_world(made.case, made.fields)
+    return oracle.Network(expected_setting(made.case), world, made.content, None if kind == "none" else service)
+
+
+def compare(made: ContentCase) -> oracle.Network:
+    network, truth = simulated(made, trace=True), expected(made)
+    decisions = zip(*(np.asarray(column).tolist() for column in network.selections().values()), strict=True)
+    assert list(decisions) == [(t, user, -1 if f is None else f, to) for t, user, f, to in truth.decisions]
+    rows = list(zip(*network.trace().values(), strict=True))
+    assert sorted(rows) == sorted(
+        (hop.sent, hop.received, hop.publication // made.fields, hop.source, hop.destination, hop.kind, hop.subscribes)
+        for hop in truth.hops
+        if hop.received is not None
+    )
+    compare_metrics(network.metrics(), oracle.metrics(truth, made.case.warm_up, made.case.horizon))
+    compare_windows(network.recorder.timeseries(), truth, oracle.metrics)
+    outcomes = oracle.outcomes(truth, 0.0, made.case.horizon)
+    delivered = Counter(
+        broker for each in outcomes for broker in each.first if published(truth, each) >= made.case.warm_up
+    )
+    assert network.brokers()["delivered"].tolist() == [delivered[broker] for broker in range(made.case.brokers)]
+    received = network.subscribers()
+    pairs = zip(received["topic"].tolist(), received["user"].tolist(), strict=True)
+    assert dict(zip(pairs, received["delivered"].tolist(), strict=True)) == Counter(
+        (truth.world.publications[copy][1], user) for each in outcomes for user, (_, copy) in each.came.items()
+    )
+    users = network.recorder.delays()
+    assert sum(users["brokers"].tolist()) == sum(len(each.first) for each in outcomes)
+    assert sum(users["users"].tolist()) == sum(len(each.came) for each in outcomes)
+    return truth
+
+
+def published(truth: oracle.Network, outcome: oracle.Outcome) -> float:
+    return truth.world.publications[outcome.number * truth.fields][0]
+
+
+def test_simulator_and_oracle_agree() -> None:
+    tally: Counter[str] = Counter()
+
+    @reproducible(150)
+    @given(contents())
+    def run(made: ContentCase) -> None:
+        truth = compare(made)
+        outcomes = oracle.outcomes(truth, 0.0, made.case.horizon)
+        tally["cases"] += 1
+        for each in outcomes:
+            tally["by several copies"] += len({copy for _, copy in each.came.values()}) > 1
+            tally["duplicates"] += each.duplicates
+            tally["false positives"] += each.false_positives
+            tally.update(each.missed.values())
+            tally["some of a broker's"] += any(each.due[user] in each.first for user in each.missing)
+        tally["matching takes time"] += made.matching > 0
+
+    run()
+    assert tally["cases"] >= 100
+    few = (
+        "by several copies",
+        "duplicates",
+        "false positives",
+        "joining",
+        "queue_full",
+        "in_flight",
+        "matching takes time",
+    )
+    assert min(tally[what] for what in few) >= 10, tally
+    assert tally["some of a broker's"] >= 1, tally
+
+
+@reproducible(60)
+@given(contents(**{name: value for name, value in NOTHING_CONTENDS.items() if name != "dissemination"}))
+def test_what_is_folded_is_the_same_to_the_last_bit(made: ContentCase) -> None:
+    folded, messages = simulated(made, plane="folded"), simulated(made, plane="messages")
+    assert tables(folded) == tables(messages)
+    assert folded.metrics() == messages.metrics()
+
+
+@reproducible(40)
+@given(contents(join="instant", queue=None))
+def test_every_due_subscriber_is_delivered_exactly_once(made: ContentCase) -> None:
+    last = max([made.case.horizon, *(row[0] for row in made.case.publications)])
+    made.case.horizon = last + 1000.0  # long enough for everything to arrive
+    network = simulated(made)
+    received: Counter[int] = Counter()
+    for user, count in zip(*(network.subscribers()[name].tolist() for name in ("user", "delivered")), strict=True):
+        received[user] += count
+    owners = [owner for owner, _ in made.content.subscriptions]
+    due = Counter(
+        owner
+        for row in made.content.published
+        for owner in {owners[s] for s in oracle.matching(made.content.subscriptions, row)}
+    )
+    assert received == due
+    metrics = network.metrics()
+    assert metrics["delivery_ratio"] in (None, 1.0)
+    assert metrics["delivered"] == metrics["due"] or made.case.warm_up > 0
