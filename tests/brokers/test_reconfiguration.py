@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
+import tiny
 from hypothesis import given
 from hypothesis import strategies as st
-from test_against_oracle import GRAIN, Case, built, cases, overlay, reproducible
+from oracles import reconfiguration as oracle
+from test_against_oracle import (
+    GRAIN,
+    Case,
+    built,
+    cases,
+    compare_brokers,
+    compare_delays,
+    compare_messages,
+    compare_metrics,
+    compare_windows,
+    expected_setting,
+    expected_world,
+    names,
+    overlay,
+    reproducible,
+)
 from test_folded import NOTHING_CONTENDS, tables
 
 from sim.brokers.network import Network
@@ -17,7 +36,7 @@ from sim.brokers.protocol import Stage
 from sim.brokers.reconfiguration import ReconfigurationSetting
 from sim.policies.reconfiguration.problem import Problem, Reconfiguration
 from sim.policies.reconfiguration.process import ProcessParameters
-from sim.randomness import uniform
+from sim.randomness import mix, uniform
 
 PAYS = (-1e9, 0.0, 0.0)  # what moving costs, so that it always pays; a scenario may not say so
 STEPS = (
@@ -50,12 +69,12 @@ class Shuffle:
         return Reconfiguration(node_of)
 
 
-def reconfigured(case: Case, process: dict[str, Any], plane: str = "auto") -> Network:
+def reconfigured(case: Case, process: dict[str, Any], plane: str = "auto", **more: Any) -> Network:
     """A network that shuffles brokers again and again."""
     parameters = {"threshold": 1.0, "constants": PAYS, **process}
     brokers = 2 + case.seed % 4
     setting = ReconfigurationSetting(Shuffle(brokers), ProcessParameters().model_copy(update=parameters), case.seed)
-    return built(case, plane=plane, subscribers=True, reconfiguration=setting)
+    return built(case, plane=plane, subscribers=True, reconfiguration=setting, **more)
 
 
 @st.composite
@@ -93,7 +112,182 @@ def test_planes_agree_to_the_last_bit() -> None:
         tally.update({name: metrics[name] for name in ("delivered", "reconfigurations", "in_flight")})
 
     run()
-    print(tally)
+    assert min(tally.values()) >= 20, tally
+
+
+# -- stories; nodes 0 ── 1 ── 2 ── 3, root 1, every hop takes 1 s unless said
+
+
+class To:
+    """A policy that puts brokers on given nodes, and remembers what it was asked."""
+
+    def __init__(self, *node_of: int) -> None:
+        self.node_of = np.array(node_of, np.int32)
+        self.asked: list[Problem] = []
+
+    def reconfigure(self, problem: Problem) -> Reconfiguration:
+        self.asked.append(problem)
+        return Reconfiguration(self.node_of)
+
+
+def line(
+    publications: list[tuple[float, int, int, int]],
+    events: list[tuple[float, int, int, int]] = [],  # noqa: B006
+    policy: To | None = None,
+    hop: Any = 1.0,
+    process: dict[str, Any] = {},  # noqa: B006
+    **setting: Any,
+) -> Network:
+    """User 0 at broker 0 wants both topics, user 1 at broker 3 the first; brokers 0 and 3 are to swap after 4 s."""
+    world = tiny.workload([{0, 1}, {0}], publications, events, topics=2, horizon=setting.pop("horizon", 30.0))
+    parameters = ProcessParameters().model_copy(
+        update={"period": 4.0, "threshold": 1.0, "constants": PAYS, "timeout": 0.1, **process}
+    )
+    swap = ReconfigurationSetting(policy or To(3, 1, 2, 0), parameters, 1)
+    overlaid = tiny.graph([(0, 1), (1, 2), (2, 3)], [1, 1])
+    return tiny.network(world, overlaid, [0, 3], hop, reconfiguration=swap, **setting)
+
+
+def steps(network: Network, *names: str) -> list[tuple[Any, ...]]:
+    """Notes (time, step, broker) of the protocol while the network runs."""
+    seen: list[tuple[Any, ...]] = []
+
+    def spy(name: str) -> None:
+        act = getattr(network._protocol, name)
+
+        def spied(transition: Any, *rest: Any) -> None:
+            seen.append((network.clock.now, name, *rest))
+            act(transition, *rest)
+
+        setattr(network._protocol, name, spied)
+
+    for name in names:
+        spy(name)
+    return seen
+
+
+def test_publications_wait_for_the_drain_and_updates_for_publications() -> None:
+    """One is on its way at INIT, 4 s, and has arrived at 6.5 s; then brokers swap; the next one was published at 5 s."""
+    network = line([(3.5, 0, 0, 1), (5.0, 0, 0, 1)], [(5.25, 1, 0, -1)], horizon=12.0)
+    network.run()
+    trace = network.trace()
+    hops = [
+        tuple(trace[name][row] for name in ("publication", "received", "source", "destination")) for row in range(8)
+    ]
+    assert hops == [
+        (0, 4.5, 0, 1),
+        (0, 5.5, 1, 0),
+        (0, 5.5, 1, 2),
+        (0, 6.5, 2, 3),
+        (1, 7.5, 0, 2),  # at 6.5 s, from node 3
+        (1, 8.5, 2, 1),
+        (1, 9.5, 1, 3),  # who no longer wants it, but did when brokers began to hold back
+        (1, 9.5, 1, 2),
+    ]
+    metrics = network.metrics()
+    assert metrics["delivered"] == 4
+    assert metrics["notification_delay_max"] == 5.5  # 10.5 - 5
+    assert metrics["broker_subscription_changes"] == 1
+    assert network.node_of.tolist() == [3, 1, 2, 0]
+    assert network.configurations()["time"].tolist() == [0.0] * 4 + [6.5] * 2
+    # all INIT, TREE_UPDATE and FINISH; the two that move: UPDATE, UPDATED, log2(4)^2 to rejoin, the table over 3 hops, TREE_UPDATED;
+    # the second topic: node 0 leaves, 2 hops, node 3 joins, 4 hops
+    assert metrics["reconfiguration_overhead"] == 3 * 4 + 2 * (1 + 1 + 4 + 3 + 1) + 6
+    assert metrics["drain_messages"] == 4
+    assert (metrics["reconfigurations"], metrics["reconfigured_brokers"]) == (1, 2)
+    tables = network.reconfigurations()
+    assert (tables["time"], tables["moved"], tables["enacted"]) == ([4.0], [2], [True])  # at 8 s the update still waits
+
+
+@pytest.mark.parametrize("plane", ["messages", "folded"])
+def test_a_run_may_end_while_brokers_hold_publications_back(plane: str) -> None:
+    """The drain lasts until 6.5 s; at the end the first publication is on its way to broker 3, and the second held back."""
+    network = line([(3.5, 0, 0, 1), (5.0, 0, 0, 1)], horizon=6.0, plane=plane, trace=False)
+    network.run()
+    metrics = network.metrics()
+    assert (metrics["publications"], metrics["due"], metrics["delivered"], metrics["in_flight"]) == (2, 2, 1, 1)
+    assert metrics["uplink_messages"] == 1
+    assert metrics["reconfigurations"] == 0
+
+
+FAR = [[0, 10, 1, 10], [10, 0, 1, 1], [1, 1, 0, 6], [10, 1, 6, 0]]
+"""Hop times between brokers: the manager is beside broker 2, and broker 3 hears of it late."""
+
+
+def test_a_table_that_comes_early_waits_until_the_own_one_has_left() -> None:
+    network = line([], hop=FAR, join="message", horizon=50.0)
+    seen = steps(
+        network, "_on_init", "_drained", "_on_dht_update", "_on_tree_update", "_on_table", "_repair", "_on_finish"
+    )
+    network.run()
+    assert [note for note in seen if note[2:] in ((), (0,), (3,))] == [
+        (5.0, "_on_init", 0),
+        (10.0, "_on_init", 3),
+        (10.0, "_drained"),
+        (17.0, "_on_dht_update", 0),
+        (22.0, "_on_dht_update", 3),
+        (29.0, "_on_tree_update", 0),
+        (32.0, "_on_table", 3),  # by brokers 2 and 1
+        (34.0, "_on_tree_update", 3),
+        (34.0, "_repair", 3),  # leaves a tree, and has an answer at 36 s
+        (37.0, "_on_table", 0),
+        (37.0, "_repair", 0),  # joins a tree, and has an answer at 41 s
+        (43.0, "_on_finish", 0),
+        (48.0, "_on_finish", 3),
+    ]
+    assert network.metrics()["reconfiguration_overhead"] == 38
+
+
+def test_whoever_has_finish_tells_those_who_ask() -> None:
+    """The manager dies at 43.5 s, when FINISH has come to all but broker 3, which asks the others 0.1 s later."""
+    network = line([(44.0, 0, 1, 1)], hop=FAR, join="message", horizon=60.0, process={"manager_down": ((43.5, 60.0),)})
+    seen = steps(network, "_ask", "_finish")
+    network.run()
+    assert seen[-2:] == [(43.6, "_ask", 3), (45.6, "_finish", 3)]  # broker 1 is 1 s away
+    assert network.node_of.tolist() == [3, 1, 2, 0]
+    assert network.metrics()["reconfiguration_overhead"] == 38 + 3 + 3
+    trace = network.trace()
+    assert (trace["sent"][0], trace["source"][0]) == (45.6, 3)
+
+
+def test_where_nobody_has_finish_all_fall_back() -> None:
+    """The manager dies at 41.5 s, when everything is done but FINISH; brokers 0 and 1, or 0 and 3, are 10 s apart."""
+    network = line([(10.0, 0, 0, 1)], hop=FAR, join="message", horizon=63.0, process={"manager_down": ((41.5, 60.0),)})
+    seen = steps(network, "_ask", "_resume")
+    started: list[list[bool]] = []
+    drained = network._protocol._drained
+
+    def spied(transition: Any) -> None:
+        started.extend(network.setting.overlay.joined(node).tolist() for node in range(4))
+        drained(transition)
+
+    network._protocol._drained = spied
+    network.run()
+    assert sorted(seen) == [(41.6, "_ask", broker) for broker in range(4)] + [
+        (pytest.approx(time), "_resume", broker) for time, broker in ((57.6, 2), (61.6, 0), (61.6, 1), (61.6, 3))
+    ]
+    assert network.node_of.tolist() == [0, 1, 2, 3]
+    assert [network.setting.overlay.joined(node).tolist() for node in range(4)] == started
+    # what was done, two more to rejoin, and each tells three others twice
+    assert network.metrics()["reconfiguration_overhead"] == 38 - 4 + 2 * 4 + 2 * 4 * 3
+    assert network.metrics()["reconfigurations"] == 0
+    assert network.metrics()["uplink_messages"] == 1  # what was held back has left
+
+
+def test_rates_are_filtered_and_what_does_not_pay_is_left() -> None:
+    policy = To(3, 1, 2, 0)
+    times = [0.5, 1.0, 1.5, 2.0, 4.0, 7.0, 9.0, 13.0]
+    network = line(
+        [(time, 0, 0, 1) for time in times],
+        policy=policy,
+        process={"constants": (1000.0, 1.0, 1.0), "threshold": 0.0, "manager_down": ((11.5, 12.5),)},
+    )
+    network.run()
+    expected = [4.0]
+    for seen in (2.0, 1.0):  # what was seen by 12 s nobody knows
+        expected.append(0.7 * expected[-1] + 0.3 * seen)
+    found = [problem.publications[0] for problem in policy.asked[:3]]
+    assert found == pytest.approx(expected)
 
 
 # -- what holds at every step
@@ -230,7 +424,7 @@ def test_nothing_is_lost_and_trees_are_as_if_built_anew_whenever_the_manager_die
         tally.update(check(case, process).tally)
 
     run()
-    print(tally)
+    assert min(tally[what] for what in ("carried out", "fallen back")) >= 20, tally
 
 
 def test_the_manager_may_die_at_any_step() -> None:
@@ -251,4 +445,52 @@ def test_the_manager_may_die_at_any_step() -> None:
             tally.update(check(replace(case), {**process, "manager_down": ((death, death + 0.5),)}).tally)
 
     run()
-    print(tally)
+    stages = (Stage.OPEN, Stage.HOLDING, Stage.MOVED, Stage.REPAIRING, Stage.REPAIRED, Stage.FINISHED)
+    assert min(tally[f"given up with brokers {stage.name}"] for stage in stages) >= 3, tally
+    assert min(tally[what] for what in ("carried out", "fallen back after the drain")) >= 10, tally
+
+
+# -- against the oracle
+
+
+def expected(case: Case, process: dict[str, Any]) -> oracle.Network:
+    key, shuffle = case.seed, Shuffle(2 + case.seed % 4)
+
+    def choose(number: int, node_of: list[int]) -> list[int]:
+        problem = SimpleNamespace(key=mix(key, number), node_of=np.array(node_of))
+        return shuffle.reconfigure(problem).node_of.tolist()
+
+    return oracle.Network(
+        expected_setting(case),
+        expected_world(case),
+        oracle.Process(process["period"], choose, 0.3, PAYS, process["timeout"], process["manager_down"]),
+        [case.horizon * look / 100 for look in case.looks],
+    )
+
+
+def test_simulator_and_oracle_agree_on_everything() -> None:
+    tally: Counter[str] = Counter()
+
+    @reproducible(80)
+    @given(cases(geometry="chord", join="instant"), processes())
+    def run(case: Case, process: dict[str, Any]) -> None:
+        network = reconfigured(case, process, "messages", trace=True)
+        flights: list[Any] = []
+        finish = network.recorder.finish
+        network.recorder.finish = lambda flight, *sent: (flights.append(flight), finish(flight, *sent))
+        network.run()
+        truth = expected(case, process)
+        compare_messages(network, flights, truth)
+        compare_metrics(network.metrics(), oracle.metrics(truth, case.warm_up, case.horizon))
+        compare_windows(network.recorder.timeseries(), truth, oracle.metrics)
+        compare_delays(network, truth)
+        compare_brokers(network, case, truth)
+        moves = list(
+            zip(*(column[case.brokers :].tolist() for column in network.configurations().values()), strict=True)
+        )
+        ids = names(case)
+        assert [(time, b, ids[old], ids[new]) for time, b, old, new in moves] == truth.moves
+        tally.update({"moves": len(moves), "released": len(truth.released), "held to the end": len(truth.held)})
+
+    run()
+    assert min(tally.values()) >= 100, tally
