@@ -138,6 +138,37 @@ def greedy(case: Case) -> Iterator[tuple[int, int, Case]]:
         case = after
 
 
+def sweep(case: Case) -> Iterator[tuple[int, int, Case]]:
+    """All pairs in turn, round and round, swapped where that costs less, until each has been tried in vain since the last swap."""
+    pairs = list(itertools.combinations(case.brokers, 2))
+    in_vain = 0
+    for first, second in itertools.cycle(pairs):
+        after = case.swapped(first, second)
+        if cost(after) < cost(case):
+            yield first, second, after
+            case, in_vain = after, 0
+        elif (in_vain := in_vain + 1) == len(pairs):
+            return
+
+
+def edges(case: Case, printed: bool = False) -> Any:
+    """Eq. 16a where brokers stand: the least that y may be under 16e and 16f, as they are printed or as they must be."""
+    wanting = [{case.node_of[broker] for broker in subscribers(case, topic)} for topic in range(len(case.roots))]
+    total = 0
+    for topic, n in enumerate(case.publications):
+        ways = {node: route(case, topic, node) for node in case.brokers}  # nodes have the numbers that brokers have
+        for end in case.brokers:
+            if end != case.roots[topic]:
+                behind = [node for node, way in ways.items() if end in way]
+                s = [int(node in wanting[topic]) for node in behind]
+                if printed:
+                    allowed = [y for y in (0, 1) if y <= sum(s) / len(s) and y >= sum(s) + 1 - len(s)]
+                else:
+                    allowed = [y for y in (0, 1) if all(y >= one for one in s)]
+                total += n * min(allowed)
+    return total
+
+
 def cost_driven(case: Case) -> list[tuple[int, int, Case]]:
     """Algorithm 4: the part of algorithm 2's path after which the gain exceeds what the moves cost by most, the first one of those."""
     path = list(greedy(case))

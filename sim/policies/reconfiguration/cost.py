@@ -15,7 +15,7 @@ from sim.policies.reconfiguration.kernels import Numbers, State
 from sim.policies.reconfiguration.problem import Problem
 
 ROUNDING = 1e-12
-"""What sums of float64 may be off by, as a share of the cost."""
+"""What sums of float64 may be off by, as a share of the largest that a cost may be; a cost of 0 is not 0 after some swaps."""
 
 
 class Objective:
@@ -45,12 +45,15 @@ class Objective:
         whole = np.issubdtype(problem.publications.dtype, np.integer) and float(problem.delay_weight).is_integer()
         exact = whole and problem.round_trips is None
         number: Any = np.int64 if exact else np.float64
-        if exact:
-            most = sum(problem.publications.tolist()) * n * (1 + int(problem.delay_weight) * int(problem.hops.max()))
-            if most >= 2**63:
-                raise InputError(
-                    f"costs may come to {most:.3g}, allowed: below 2^63; give publications or the delay weight in larger units"
-                )
+        hop = 1 if problem.round_trips is None else float(problem.round_trips.max())
+        weight = int(problem.delay_weight) if exact else float(problem.delay_weight)
+        most = sum(problem.publications.tolist()) * n * (1 + weight * hop * int(problem.hops.max()))
+        if exact and most >= 2**63:
+            raise InputError(
+                f"costs may come to {most:.3g}, allowed: below 2^63; give publications or the delay weight in larger units"
+            )
+        self.tolerance: int | float = 0 if exact else ROUNDING * most
+        """By how much costs must differ to be taken for different: whole numbers by anything, others by more than rounding does."""
         of_broker, wants = np.nonzero(problem.wanted.T)
         trips = np.zeros((0, 0), number) if problem.round_trips is None else _own(problem.round_trips, number)
         first_link, links = _links(problem) if len(trips) else (np.zeros(n + 1, np.int64), np.zeros(0, np.int32))
@@ -62,7 +65,7 @@ class Objective:
             publications=_own(problem.publications, number),
             first_topic=np.searchsorted(of_broker, np.arange(n + 1)),
             topics=wants.astype(np.int32),
-            delay_weight=int(problem.delay_weight) if exact else float(problem.delay_weight),
+            delay_weight=weight,
             count_rendezvous=bool(problem.count_rendezvous),
             round_trips=trips,
             trips_back=_own(trips.T, number),
@@ -142,11 +145,6 @@ class Objective:
         n = len(self.state.node_of)
         if not all(0 <= broker < n for broker in brokers):
             raise IndexError(f"brokers {brokers}: expected numbers from 0 to {n - 1}")
-
-    @property
-    def tolerance(self) -> int | float:
-        """By how much costs must differ to be taken for different: whole numbers by anything, others by more than rounding does."""
-        return 0 if isinstance(self.cost, int) else ROUNDING * self.cost
 
     @property
     def moved(self) -> int:

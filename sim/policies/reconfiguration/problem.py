@@ -45,10 +45,14 @@ class Swap(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Reconfiguration:
-    """The decision: where each broker shall stand (n), and the swaps that led there, for policies that go by swaps."""
+    """The decision: where each broker shall stand (n).
+
+    `swaps` led there, for policies that go by swaps. `optimal`: no places cost less, as is proven.
+    """
 
     node_of: NDArray[np.int32]
     swaps: tuple[Swap, ...] = ()
+    optimal: bool = False
 
 
 class ReconfigurationPolicy(Protocol):
