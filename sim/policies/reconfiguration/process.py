@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from sim import plugins
 from sim.units import SECONDS, PositiveDuration
 
 Weight = Annotated[float, Field(ge=0)]
+
+
+def _ends_later(span: tuple[float, float]) -> tuple[float, float]:
+    start, end = span
+    if end <= start:
+        raise ValueError(f"expected an end after {start:g} s, found {end:g} s")
+    return span
+
+
+Span = Annotated[tuple[PositiveDuration, PositiveDuration], AfterValidator(_ends_later)]
 
 
 class ProcessParameters(plugins.Parameters):
@@ -31,5 +41,5 @@ class ProcessParameters(plugins.Parameters):
     """Weights of the three terms of the cost of reconfiguration (eq. 11)."""
     timeout: PositiveDuration = 60.0
     """How long a broker waits in vain for the manager until brokers settle among themselves whether to fall back."""
-    manager_down: tuple[tuple[PositiveDuration, PositiveDuration], ...] = ()
+    manager_down: tuple[Span, ...] = ()
     """Times from and to which the manager is dead."""
