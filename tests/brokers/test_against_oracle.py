@@ -27,6 +27,7 @@ from sim.overlay.geometry import Dissemination, GeometrySetting
 from sim.overlay.graph import Graph
 from sim.overlay.sites import Sites
 from sim.overlay.star import Star
+from sim.overlay.tapestry import Tapestry
 from sim.overlay.topic_connected.geometry import TopicConnected
 from sim.policies.selection.fixed import StaticSelection
 from sim.policies.selection.similarity import SimilaritySelection
@@ -35,7 +36,7 @@ from sim.randomness import Streams, exponential, normal, uniform
 from sim.workloads.workload import Workload
 
 GRAIN = 0.25  # s: changes, publications, hops and services share a coarse grid, so that ties are frequent
-RENDEZVOUS = ("chord", "star")
+RENDEZVOUS = ("chord", "star", "tapestry")
 
 
 @dataclass
@@ -115,12 +116,12 @@ def cases(draw: st.DrawFn, **fixed: Any) -> Case:
         changes.append((time, who, what, -1 if what in held[who] else +1))
         held[who] ^= {what}
     geometry = fixed.get("geometry") or draw(
-        st.sampled_from(("chord", "chord", "star", "full-mesh", "graph", "topic-connected"))
+        st.sampled_from(("chord", "chord", "tapestry", "star", "full-mesh", "graph", "topic-connected"))
     )
     kind = draw(st.sampled_from(("none", "none", "deterministic", "exponential")))
     delay = matrix(draw(st.sampled_from(("equal", "grid", "any"))), brokers, seed)
     node_of = rng.sample(range(brokers), brokers)
-    if geometry in ("graph", "topic-connected"):  # whose nodes are the brokers, as far apart to and fro
+    if geometry in ("graph", "tapestry", "topic-connected"):  # whose nodes are the brokers, as far apart to and fro
         node_of = list(range(brokers))
         delay = (np.triu(delay) + np.triu(delay).T).tolist()
     return Case(
@@ -137,7 +138,7 @@ def cases(draw: st.DrawFn, **fixed: Any) -> Case:
                 draw(st.sampled_from(("gm", "low-oda", "low-oda", "minmax-oda", "cd-oda-ii"))),
                 draw(st.sampled_from(("1", "3/2", "2"))),
                 draw(st.booleans()),
-                draw(st.sampled_from(("repair", "repair", "rebuild"))),
+                draw(st.sampled_from(("repair", "repair", "rebuild", "break"))),
             ),
             "dissemination": draw(st.sampled_from(("tree", "flood"))),
             "delay": delay,
@@ -186,6 +187,8 @@ def overlay(case: Case) -> Dissemination:
             return Chord(Chord.Parameters(ids=case.ids, bits=case.bits), setting)
         case "star":
             return Star(Star.Parameters(hub=str(hub(case))), setting)
+        case "tapestry":
+            return Tapestry(Tapestry.Parameters(digits=case.bits, base=2, pns=True), setting)
         case "full-mesh":
             return FullMesh(FullMesh.Parameters(), setting)
         case "topic-connected":
@@ -361,6 +364,7 @@ def expected_setting(case: Case) -> oracle.Setting:
         service=None if case.service[0] == "none" else service,
         queue=case.queue,
         floods=case.geometry == "topic-connected" and case.dissemination == "flood",
+        keeps_members=case.geometry == "tapestry",
         regions=case.regions,
     )
 
@@ -376,12 +380,22 @@ def expected_routes(case: Case, ids: list[int]) -> tuple[overlays.Overlay, list[
             spokes = [(hub(case), node) for node in ids if node != hub(case)]
             links = dict.fromkeys(spokes + [(node, middle) for middle, node in spokes], 1.0)
             return overlays.Links(links), [hub(case)] * case.topics
+        case "tapestry":
+            names = [format(name, f"0{case.bits}b") for name in overlay(case).prefixes.ids.tolist()]
+
+            def nearest(node: int, having: list[int]) -> int:
+                return min(having, key=lambda other: (case.delay[node][other], other))
+
+            prefix = overlays.Prefix(names, "01", nearest)
+            hashes = [hashed(f"{case.seed}/topic/{topic}", case.bits) for topic in range(case.topics)]
+            return prefix, [prefix.surrogate(0, format(point, f"0{case.bits}b"))[-1] for point in hashes]
         case "full-mesh":
             return overlays.Mesh(), [None] * case.topics
         case "topic-connected":
             rule, k, strict, on_change = case.design
-            repair = on_change == "repair" and not rule.startswith("cd")
-            return overlays.TopicConnected(case.delay, rule, Fraction(k), strict, repair), [None] * case.topics
+            if on_change == "repair" and rule.startswith("cd"):
+                on_change = "rebuild"
+            return overlays.TopicConnected(case.delay, rule, Fraction(k), strict, on_change), [None] * case.topics
         case _:
             delay = expected_delay(case)
             links = {(a, b): delay[a][b] for one, other, _ in case.links for a, b in ((one, other), (other, one))}

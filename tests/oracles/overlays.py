@@ -138,11 +138,12 @@ class Links(Overlay):
 
 
 class TopicConnected(Mesh):
-    """Links by one of the designs, made when they are first adjusted, then repaired or made anew; `times` are round-trip times."""
+    """Links by one of the designs, made when they are first adjusted; then, `on_change`, repaired, made anew ("rebuild"), or made anew
+    when a topic is no longer connected ("break"). `times` are round-trip times."""
 
-    def __init__(self, times: list[list[float]], rule: str, k: Fraction, strict: bool, repair: bool) -> None:
+    def __init__(self, times: list[list[float]], rule: str, k: Fraction, strict: bool, on_change: str) -> None:
         super().__init__()
-        self.times, self.rule, self.k, self.strict, self.repair = times, rule, k, strict, repair
+        self.times, self.rule, self.k, self.strict, self.on_change = times, rule, k, strict, on_change
         self.wants: list[set[int]] | None = None
         self.now: set[tuple[int, int]] = set()
 
@@ -160,10 +161,12 @@ class TopicConnected(Mesh):
     def adjust(self, wants: list[set[int]]) -> int:
         """Two messages for each link that comes or goes."""
         before = self.now
-        if self.wants is None or (wants != self.wants and not self.repair):
+        if self.wants is None or (wants != self.wants and self.on_change == "rebuild"):
             self.now = set(self.design(wants))
-        elif wants != self.wants:
+        elif wants != self.wants and self.on_change == "repair":
             self.now = self.repaired(self.wants, wants)
+        elif any(topic_connected.weights(wants, sorted(self.now)).values()):
+            self.now = set(self.design(wants))
         self.wants = [set(topics) for topics in wants]
         return 2 * len(before ^ self.now)
 
