@@ -161,10 +161,12 @@ class Service(_Section):
     """No time at all, always the same, or drawn for each message."""
     time: Duration = 0.0
     """The (mean) service time of a message."""
+    matching: Duration = 0.0
+    """What matching adds to it for every counter that a broker moves; of workloads with content only."""
 
     @model_validator(mode="after")
     def _time_where_needed(self) -> Service:
-        if (self.kind == "none") != (self.time == 0):
+        if (self.kind == "none") != (self.time == 0 and self.matching == 0):
             raise ValueError(f"kind '{self.kind}' {'takes no' if self.kind == 'none' else 'needs a'} time above 0")
         return self
 

@@ -106,6 +106,10 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         raise ScenarioError(
             f"window: {MOST_WINDOWS:,} windows at most, so {least:g} s or more up to {horizon:g} s, found {scenario.window:g} s"
         )
+    if scenario.brokers.service.matching and workload.content is None:
+        raise ScenarioError(
+            f"brokers.service.matching: a {workload.kind} workload has topics, and no content to match (allowed: 0)"
+        )
     sites, cell = broker_sites(scenario, workload)
     brokers = len(sites)
     capacity = frozen(np.ones(brokers)) if sites.capacity is None else sites.capacity
@@ -150,6 +154,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         control_count=scenario.network.control_count,
         service=scenario.brokers.service.kind,
         service_time=scenario.brokers.service.time,
+        matching_time=scenario.brokers.service.matching,
         queue=scenario.brokers.queue,
         trace=scenario.trace,
         subscribers=scenario.subscribers,

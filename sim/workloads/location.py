@@ -239,10 +239,11 @@ def redrawn(workload: Workload, streams: Streams, resample_users: bool = False) 
     location = workload.kind == "location"
     if resample_users:
         workload = resample(workload, streams.generator("workload.users"))
-        rates = _rates(workload.publications, len(workload.topics), workload.horizon)
-        workload = replace(workload, topics=replace(workload.topics, event_rate=rates)) if location else workload
     if not location:
         return workload
+    if resample_users:
+        rates = _rates(workload.publications, len(workload.topics), workload.horizon)
+        workload = replace(workload, topics=replace(workload.topics, event_rate=rates))
     friends = workload.generator.get("friends")
     if not isinstance(friends, int):
         raise WorkloadError(
