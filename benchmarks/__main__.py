@@ -18,6 +18,7 @@ NAMES = (
     "sharing",
     "startup",
     "overlays",
+    "geometries",
     "content",
     "matching",
     "reconfiguration",
