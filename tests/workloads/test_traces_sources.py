@@ -83,6 +83,15 @@ def test_links_tell_gzip_by_content_not_by_name(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "links").iterdir()) == ["000000.txt", "000001.gz"]
 
 
+def test_what_a_killed_process_left_is_cleared_and_what_is_worked_in_stays(tmp_path: Path) -> None:
+    for name in (".w.dead.unfinished", ".w.unfinished", ".v.dead.unfinished"):
+        (tmp_path / name / "parsed").mkdir(parents=True)
+    with workshop(tmp_path / "w") as one, workshop(tmp_path / "w") as other:
+        assert set(tmp_path.iterdir()) == {one, other, tmp_path / ".w.unfinished", tmp_path / ".v.dead.unfinished"}
+    assert not one.exists()
+    assert not other.exists()
+
+
 def test_a_name_that_no_folder_can_have_is_told(tmp_path: Path) -> None:
     def work() -> None:
         check_room(tmp_path / ("w" * 300))
