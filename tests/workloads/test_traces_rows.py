@@ -31,7 +31,7 @@ def rows_of(
 ) -> list[tuple[Any, ...]]:
     """(source, line, the fields, raw) of all rows, in order."""
     link_sources(find_sources(paths), folder / "inputs")
-    session = partitioned(spark, partitions, sum(path.stat().st_size for path in paths), layout.time_zone)
+    session = partitioned(spark, partitions, layout.time_zone)
     read_rows(session, folder / "inputs", layout, FIELDS).write.parquet(str(folder / "rows"))
     rows = number_lines(session.read.parquet(str(folder / "rows")), layout).collect()
     fields = [field for field in FIELDS if field in rows[0].__fields__]
@@ -152,7 +152,7 @@ def test_times_in_several_formats_and_zones(spark: SparkSession) -> None:
         "2010-02-30": None,
         "": None,
     }
-    session = partitioned(spark, 1, 1, layout.time_zone)
+    session = partitioned(spark, 1, layout.time_zone)
     frame = session.createDataFrame(list(enumerate(texts)), "number int, text string")
     found = frame.select(parse_time(F.col("text"), layout)).collect()
     start = dt.datetime(1970, 1, 1)

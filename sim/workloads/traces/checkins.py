@@ -51,7 +51,7 @@ class Box:
         longitudes = abs(self.west) <= 180 and abs(self.east) <= 180 and self.west != self.east
         if not (-90 <= self.south < self.north <= 90 and longitudes):
             raise WorkloadError(
-                f"bounding box {self.south:g},{self.west:g},{self.north:g},{self.east:g}: expected S,W,N,E in degrees, "
+                f"--bounding-box {self.south:g},{self.west:g},{self.north:g},{self.east:g}: expected S,W,N,E in degrees, "
                 "-90 <= S < N <= 90, W and E different and from -180 to 180"
             )
 

@@ -15,7 +15,7 @@ from sim.workloads.traces import events as stages
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.quarantine import account, check_form, describe, read_quarantine, store_quarantine
 from sim.workloads.traces.rows import number_lines, read_rows
-from sim.workloads.traces.session import partitioned, watched
+from sim.workloads.traces.session import partitioned, store, watched
 from sim.workloads.traces.sources import find_sources, link_sources
 from sim.workloads.traces.workshop import Progress, blaming, check_room, iso, put_in_place, workshop
 from sim.workloads.workload import Workload, write_workload
@@ -48,19 +48,19 @@ def prepare_events(
     """
     layout.require("events", stages.NEEDED)
     if not 0 <= size < 2**31:
-        raise WorkloadError(f"size is {size}, allowed: 0 to {2**31 - 1}")
+        raise WorkloadError(f"--size is {size}, allowed: 0 to {2**31 - 1}")
     words, out = stages.action_words() if words is None else words, out.resolve()
     check_room(out)
     sources = find_sources(inputs)
     total = sum(source.bytes for source in sources)
     with workshop(out) as folder, blaming(sources):
         link_sources(sources, folder / "inputs")
-        session = partitioned(spark, partitions, total, layout.time_zone)
+        session = partitioned(spark, partitions, layout.time_zone)
         step = f"reading {len(sources)} file{'s' * (len(sources) > 1)} ({total / 2**20:.1f} MiB)"
         with watched(session, partial(progress, step)):
             rows = read_rows(session, folder / "inputs", layout, stages.FIELDS)
-            stages.judge_rows(rows, layout, words, window, size).write.parquet(str(folder / "parsed"))
-            rows = number_lines(session.read.parquet(str(folder / "parsed")), layout)
+            judged = store(stages.judge_rows(rows, layout, words, window, size), folder / "parsed")
+            rows = number_lines(judged, layout)
             reasons = check_form(rows, layout, sources, stages.EXPECTED)
         with watched(session, partial(progress, f"sorting out {reasons.total():,} rows")):
             usable = rows.where("reason IS NULL").select(*stages.LOADED)

@@ -27,7 +27,7 @@ from sim.workloads.traces import checkins as stages
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.quarantine import account, check_form, describe, read_quarantine, store_quarantine
 from sim.workloads.traces.rows import number_lines
-from sim.workloads.traces.session import partitioned, watched
+from sim.workloads.traces.session import partitioned, store, watched
 from sim.workloads.traces.sources import find_sources, link_sources
 from sim.workloads.traces.user_filters import UserFilters, select_users
 from sim.workloads.traces.workshop import Progress, blaming, check_room, iso, put_in_place, workshop
@@ -75,7 +75,7 @@ def prepare_checkins(
     }
     for name, (value, least, most) in limits.items():
         if not least <= value <= most:
-            raise WorkloadError(f"{name} is {value}, allowed: {least} to {most}")
+            raise WorkloadError(f"--{name} is {value}, allowed: {least} to {most}")
     stages.check_layouts(layout, places and places[1])
     filters, streams, out = filters or UserFilters(), Streams(seed), out.resolve()
     check_room(out)
@@ -84,15 +84,15 @@ def prepare_checkins(
     with workshop(out) as folder, blaming(sources):
         link_sources(read, folder / "inputs")
         link_sources(more, folder / "places")
-        session = partitioned(spark, partitions, sum(source.bytes for source in read), layout.time_zone)
+        session = partitioned(spark, partitions, layout.time_zone)
         mebibytes = sum(source.bytes for source in sources) / 2**20
         step = f"reading {len(sources)} file{'s' * (len(sources) > 1)} ({mebibytes:.1f} MiB)"
         with watched(session, partial(progress, step)):
             rows = stages.read_checkins(
                 session, folder / "inputs", layout, (folder / "places", places[1]) if places else None
             )
-            stages.judge_rows(rows, layout, box, window).write.parquet(str(folder / "parsed"))
-            rows = number_lines(session.read.parquet(str(folder / "parsed")), layout)
+            judged = store(stages.judge_rows(rows, layout, box, window), folder / "parsed")
+            rows = number_lines(judged, layout)
             reasons = check_form(rows, layout, read, stages.EXPECTED)
         with watched(session, partial(progress, f"looking for duplicates in {reasons.total():,} rows")):
             rows.where("reason IS NULL").select(*stages.LOADED).write.parquet(str(folder / "usable"))

@@ -107,7 +107,7 @@ def store_quarantine(
         folder.mkdir()
         pq.write_table(_dropped(dropped), folder / "dropped.parquet")
         others = rows.where("reason IS NULL").drop("reason")
-        chosen = spark.read.parquet(str(folder / "dropped.parquet"))
+        chosen = spark.read.schema("source int, line bigint, reason string").parquet(str(folder / "dropped.parquet"))
         bad = bad.unionByName(others.join(chosen, ["source", "line"]).select(*columns))
     bad.orderBy("source", "line").write.parquet(str(folder / "sorted"))
 

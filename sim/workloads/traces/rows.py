@@ -11,10 +11,12 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sim.errors import WorkloadError, nearest
+from sim.workloads.tables import arrow
 from sim.workloads.traces.layouts import NAMED_TIMES, Layout
 
 if TYPE_CHECKING:
@@ -57,15 +59,16 @@ def read_rows(spark: SparkSession, folder: Path, layout: Layout, used: Sequence[
 
 def number_lines(rows: DataFrame, layout: Layout) -> DataFrame:
     """Replace block and row by `line`, from 1 in each source (in Parquet the row's number); a header is no row."""
-    from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    blocks = rows.groupBy("source", "block").agg(F.count("*").alias("lines"), F.min("row").alias("first"))
-    before = Window.partitionBy("source").orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
-    shifts = blocks.select(
-        "source", "block", (F.coalesce(F.sum("lines").over(before), F.lit(0)) - F.col("first") + 1).alias("shift")
-    )
-    numbered = rows.join(F.broadcast(shifts), ["source", "block"])
+    # Counted once and held as a table of a row per block: whoever reads the numbered rows would count them anew.
+    blocks = rows.groupBy("source", "block").agg(F.count("*").alias("lines"), F.min("row").alias("first")).toArrow()
+    blocks = blocks.sort_by([("source", "ascending"), ("block", "ascending")])
+    source, lines, first = (blocks[name].to_numpy() for name in ("source", "lines", "first"))
+    before = np.cumsum(lines) - lines
+    before -= before[np.searchsorted(source, source)]
+    shifts = blocks.select(["source", "block"]).append_column("shift", arrow(before - first + 1))
+    numbered = rows.join(F.broadcast(rows.sparkSession.createDataFrame(shifts)), ["source", "block"])
     numbered = numbered.withColumn("line", F.col("row") + F.col("shift")).drop("block", "row", "shift")
     return numbered.where("line > 1") if layout.header else numbered
 
@@ -106,8 +109,13 @@ def example_time(spark: SparkSession, layout: Layout) -> str:
     if first in NAMED_TIMES:
         return NAMED_TIMES[first]
     moment = F.timestamp_micros(F.lit(1_287_532_527_000_000))
-    [row] = spark.range(1).select(F.date_format(moment, _without_options(first) or first)).collect()
+    [row] = _one_row(spark).select(F.date_format(moment, _without_options(first) or first)).collect()
     return str(row[0])
+
+
+def _one_row(spark: SparkSession) -> DataFrame:
+    """A row that Spark holds itself: what is selected from it is found without a job."""
+    return spark.sql("VALUES (0)")
 
 
 def _without_options(pattern: str) -> str:
@@ -126,7 +134,7 @@ def _check_times(spark: SparkSession, layout: Layout) -> None:
 
     for pattern in set(layout.time_formats) - set(NAMED_TIMES):
         try:
-            spark.range(1).select(parse_time(F.lit(""), replace(layout, time_formats=(pattern,)))).collect()
+            _one_row(spark).select(parse_time(F.lit(""), replace(layout, time_formats=(pattern,)))).collect()
         except PySparkException:
             raise WorkloadError(
                 f"--time-format '{pattern}': no datetime pattern of Spark "

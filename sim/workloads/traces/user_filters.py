@@ -29,11 +29,11 @@ class UserFilters:
 
     def __post_init__(self) -> None:
         if not 0 < self.sample <= 1:
-            raise WorkloadError(f"sample is {self.sample:g}, allowed: above 0 and up to 1")
+            raise WorkloadError(f"--sample is {self.sample:g}, allowed: above 0 and up to 1")
         if self.consistent not in (None, "monthly"):
-            raise WorkloadError(f"consistent is '{self.consistent}', allowed: monthly")
+            raise WorkloadError(f"--consistent is '{self.consistent}', allowed: monthly")
         if self.min_visits < 0:
-            raise WorkloadError(f"min_visits is {self.min_visits}, allowed: 0 and more")
+            raise WorkloadError(f"--min-visits is {self.min_visits}, allowed: 0 and more")
 
 
 def select_users(
