@@ -159,7 +159,7 @@ SECTIONS = (
                 "Targets within subsets, and all that there are",
                 ("alpha", "compatible", "optimal_alpha"),
                 "variant",
-                "z",
+                "point",
             ),
         ),
     ),
@@ -340,7 +340,7 @@ MISPRINTS = (
     Misprint(
         "6.1, algorithm 2, step (6)",
         "While |A| < h, and h − |A| sizes",
-        "A has predicates, not subscriptions; 100 predicates are reached with about half as many subscriptions.",
+        "A has predicates, not subscriptions; in the example 100 of them are reached with 80 subscriptions at most.",
         f"{TESTS}::test_counting_predicates_ends_too_early",
     ),
     Misprint(

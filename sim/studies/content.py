@@ -253,7 +253,7 @@ def _printed(replications: int) -> pd.DataFrame:
     for (name, sizes), replication in itertools.product(PRINTED.items(), range(replications)):
         generator = Streams(1, replication).generator("workload.subscriptions")
         printed = Printed.made(100, 11, sizes, generator)
-        for match in MATCHES:
+        for match in MATCHES[:-1]:  # few subsets of Poisson sizes have eight members
             enough = [subset for subset in printed.subsets if len(subset) >= match]
             places = generator.integers(len(enough), size=TRIED).tolist() if enough else []
             targets = [sorted(_some(enough[place], match, generator)) for place in places]
