@@ -25,10 +25,10 @@ MOST_LEVELS = 26  # finer than a metre on Earth, and exact in float64
 
 
 class Geographic(RendezvousTrees):
-    """A grid over the brokers' box, one broker per cell at most; brokers know one representative in each sibling quadrant per level.
+    """GeoPS, a reconstruction: a grid over the brokers' box, with one representative known in each sibling quadrant per level.
 
-    A broker's id is the path of quadrants to its cell. A publication goes to the broker that is nearest to the topic's place, digit
-    by digit, and from there one copy to each quadrant in which somebody wants it, again level by level. A reconstruction of GeoPS.
+    No two brokers share a cell; a broker's id is the path of quadrants to its own. A publication goes to the broker that is nearest to
+    the topic's place, digit by digit, and from there one copy to each quadrant in which somebody wants it, again level by level.
     """
 
     class Parameters(plugins.Parameters):

@@ -19,7 +19,7 @@ _MOST_BITS = 62
 
 
 class Tapestry(RendezvousTrees):
-    """Prefix routing, digit by digit, with surrogate routing to a topic's root; trees are forward routes from the root to members.
+    """Prefix routing, digit by digit, with surrogate routing to a topic's root; trees of forward routes to the members, as in Bayeux.
 
     With proximity neighbour selection node i is broker i, whose id is drawn: what is near can only be said of brokers. Without,
     brokers are mapped to nodes as on a ring.
