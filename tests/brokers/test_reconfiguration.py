@@ -34,9 +34,12 @@ from test_folded import NOTHING_CONTENDS, tables
 from sim.brokers.network import Network
 from sim.brokers.protocol import Stage
 from sim.brokers.reconfiguration import ReconfigurationSetting
+from sim.errors import BrokersimError, ScenarioError
 from sim.policies.reconfiguration.problem import Problem, Reconfiguration
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.randomness import mix, uniform
+from sim.scenario import load_scenario
+from sim.simulation import build, prepare_workload, simulate
 
 PAYS = (-1e9, 0.0, 0.0)  # what moving costs, so that it always pays; a scenario may not say so
 STEPS = (
@@ -288,6 +291,77 @@ def test_rates_are_filtered_and_what_does_not_pay_is_left() -> None:
         expected.append(0.7 * expected[-1] + 0.3 * seen)
     found = [problem.publications[0] for problem in policy.asked[:3]]
     assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "constants", "asked", "enacted"),
+    [
+        (0.2, (1.0, 1.0, 1.0), False, False),  # the most that moving may cost is 4 + (4 + 2 · 2) · 4 = 36
+        (0.25, (4.0, 0.0, 0.0), False, False),  # 16
+        (0.1, (1.0, 1.0, 1.0), True, False),  # to move two costs 4 + (4 + 2 · 2) · 2 = 20
+        (0.1, (0.5, 0.0, 0.0), True, False),  # 2
+        (0.1, (0.4, 0.0, 0.0), True, True),  # 1.6
+    ],
+)
+def test_nothing_is_computed_where_little_is_at_stake_nor_done_where_little_is_gained(
+    threshold: float, constants: tuple[float, ...], asked: bool, enacted: bool
+) -> None:
+    """Broker 0 is a hop from the root, broker 3 two, past a relay: a publication costs 4. Were 2 and 3 to swap, it would cost 2."""
+    policy, process = To(0, 1, 3, 2), {"threshold": threshold, "constants": constants}
+    network = line([(1.0, 0, 0, 1)], policy=policy, process=process, horizon=8.0)
+    network.run()
+    (decision,) = network.manager.decisions
+    assert (decision.cost, bool(policy.asked), decision.enacted) == (4.0, asked, enacted)
+    assert decision.benefit == (2.0 if asked else None)
+    assert network.metrics()["ssbr_cost"] == (2.0 if enacted else 4.0)
+
+
+def test_a_policy_that_puts_two_brokers_on_a_node_is_told_so() -> None:
+    network = line([(1.0, 0, 0, 1)], policy=To(0, 0, 1, 2))
+    with pytest.raises(BrokersimError, match="reconfiguration policy To: node_of is no permutation of 4 nodes"):
+        network.run()
+
+
+@pytest.mark.parametrize(
+    "geometry",
+    [{"kind": "star"}, {"kind": "full-mesh"}, {"kind": "topic-connected"}, {"kind": "tapestry", "pns": True}],
+    ids=lambda geometry: geometry["kind"],
+)
+def test_where_nodes_are_brokers_for_good_none_is_moved(geometry: dict[str, Any]) -> None:
+    scenario = load_scenario(
+        {
+            "workload": {"kind": "poisson", "users": 10, "topics": 10, "horizon": "1h"},
+            "network": {"brokers": 4, "geometry": geometry},
+            "reconfiguration": {"kind": "lsap"},
+        }
+    ).variants["base"]
+    complaint = rf'reconfiguration\.kind: "lsap" moves brokers .* geometry "{geometry["kind"]}" .* \(allowed: "none"\)'
+    with pytest.raises(ScenarioError, match=complaint):
+        build(scenario, prepare_workload(scenario, 0, None), 0)
+
+
+@pytest.mark.parametrize("geometry", ["chord", "tapestry"])
+def test_brokers_that_move_where_it_pays_are_nearer_to_what_they_want(geometry: str) -> None:
+    raw = {
+        "workload": {"kind": "poisson", "users": 60, "topics": 30, "horizon": "6h", "publication_rate": 60},
+        "network": {"brokers": 20, "geometry": {"kind": geometry}},
+    }
+    still, moving = (
+        simulate(scenario, prepare_workload(scenario, 0, None), 0)
+        for scenario in (
+            load_scenario(raw).variants["base"],
+            load_scenario({**raw, "reconfiguration": {"kind": "lsap", "period": "1h"}}).variants["base"],
+        )
+    )
+    assert moving.metrics["reconfigurations"] >= 1
+    assert moving.metrics["due"] == still.metrics["due"]
+    assert moving.metrics["tree_hops"] < 0.9 * still.metrics["tree_hops"]
+    moves = moving.tables["decisions/configuration"]
+    assert sorted(moves["node"][:20]) == list(range(20))
+    assert len(moves["node"]) == 20 + moving.metrics["reconfigured_brokers"]
+    last = dict(zip(moves["broker"].tolist(), moves["node"].tolist(), strict=True))
+    assert list(last.values()) == moving.tables["brokers"]["node"].tolist()
+    assert "decisions/reconfiguration" not in still.tables
 
 
 # -- what holds at every step
