@@ -39,14 +39,24 @@ def at_most(value: float, tolerance: float, unit: str = "") -> Target:
     return Target(f"at most {value:,g}{unit}", -math.inf, value + tolerance)
 
 
+def between(low: float, high: float, unit: str = "") -> Target:
+    """What the paper gives no number for, but a range of it in words."""
+    return Target(f"{low:,g} to {high:,g}{unit}", low, high)
+
+
 def at_least(value: float, unit: str = "") -> Target:
     """What the paper calls "over" so much."""
     return Target(f"over {value:,g}{unit}", value, math.inf)
 
 
-RISES = Target("rises", math.nextafter(0, math.inf), math.inf)
+_ABOVE, _BELOW = math.nextafter(0, math.inf), math.nextafter(0, -math.inf)
+MORE = Target("above 0", _ABOVE, math.inf)
+"""A number above 0."""
+LESS = Target("below 0", -math.inf, _BELOW)
+"""A number below 0."""
+RISES = Target("rises", _ABOVE, math.inf)
 """A change above 0."""
-FALLS = Target("falls", -math.inf, math.nextafter(0, -math.inf))
+FALLS = Target("falls", -math.inf, _BELOW)
 """A change below 0."""
 
 

@@ -44,14 +44,28 @@ def mean_gain(metric: str, variant: str, baseline: str, by: str) -> Quantity:
     return Quantity(f"mean gain of {variant} over {baseline}", " %", of)
 
 
-def change(metric: str, variant: str, by: str) -> Quantity:
-    """The relative change from the first point to the last."""
+def change(metric: str, variant: str, by: str, *between: float) -> Quantity:
+    """The relative change from the first point to the last, or between two of them."""
 
     def of(runs: pd.DataFrame) -> pd.Series:
         table = _table(runs, metric, variant, by)
-        return 100 * (table.iloc[:, -1] / table.iloc[:, 0] - 1) if table.size else NOTHING
+        if not table.size or not set(between) <= set(table):
+            return NOTHING
+        first, last = between or (table.columns[0], table.columns[-1])
+        return 100 * (table[last] / table[first] - 1)
 
-    return Quantity(f"change of {variant} from the least to the most {by}", " %", of)
+    ends = f"{by} {between[0]} to {between[1]}" if between else f"the least to the most {by}"
+    return Quantity(f"change of {variant} from {ends}", " %", of)
+
+
+def shift(metric: str, variant: str, by: str) -> Quantity:
+    """The difference between the last point and the first, which may be 0."""
+
+    def of(runs: pd.DataFrame) -> pd.Series:
+        table = _table(runs, metric, variant, by)
+        return table.iloc[:, -1] - table.iloc[:, 0] if table.size else NOTHING
+
+    return Quantity(f"{metric.replace('_', ' ')} of {variant}, most minus least {by}", "", of)
 
 
 def extreme_step(metric: str, variant: str, by: str, largest: bool) -> Quantity:
@@ -95,6 +109,35 @@ def gain(metric: str, variant: str, baseline: str, by: str, point: object) -> Qu
         return 100 * (1 - one[point] / other[point])
 
     return Quantity(f"gain of {variant} over {baseline}, {by} {point}", " %", of)
+
+
+def mean_of(metric: str, variant: str) -> Quantity:
+    """A number itself, mean over all that a replication has of it."""
+
+    def of(runs: pd.DataFrame) -> pd.Series:
+        return runs[runs["variant"] == variant].groupby("replication")[metric].mean()
+
+    return Quantity(f"{metric.replace('_', ' ')} of {variant}", "", of)
+
+
+def least(metric: str, variant: str, by: str, point: object, over: str) -> Quantity:
+    """The least value at one point, over all that another column has."""
+
+    def of(runs: pd.DataFrame) -> pd.Series:
+        chosen = runs[(runs["variant"] == variant) & (runs[by] == point) & runs[over].notna()]
+        return chosen.groupby("replication")[metric].min()
+
+    return Quantity(f"least {metric.replace('_', ' ')} of {variant}, {by} {point}", " %", of)
+
+
+def difference(metric: str, variant: str, by: str, one: object, other: object) -> Quantity:
+    """By how much a number is higher in one group of points than in another, on average."""
+
+    def of(runs: pd.DataFrame) -> pd.Series:
+        table = _table(runs, metric, variant, by)
+        return table[one] - table[other] if {one, other} <= set(table) else NOTHING
+
+    return Quantity(f"{metric.replace('_', ' ')} of {variant}, {one} minus {other}", " points", of)
 
 
 def between_variants(metric: str, variant: str, baseline: str) -> Quantity:

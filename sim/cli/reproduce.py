@@ -17,7 +17,8 @@ def reproduce(
         str,
         typer.Argument(
             metavar="PAPER",
-            help="content: publications with exact targets. overlays: topic-connected overlays (Onus & Richa).",
+            help="content: publications with exact targets. dynatops: dynamic subscriptions. "
+            "overlays: topic-connected overlays (Onus & Richa).",
         ),
     ],
     figure: Annotated[

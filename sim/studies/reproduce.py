@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 STUDIES = {
     "content": ("analysis.papers.content", "sim.studies.content"),
+    "dynatops": ("analysis.papers.dynatops", "sim.studies.dynatops"),
     "overlays": ("analysis.papers.overlays", "sim.studies.overlays"),
 }
 """Modules of each paper: `PAPER`, what it claims and its page shows; and `sweeps(setting)`, what is run or computed for it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -98,9 +97,9 @@ class SweepSetting:
         """As many as the scale leaves, two at least."""
         return max(2, round(full * self.scale))
 
-    def lasting(self, full: float) -> float:
-        """A horizon, which shrinks by the square root, so that what happens now and then still does."""
-        return full * math.sqrt(self.scale)
+    def lasting(self, full: float, least: float) -> float:
+        """A horizon, long enough for what happens now and then to happen."""
+        return max(full * self.scale, min(full, least))
 
     def sized(self, full: int) -> int:
         """A size that can be chosen freely, fifty at least."""

@@ -1,0 +1,233 @@
+"""What is run and computed for "DYNATOPS" (Zhao, Kim, Venkatasubramanian): its figures, its table II, and what it leaves open."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sim.studies.sweeps import Computed, Point, Sweep, SweepSetting, thinned
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from sim.policies.reconfiguration.problem import Problem
+    from sim.scenario import Scenario
+
+USERS, DAYS, CELLS = 40_000, 92, (4, 10, 20, 50)
+"""The location model: users, days, and the cells of a cluster."""
+POISSON_USERS, HOURS = 50_000, 100
+RATES = (0.025, 0.05, 0.1, 0.2)
+"""Changes per user and hour; the paper names 0.025 and 0.1."""
+PATTERNS = {
+    "uniform": ("uniform", "replace"),
+    "zipf": ("zipf", "replace"),
+    "multimodal": ("multimodal", "replace"),
+    "multimodal, redrawn": ("multimodal", "redraw"),
+}
+"""Pattern and kind of change by the name of the point."""
+PUBLICATION_RATES = (1, 3, 10, 30)
+BROKERS = (3, 5, 10, 20)
+"""Brokers of a cluster in the Poisson model."""
+FREE_DAYS, FREE_HOURS = (2, 7, 14, 28), (5, 10, 20, 40)
+SIZES = {"brokers": ((10, 100), (100, 100), (1000, 100)), "topics": ((100, 50), (100, 500), (100, 5000))}
+"""Brokers and topics of the points of figure 10 and table II, by what is varied."""
+PUBLICATIONS = 1000
+"""Of each topic, where a policy is asked once: those of the scenarios in a reconfiguration-free period."""
+TIMES, STAYS = (1, 2, 3, 5, 10, 20, 50), (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 7.0, 14.0, 30.0)
+"""Visits to a cell, and days, at which the curves of figure 5 are shown."""
+PAPER_SHARES = {
+    "visits_per_user": 450 / 40,
+    "pairs_per_user": 160 / 40,
+    "single_visits": 1 / 3,
+    "stays_under_day": 0.5,
+    "stays_over_week": 0.1,
+}
+"""What the paper tells of its trace: 450 thousand visits, 160 thousand pairs, of 40 thousand users."""
+
+
+def sweeps(setting: SweepSetting) -> Iterator[Sweep | Computed]:
+    """All that the page shows, by the folders of its runs."""
+    folder = setting.scenarios / "dynatops"
+    location, poisson = _location(setting), _poisson(setting)
+    yield Computed("fig-5", "dynatops/fig-5.toml", f"{setting.scale}", partial(_visits, folder / "fig-5.toml", setting))
+    points = [Point(f"c = {c}", {"c": c}, (*location, *_clusters(c))) for c in CELLS]
+    yield Sweep("fig-6abf", "dynatops/fig-6abf.toml", tuple(points), setting.replications(3))
+    points = [Point("c = 10", {}, location)]
+    yield Sweep("fig-6cde", "dynatops/fig-6cde.toml", tuple(points), setting.replications(3))
+    rates = thinned(RATES, setting.scale)
+    points = [Point(f"rate {rate:g}", {"rate": rate}, (*poisson, f"workload.change_rate={rate}")) for rate in rates]
+    yield Sweep("fig-7", "dynatops/fig-7.toml", tuple(points), setting.replications(3))
+    points = [
+        Point(name, {"pattern": name}, (*poisson, f'workload.pattern="{pattern}"', f'workload.change="{change}"'))
+        for name, (pattern, change) in PATTERNS.items()
+    ]
+    yield Sweep("fig-8", "dynatops/fig-8.toml", tuple(points), setting.replications(3))
+    points = [
+        Point(f"{d} d", {"days": d}, (*location, f'reconfiguration.period="{d}d"'))
+        for d in thinned(FREE_DAYS, setting.scale)
+    ]
+    yield Sweep("fig-9ab", "dynatops/fig-9ab.toml", tuple(points), setting.replications(3))
+    points = [
+        Point(f"{h} h", {"hours": h}, (*poisson, *_periods(h, ("ours: lsap-sweep",))))
+        for h in thinned(FREE_HOURS, setting.scale)
+    ]
+    yield Sweep("fig-9cd", "dynatops/fig-9cd.toml", tuple(points), setting.replications(3))
+    points = [Point(f"c = {c}", {"c": c}, (*poisson, *_clusters(c))) for c in BROKERS]
+    yield Sweep("clusters", "dynatops/clusters.toml", tuple(points), setting.replications(3))
+    yield Sweep("flooding", "dynatops/flooding.toml", (Point("0.1", {}, poisson),), setting.replications(3))
+    rates = thinned(PUBLICATION_RATES, setting.scale)
+    points = [
+        Point(f"{rate:g} an hour", {"publications": rate}, (*poisson, f"workload.publication_rate={rate}"))
+        for rate in rates
+    ]
+    yield Sweep("publication-rate", "dynatops/publication-rate.toml", tuple(points), setting.replications(3))
+    for section, patterns in (("fig-10", ("uniform", "multimodal")), ("table-2", ("multimodal",))):
+        path, scale = folder / f"{section}.toml", f"{setting.scale}"
+        table = partial(_savings, path, setting, patterns)
+        yield Computed(section, f"dynatops/{section}.toml", scale, table)
+
+
+def _location(setting: SweepSetting) -> tuple[str, ...]:
+    days = setting.lasting(DAYS, 4 * 7)
+    return f"workload.users={setting.sized(USERS)}", f'workload.horizon="{days:.0f}d"'
+
+
+def _poisson(setting: SweepSetting) -> tuple[str, ...]:
+    hours = setting.lasting(HOURS, 24)
+    return f"workload.users={setting.sized(POISSON_USERS)}", f'workload.horizon="{hours:.0f}h"'
+
+
+def _clusters(size: int) -> tuple[str, ...]:
+    return (f"selection.cluster_size={size}",)
+
+
+def _periods(hours: float, variants: Sequence[str]) -> Iterator[str]:
+    yield f'reconfiguration.period="{hours:g}h"'
+    yield from (f'variant."{variant}".reconfiguration.period="{hours:g}h"' for variant in variants)
+
+
+def _visits(path: Path, setting: SweepSetting) -> pd.DataFrame:
+    """How often users come back, how long they stay: shares of the workload, and what the paper tells of its trace."""
+    import numpy as np
+    import pandas as pd
+
+    from sim.scenario import load_scenario
+    from sim.simulation import prepare_workload
+    from sim.workloads.location import visit_shares, visits_of
+    from sim.workloads.workload import DAY
+
+    rows: list[dict[str, Any]] = []
+    users = setting.sized(USERS)
+    scenario = load_scenario(path, (f"workload.users={users}",)).base
+    for replication in range(setting.replications(3)):
+        visits = visits_of(prepare_workload(scenario, replication, None))
+        shares = visit_shares(visits)
+        ours = {"variant": "mobility generator", "replication": replication, "seed": scenario.seed}
+        rows.append(
+            {
+                **ours,
+                "visits_per_user": shares.visits / users,
+                "pairs_per_user": shares.pairs / users,
+                "single_visits": shares.single_visits,
+                "stays_under_day": shares.stays_under_day,
+                "stays_over_week": shares.stays_over_week,
+            }
+        )
+        order = np.lexsort((visits.time, visits.user))
+        user, time_of = visits.user[order], visits.time[order]
+        stays = np.diff(time_of)[user[1:] == user[:-1]] / DAY
+        _, times = np.unique(visits.user.astype(np.int64) << 32 | visits.cell, return_counts=True)
+        rows += [{**ours, "times": n, "share_of_pairs": float((times <= n).mean())} for n in TIMES]
+        rows += [{**ours, "days": days, "share_of_stays": float((stays < days).mean())} for days in STAYS]
+    paper = {"variant": "paper", "replication": 0, "seed": scenario.seed}
+    rows.append({**paper, **PAPER_SHARES})
+    rows.append({**paper, "times": 1, "share_of_pairs": PAPER_SHARES["single_visits"]})
+    rows.append({**paper, "days": 1.0, "share_of_stays": PAPER_SHARES["stays_under_day"]})
+    rows.append({**paper, "days": 7.0, "share_of_stays": 1 - PAPER_SHARES["stays_over_week"]})
+    return pd.DataFrame(rows).assign(point=f"{users:,} users")
+
+
+def _savings(path: Path, setting: SweepSetting, patterns: Sequence[str]) -> pd.DataFrame:
+    """What each policy of the scenario saves against consistent hashing, and the CPU time that it takes."""
+    import pandas as pd
+
+    from sim import plugins
+    from sim.policies.reconfiguration.cost import Objective
+    from sim.scenario import load_scenario
+
+    rows: list[dict[str, Any]] = []
+    for varied, sizes in SIZES.items():
+        for pattern, (brokers, topics) in product(patterns, sizes if setting.scale > 0.5 else sizes[:2]):
+            overrides = _sized(brokers, topics, pattern)
+            experiment = load_scenario(path, overrides)
+            for replication in range(experiment.base.replications):
+                problem = _problem(experiment.base, replication)
+                before = Objective(problem)
+                for variant, scenario in experiment.variants.items():
+                    table = scenario.reconfiguration
+                    policy = plugins.load("reconfiguration", table.kind)(table.parameters)
+                    if not rows:
+                        policy.reconfigure(problem)  # compiled before it is timed
+                    began = time.process_time()
+                    after = policy.reconfigure(problem)
+                    seconds = time.process_time() - began
+                    placed = Objective(problem)
+                    placed.place(after.node_of)
+                    rows.append(
+                        {
+                            "point": f"{brokers} brokers, {topics} topics",
+                            "variant": variant,
+                            "replication": replication,
+                            "seed": scenario.seed,
+                            "pattern": pattern,
+                            varied: {"brokers": brokers, "topics": topics}[varied],
+                            "cost_saved": _saved(before.cost, placed.cost),
+                            "overhead_saved": _saved(before.external, placed.external),
+                            "delay_saved": _saved(before.delay, placed.delay),
+                            "moved": placed.moved,
+                            "milliseconds": 1000 * seconds,
+                        }
+                    )
+    return pd.DataFrame(rows)
+
+
+def _sized(brokers: int, topics: int, pattern: str) -> tuple[str, ...]:
+    return (
+        f"network.brokers={brokers}",
+        f"workload.users={brokers}",
+        f"workload.topics={topics}",
+        f'workload.pattern="{pattern}"',
+        "workload.publication_rate=0",  # those that a policy is told of are not generated
+    )
+
+
+def _saved(before: float, after: float) -> float:
+    return 100 * (1 - after / before) if before else 0.0
+
+
+def _problem(scenario: Scenario, replication: int) -> Problem:
+    """The brokers as they stand at first, and as many publications of each topic as a period has on average."""
+    import numpy as np
+
+    from sim.overlay.trees import RendezvousTrees
+    from sim.policies.reconfiguration.problem import Problem
+    from sim.simulation import build, prepare_workload
+
+    workload = prepare_workload(scenario, replication, None)
+    network = build(scenario, workload, replication)
+    network.users.join_all()
+    overlay = network.setting.overlay
+    assert isinstance(overlay, RendezvousTrees)
+    return Problem(
+        overlay.parent,
+        overlay.hops,
+        np.asarray(overlay.roots, np.int32),
+        network.subscriptions.wanted > 0,
+        np.full(len(workload.topics), PUBLICATIONS),
+        network.node_of,
+        key=replication,
+    )
