@@ -37,6 +37,6 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
+def reader(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Reader:
     """A reader of the pages in whose folder `brokersim demo` has been run: takes most of a minute, once."""
     return Reader(tmp_path_factory.mktemp("reader"))

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
+
+from typer.testing import CliRunner
+
+from sim.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
 DEMO = "./brokersim demo"
+PREPARE = "./brokersim prepare "
 ONCE = re.compile(r"\./brokersim (demo|prepare checkins [^\n]*)")
 """What takes long and is on several pages, so that one run serves them all."""
 
 
 class Reader:
-    """Types commands in `folder`, and fails where one does; `demo` is what the demo printed."""
+    """Types commands in `folder`, where Spark is running already, and fails where one does; `demo` is what the demo printed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -45,10 +52,21 @@ class Reader:
         """What the command prints, on both streams."""
         if command in self.printed:
             return self.printed[command]
-        output = self.run(["bash", "-euo", "pipefail", "-c", command], command, place)
+        if command.startswith(PREPARE):
+            output = self.prepare(command, place)
+        else:
+            output = self.run(["bash", "-euo", "pipefail", "-c", command], command, place)
         if ONCE.fullmatch(command):
             self.printed[command] = output
         return output
+
+    def prepare(self, command: str, place: str) -> str:
+        """Here, where the session of all tests runs: starting Spark takes longer than all else on a page."""
+        arguments = shlex.split(command.replace("\\\n", " "))[1:]
+        with chdir(self.folder):
+            done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+        assert done.exit_code == 0, f"{place}: {command!r} ended with status {done.exit_code}:\n{done.output}"
+        return done.output
 
     def run(self, arguments: list[str], shown: str, place: str) -> str:
         done = subprocess.run(
