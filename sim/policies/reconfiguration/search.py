@@ -71,9 +71,9 @@ class AnnealParameters(ProcessParameters):
 
     proposals: int = Field(500, gt=0)
     """Swaps that are proposed for each broker; in small networks 20,000 in all."""
-    hot: float = Field(0.1, gt=0)
+    hot: float = Field(0.15, gt=0)
     """Temperature at the start, as a share of what the cost changes by in the mean of random swaps."""
-    cold: float = Field(0.02, gt=0)
+    cold: float = Field(0.03, gt=0)
     """Temperature at the end."""
 
     @model_validator(mode="after")
