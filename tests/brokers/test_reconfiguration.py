@@ -277,6 +277,23 @@ def test_where_nobody_has_finish_all_fall_back() -> None:
     assert network.metrics()["uplink_messages"] == 1  # what was held back has left
 
 
+def test_finish_that_comes_after_the_question_comes_too_late() -> None:
+    """Brokers need a second for a message: the manager dies when FINISH has come to all, and none has got to it."""
+    busy = {"join": "message", "service": "deterministic", "service_time": 1.0, "horizon": 100.0}
+    network = line([], **busy, process={"period": 50.0})
+    finished = steps(network, "_on_finish")
+    network.run()
+    assert network.node_of.tolist() == [3, 1, 2, 0]
+    death = finished[0][0] - 0.25
+    network = line([], **busy, process={"period": 50.0, "manager_down": ((death, 100.0),)})
+    late = steps(network, "_on_finish", "_finish", "_resume")
+    network.run()
+    assert [step for _, step, _ in late].count("_on_finish") == 4
+    assert [step for _, step, _ in late].count("_resume") == 4
+    assert "_finish" not in [step for _, step, _ in late]
+    assert network.node_of.tolist() == [0, 1, 2, 3]
+
+
 def test_rates_are_filtered_and_what_does_not_pay_is_left() -> None:
     policy = To(3, 1, 2, 0)
     times = [0.5, 1.0, 1.5, 2.0, 4.0, 7.0, 9.0, 13.0]
