@@ -127,7 +127,7 @@ def test_keyed_draws_in_kernels_are_those_of_everybody(key: int, a: int, b: int)
 
 def test_a_walk_must_cool() -> None:
     assert Anneal.Parameters(hot=0.1, cold=0.1)
-    with pytest.raises(ValidationError, match=r"cold is above hot \(0.5 and 0.15\)"):
+    with pytest.raises(ValidationError, match=r"cold is above hot \(0.5 and 0.1\)"):
         Anneal.Parameters(cold=0.5)
 
 

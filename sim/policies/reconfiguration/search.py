@@ -14,7 +14,7 @@ from sim.policies.reconfiguration.cost import Objective
 from sim.policies.reconfiguration.problem import Problem, Reconfiguration, Swap
 from sim.policies.reconfiguration.process import ProcessParameters
 
-FEWEST_PROPOSALS = 20_000
+FEWEST_PROPOSALS = 50_000
 """Small networks get as many: a few hundred for each broker would miss the least cost now and then."""
 
 
@@ -70,10 +70,10 @@ class AnnealParameters(ProcessParameters):
     """How long a walk is, and how it cools."""
 
     proposals: int = Field(500, gt=0)
-    """Swaps that are proposed for each broker; in small networks 20,000 in all."""
-    hot: float = Field(0.15, gt=0)
+    """Swaps that are proposed for each broker; in small networks 50,000 in all."""
+    hot: float = Field(0.1, gt=0)
     """Temperature at the start, as a share of what the cost changes by in the mean of random swaps."""
-    cold: float = Field(0.03, gt=0)
+    cold: float = Field(0.02, gt=0)
     """Temperature at the end."""
 
     @model_validator(mode="after")
