@@ -137,7 +137,7 @@ def published(truth: oracle.Network, outcome: oracle.Outcome) -> float:
 def test_simulator_and_oracle_agree() -> None:
     tally: Counter[str] = Counter()
 
-    @reproducible(120)
+    @reproducible(110)
     @given(contents())
     def run(made: ContentCase) -> None:
         truth = compare(made)
@@ -166,7 +166,7 @@ def test_simulator_and_oracle_agree() -> None:
     assert tally["some of a broker's"] >= 1, tally
 
 
-@reproducible(60)
+@reproducible(40)
 @given(contents(**{name: value for name, value in NOTHING_CONTENDS.items() if name != "dissemination"}))
 def test_what_is_folded_is_the_same_to_the_last_bit(made: ContentCase) -> None:
     folded, messages = simulated(made, plane="folded"), simulated(made, plane="messages")
@@ -174,7 +174,7 @@ def test_what_is_folded_is_the_same_to_the_last_bit(made: ContentCase) -> None:
     assert folded.metrics() == messages.metrics()
 
 
-@reproducible(40)
+@reproducible(30)
 @given(contents(join="instant", queue=None))
 def test_every_due_subscriber_is_delivered_exactly_once(made: ContentCase) -> None:
     last = max([made.case.horizon, *(row[0] for row in made.case.publications)])
