@@ -415,8 +415,8 @@ REASONS = {
     "like": "As in figure 7.",
     "period": "Where few reconfigurations pay, T_free hardly matters.",
     "cheaper": "Fewer periods, fewer reconfigurations, where any pays.",
-    "configuration": "Each swap of the greedy lowers the sum of both; with the weight of delay at 1, one of them may rise.",
-    "skew": "Modes are alike among themselves: some pairs of brokers want the same topics, most none.",
+    "configuration": "Each swap of the greedy lowers the sum of relay traffic and delay, and here both.",
+    "skew": "Where some brokers want the same topics they can relay for one another; the ways to them are not shorter for it.",
     "time": "Compiled, and each swap is evaluated by what it changes.",
 }
 

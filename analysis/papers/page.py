@@ -120,6 +120,8 @@ def summary(reproduction: Reproduction) -> list[str]:
     told = []
     for reading in paper.readings:
         claims = [claim for claim in paper.claims if claim.reading in ("", reading)]
+        if not claims:  # of a figure alone, of which the paper claims nothing
+            continue
         counts = Counter(judge(claim.number(tables), claim.target) for claim in claims)
         words = [f"{counts[verdict]} {_many(verdict, counts[verdict])}" for verdict in VERDICTS if counts[verdict]]
         start = f"Read as {reading}: of" if reading else "Of"

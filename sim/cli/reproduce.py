@@ -96,6 +96,7 @@ def _print(made: Reproduction) -> None:
             table.add_row(claim.place, claim.statement, claim.target.text, ours, judge(found, claim.target))
     console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     console.print(made.paper.title, style="bold")
-    console.print(table)
+    if table.rows:
+        console.print(table)
     for sentence in summary(made):
         console.print(sentence)
