@@ -68,8 +68,8 @@ def driven(network: Network) -> tuple[list[tuple[Any, ...]], dict[tuple[int, int
         published.append((first, rows.topic[first], rows.size[first], network.clock.now))
         publish(first, brokers)
 
-    def spy_on_service(number: int, broker: int, stage: int) -> float:
-        seconds = services[number, broker, stage] = service(number, broker, stage)
+    def spy_on_service(number: int, broker: int, stage: int, increments: int) -> float:
+        seconds = services[number, broker, stage] = service(number, broker, stage, increments)
         return seconds
 
     plane.publish, plane._service = spy_on_publications, spy_on_service

@@ -287,9 +287,9 @@ class MessagePlane:
                 travelling[message.carries].append((message, arrived))
         for flight, messages in travelling.items():
             if flight.tree is None:
-                hops = [message.position for message, _ in messages]  # of the one message that carries it
-                recorder.climbing[flight.window] += len(hops)
-                self._enter(flight, *hops)
+                for message, _ in messages:  # the one that carries it
+                    recorder.climbing[flight.window] += 1
+                    self._enter(flight, message.position)
                 continue
             brokers, users = self._still_due(flight, messages)
             recorder.in_flight[flight.window] += brokers
