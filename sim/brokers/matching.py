@@ -37,19 +37,18 @@ class MatchingIndex:
             raise ValueError(f"subscription {sizes.argmin()} has no predicate")
         self._fields = conjunctions.fields
         keys = conjunctions.field.astype(np.int64) << 32 | conjunctions.value
-        order = np.argsort(keys, kind="stable")
+        last = np.zeros(len(keys), np.bool_)
+        last[conjunctions.indptr[1:] - 1] = True
+        order = np.lexsort((~last, keys))  # of each predicate first those subscriptions of which it is the last
         predicates, first = np.unique(keys[order], return_index=True)
         subscription = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-        width = np.min_scalar_type(self._fields)  # small counters stay in the cache
-        bits, filling = 8 * width.itemsize, -len(sizes) % 8
-        counted = np.append(sizes, np.ones(filling, np.int64)).astype(width)
         self._index = (
             np.searchsorted(predicates >> 32, np.arange(self._fields + 1)),
             (predicates & 0xFFFFFFFF).astype(np.int32),
             np.append(first, len(keys)),
+            first + np.bincount(np.searchsorted(predicates, keys[last]), minlength=len(predicates)),
             subscription[order],
-            counted,
-            np.uint64(2**64 - 1) // np.uint64(2**bits - 1),
+            sizes.astype(np.min_scalar_type(self._fields)),  # small counters stay in the cache
         )
 
     def match_all(self, values: NDArray[np.int32]) -> Matches:
