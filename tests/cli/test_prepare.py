@@ -56,18 +56,22 @@ def test_it_says_what_became_of_the_rows_without_java_and_without_noise(
             if tool.name != "java" and not os.path.lexists(tools / tool.name):  # some lead nowhere
                 (tools / tool.name).symlink_to(tool)
     options = [trace, "--format", "gowalla", "--cell", "0.5", "--friends", "2", "--out"]
-    ran = subprocess.run(
+    near = tmp_path / "near"
+    with subprocess.Popen(
         [*COMMAND, *options, "far", "--master", "local[1]", "--partitions", "3"],
         env={"PATH": str(tools), "HOME": str(home)},
         cwd=home,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-    )
+    ) as far:
+        said = prepare(*options, near, "--quiet")  # meanwhile, in this process, on two cores
+        out, err = far.communicate()
     summary = (
         "62 rows read, 60 kept, 2 quarantined (bad_time 1, duplicate 1); 6 cells, 6 users, 30 visits, 30 publications\n"
     )
-    assert (ran.returncode, ran.stdout) == (0, f"far: {summary}")
-    assert ran.stderr.splitlines() == [
+    assert (far.returncode, out) == (0, f"far: {summary}")
+    assert err.splitlines() == [
         "brokersim: starting Spark (local[1])",
         f"brokersim: reading 1 file ({trace.stat().st_size / 2**20:.1f} MiB)",
         "brokersim: looking for duplicates in 62 rows",
@@ -76,8 +80,7 @@ def test_it_says_what_became_of_the_rows_without_java_and_without_noise(
         f"brokersim: writing {home / 'far'}",
     ]
     assert sorted(path.name for path in home.iterdir()) == [".cache", "far"]
-    near = tmp_path / "near"
-    assert prepare(*options, near, "--quiet") == f"{near}: {summary}"  # in this process, on two cores
+    assert said == f"{near}: {summary}"
     assert contents(near) == contents(home / "far")
 
 
