@@ -434,6 +434,7 @@ def shortened(table: str) -> Callable[[Path], None]:
 
 CONTENT_DAMAGES = [
     (column("predicates", "subscription", 0, 1), r"predicates.parquet: row 0: subscription is 1, expected 0"),
+    (column("predicates", "subscription", 0, -1), r"predicates.parquet: row 0: subscription is -1, expected 0"),
     (column("predicates", "subscription", 2, 3), r"predicates.parquet: row 2: subscription is 3, expected 0 or 1"),
     (column("predicates", "subscription", 3, -1), r"predicates.parquet: row 3: subscription is -1, expected 1 or 2"),
     (column("predicates", "owner", 4, 1), r"predicates.parquet: row 4: owner is 1, but subscription 2 is of 0"),
@@ -448,7 +449,12 @@ CONTENT_DAMAGES = [
     (column("values", "field", 2, 1), r"values.parquet: row 2: field is 1, expected 0"),
     (column("values", "value", 5, -1), r"values.parquet: row 5: value is -1, allowed: 0..2"),
     (shortened("values"), r"values.parquet: 5 rows, expected 2 for each publication"),
-    (counted(fields="2"), r"manifest.json: counts.fields is '2', expected a number above 0"),
+    (counted(fields="2"), r"manifest.json: counts.fields is '2', expected a whole number from 1 to 100000"),
+    (counted(fields=10**6), r"manifest.json: counts.fields is 1000000, expected a whole number from 1 to 100000"),
+    (
+        counted(values=2**31),
+        r"manifest.json: counts.values is 2147483648, expected a whole number from 1 to 2147483647",
+    ),
     (counted(fields=3), r"values.parquet: row 2: publication is 1, expected 0"),
     (counted(values=2), r"predicates.parquet: row 1: value is 2, allowed: 0..1"),
     (column("topics", "name", 1, "0=7"), r"topics.parquet: row 1: name '0=7', expected name '0=1': the topics are all"),

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+MOST_FIELDS = 100_000
+"""Fields that a publication may have."""
+
 
 @dataclass(frozen=True, eq=False)
 class Conjunctions:

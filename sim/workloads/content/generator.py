@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from sim import plugins
+from sim.errors import nearest
 from sim.randomness import Streams
 from sim.units import SECONDS, PositiveDuration, unit
+from sim.validation import show
+from sim.workloads.content.conjunctions import MOST_FIELDS
 from sim.workloads.content.designs import Design, Likely, design_grid, design_subsets
 from sim.workloads.content.diversity import subset_size
 from sim.workloads.content.json_lines import PUBLICATIONS, SUBSCRIPTIONS, publication_lines, subscription_lines
@@ -24,7 +27,25 @@ from sim.workloads.workload import Publications, SubscriptionEvents, Users, Work
 
 MOST_VALUES = 1e9
 """Values of all publications; as many take four gigabytes."""
+MOST_WEIGHT = 1e100
+"""The largest weight of a size: sums stay finite."""
 Weight = Annotated[float, Field(ge=0)]
+Distribution = Literal["poisson", "constant", "uniform"]
+
+
+def _sizes(value: object) -> object:
+    """One sentence for what is neither a distribution nor weights; pydantic would have one for each."""
+    names = get_args(Distribution)
+    if isinstance(value, list | tuple):
+        if all(type(weight) in (int, float) and 0 <= weight <= MOST_WEIGHT for weight in value):
+            return tuple(value)
+    elif value in names:
+        return value
+    near = nearest(str(value), names)
+    raise ValueError(
+        f"expected {', '.join(map(repr, names))} or a list of weights from 0 to {MOST_WEIGHT:g}, found {show(value)}"
+        + (f", did you mean '{near}'?" if near else "")
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,19 +65,19 @@ class ContentWorkload:
 
         subscriptions: int = Field(100, gt=0, lt=2**31)
         """Subscriptions, each a conjunction of predicates."""
-        fields: int = Field(11, gt=0, lt=2**31)
+        fields: int = Field(11, gt=0, le=MOST_FIELDS)
         """Fields that a publication has."""
         values: int = Field(100, gt=1, lt=2**31)
         """Values that each field can take."""
         size: float = Field(4.0, gt=0)
         """Predicates of a subscription: the mean; of "poisson", before its zeros are taken out; "uniform" is 1 to 2 size - 1."""
-        sizes: Literal["poisson", "constant", "uniform"] | tuple[Weight, ...] = "poisson"
+        sizes: Annotated[Distribution | tuple[Weight, ...], BeforeValidator(_sizes)] = "poisson"
         """How many predicates subscriptions have: a distribution by name, or weights of 1, 2, 3, … predicates in place of size."""
         layout: Literal["subsets", "grid"] = "subsets"
         """Perfectly compatible subsets one after another, or a grid: predicates that all share, and a private one for each."""
-        overlap: int = Field(0, ge=0)
+        overlap: int = Field(0, ge=0, lt=2**31)
         """Subscriptions that a subset has in common with the one before; 0 makes subsets disjoint."""
-        per_owner: int = Field(1, gt=0)
+        per_owner: int = Field(1, gt=0, lt=2**31)
         """Subscriptions of each user, who wants what matches any of them."""
         publications: int = Field(1000, ge=0, lt=2**31)
         """Publications, each by a user and at a time drawn at random."""

@@ -11,11 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim.errors import WorkloadError
-from sim.workloads.content.conjunctions import Conjunctions
+from sim.workloads.content.conjunctions import MOST_FIELDS, Conjunctions
 from sim.workloads.content.predicates import Content, interests, occurring
 from sim.workloads.tables import Columns, read_columns
 from sim.workloads.validation import Checks
 
+_MOST_VALUES = 2**31 - 1
 _PREDICATE = {"field": pa.int32(), "value": pa.int32()}
 TYPES = {
     "predicates": {"subscription": pa.int32(), "owner": pa.int32(), **_PREDICATE},
@@ -50,16 +51,17 @@ def read(folder: Path, counted: Mapping[str, Any]) -> Content:
 
     Raises WorkloadError where a table is none or a row stands in the wrong place.
     """
-    for name in ("fields", "values"):
-        if type(counted.get(name)) is not int or counted[name] < 1:
+    for name, most in (("fields", MOST_FIELDS), ("values", _MOST_VALUES)):
+        if type(counted.get(name)) is not int or not 1 <= counted[name] <= most:
             raise WorkloadError(
-                f"{folder / 'manifest.json'}: counts.{name} is {counted.get(name)!r}, expected a number above 0"
+                f"{folder / 'manifest.json'}: counts.{name} is {counted.get(name)!r}, expected a whole number from 1 to {most}"
             )
     wanted, published = (read_columns(folder / f"{name}.parquet", TYPES[name]) for name in TYPES)
     subscription, owner = wanted["subscription"], wanted["owner"]
     checks = Checks(f"{folder / 'predicates.parquet'}")
     before = np.concatenate([np.full(min(1, len(subscription)), -1, np.int32), subscription[:-1]])
     starts = subscription != before
+    starts[:1] = True
     checks.reject(
         starts & (subscription != before + 1),
         lambda row: f"subscription is {subscription[row]}, expected {_next(int(before[row]))}",
