@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from fractions import Fraction
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -65,8 +66,9 @@ def test_changes_keep_to_the_oracle_and_replications_differ() -> None:
     pairs = zip(events.user[::2].tolist(), events.topic[::2].tolist(), events.topic[1::2].tolist(), strict=True)
     for user, gained, given_up in pairs:
         free = sorted(set(range(8)) - held[user])
-        change = (user, sorted(held[user]).index(given_up), free.index(gained))
-        assert oracle.replacements(held, 8, [change]) == [(gained, given_up)]
+        share = Fraction(2 * free.index(gained) + 1, 2 * len(free))
+        change = (user, sorted(held[user]).index(given_up), share)
+        assert oracle.replacements(held, [Fraction(1)] * 8, [change]) == [(gained, given_up)]
     assert not np.array_equal(made.interests.indices, other.interests.indices)
 
 

@@ -43,7 +43,8 @@ def test_replacements_equal_the_oracle(users: int, k: int, more: int, equal: boo
     expected = oracle.replacements([set(row) for row in held.tolist()], weights, changes)
     user, slot = np.array([each[:2] for each in changes], np.int32).reshape(-1, 2).T.copy()
     shares = np.array([float(each[2]) for each in changes])
-    assert replacements(below, held, user, slot, shares).tolist() == [list(pair) for pair in expected]
+    indptr = np.arange(users + 1) * k
+    assert replacements(below, indptr, held.ravel(), user, slot, shares).tolist() == [list(pair) for pair in expected]
     assert (np.diff(held, axis=1) > 0).all()
 
 

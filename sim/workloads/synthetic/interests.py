@@ -166,8 +166,10 @@ class InterestsWorkload:
         time = np.sort(generator.uniform(0, p.horizon, count))
         user = able[generator.integers(0, max(len(able), 1), count)]
         slot = generator.integers(0, wants[user], dtype=np.int32)
-        other = generator.integers(0, interests.topics - wants[user], dtype=np.int32)
-        topic = replacements(interests.indptr, interests.indices.copy(), user, slot, other)
+        others = interests.topics - wants[user]
+        share = (generator.integers(0, others, dtype=np.int32) + 0.5) / others
+        alike = np.arange(interests.topics + 1, dtype=np.float64)
+        topic = replacements(alike, interests.indptr, interests.indices.copy(), user, slot, share)
         action = np.tile(np.array([1, -1], np.int8), count)
         return SubscriptionEvents(np.repeat(time, 2), np.repeat(user, 2), topic.ravel(), action)
 

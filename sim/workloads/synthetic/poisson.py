@@ -143,7 +143,8 @@ class PoissonWorkload:
             share = generator.random(count)
         else:
             share = (generator.integers(0, others, count, dtype=np.int32) + 0.5) / others
-        topic = replacements(self._below, held.copy(), user, slot, share) + first[user][:, None]
+        indptr = np.arange(p.users + 1, dtype=np.int64) * p.topics_per_user
+        topic = replacements(self._below, indptr, held.ravel().copy(), user, slot, share) + first[user][:, None]
         action = np.tile(np.array([1, -1], np.int8), count)
         return SubscriptionEvents(np.repeat(time, 2), np.repeat(user, 2), topic.ravel(), action)
 

@@ -46,6 +46,7 @@ def draw_weighted(below: NDArray[np.float64], shares: NDArray[np.float64]) -> ND
 @kernel
 def replacements(
     below: NDArray[np.float64],
+    indptr: NDArray[np.int64],
     held: NDArray[np.int32],
     user: NDArray[np.int32],
     slot: NDArray[np.int32],
@@ -53,12 +54,12 @@ def replacements(
 ) -> NDArray[np.int32]:
     """Per change the topic gained and the topic given up, shape (changes, 2).
 
-    `held` (users, k): the topics of each user, ascending, updated; a change gives up the `slot`-th of its user's topics and gains
-    another that the user does not hold, by weight (see `another`).
+    `held[indptr[u]:indptr[u + 1]]`: the topics of user u, ascending, updated; a change gives up the `slot`-th of its user's topics
+    and gains another that the user does not hold, by weight (see `another`).
     """
     out = np.empty((user.size, 2), np.int32)
     for change in range(user.size):
-        row = held[user[change]]
+        row = held[indptr[user[change]] : indptr[user[change] + 1]]
         gained = another(below, row, share[change])
         place = slot[change]
         out[change, 0], out[change, 1] = gained, row[place]
