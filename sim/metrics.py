@@ -110,6 +110,6 @@ METRICS: dict[str, Metric] = {
             "diameter", "hops", "largest diameter of a topic's own links at the end, of topics with two brokers or more"
         ),
         Metric("mean_topic_diameter", "hops", "mean diameter of the topics' own links at the end"),
-        _count("tree_state", "entries", "children, or members below, that brokers keep for topic trees at the end"),
+        _count("tree_state", "count", "children, or members below, that brokers keep for topic trees at the end"),
     ]
 }
