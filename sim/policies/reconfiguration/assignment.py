@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from sim.policies.reconfiguration.problem import Problem, Reconfiguration
-from sim.policies.reconfiguration.process import ProcessParameters
+from sim.policies.reconfiguration.process import WithoutParameters
 
 
 def delay_costs(problem: Problem) -> NDArray[np.float64]:
@@ -32,18 +32,12 @@ def least_delay(problem: Problem, toll: float = 0.0) -> NDArray[np.int32]:
     return linear_sum_assignment(costs)[1].astype(np.int32)
 
 
-class Lsap:
+class Lsap(WithoutParameters):
     """The least delay in hops, exactly (appendix A), whatever overhead comes with it and however many brokers move.
 
     By round-trip times all hops are taken to be equally long, which only scales the delay: the places are the same, and no longer
     those with the least delay.
     """
-
-    class Parameters(ProcessParameters):
-        pass
-
-    def __init__(self, parameters: Parameters) -> None:
-        pass
 
     def reconfigure(self, problem: Problem) -> Reconfiguration:
         """The assignment that Jonker and Volgenant's algorithm finds."""

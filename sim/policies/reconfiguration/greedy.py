@@ -8,7 +8,7 @@ import numpy as np
 
 from sim.policies.reconfiguration.cost import Objective
 from sim.policies.reconfiguration.problem import Problem, Reconfiguration, Swap
-from sim.policies.reconfiguration.process import ProcessParameters
+from sim.policies.reconfiguration.process import WithoutParameters
 
 
 def improvements(objective: Objective) -> Iterator[Swap]:
@@ -27,14 +27,8 @@ def improvements(objective: Objective) -> Iterator[Swap]:
         yield Swap(highest, partner, objective.cost)
 
 
-class SsbrGreedy:
+class SsbrGreedy(WithoutParameters):
     """SSBR-Greedy (DYNATOPS, algorithm 2): the broker with the highest cost swaps with its best partner while that helps."""
-
-    class Parameters(ProcessParameters):
-        pass
-
-    def __init__(self, parameters: Parameters) -> None:
-        pass
 
     def reconfigure(self, problem: Problem) -> Reconfiguration:
         """Where the path of improvements ends."""
@@ -43,14 +37,8 @@ class SsbrGreedy:
         return Reconfiguration(objective.node_of, swaps)
 
 
-class DynatopsGreedy:
+class DynatopsGreedy(WithoutParameters):
     """DYNATOPS-Greedy (algorithm 4): the point on SSBR-Greedy's path where the gain exceeds the cost of moving by most."""
-
-    class Parameters(ProcessParameters):
-        pass
-
-    def __init__(self, parameters: Parameters) -> None:
-        pass
 
     def reconfigure(self, problem: Problem) -> Reconfiguration:
         """Where the path has the highest utility; the earliest of equal points, of which the start is one."""

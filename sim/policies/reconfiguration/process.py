@@ -43,3 +43,13 @@ class ProcessParameters(plugins.Parameters):
     """How long a broker waits in vain for the manager until brokers settle among themselves whether to fall back."""
     manager_down: tuple[Span, ...] = ()
     """Times from and to which the manager is dead."""
+
+
+class WithoutParameters:
+    """A policy that has no parameters beside those of the process."""
+
+    class Parameters(ProcessParameters):
+        pass
+
+    def __init__(self, parameters: Parameters) -> None:
+        pass

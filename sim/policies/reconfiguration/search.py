@@ -12,7 +12,7 @@ from sim.policies.reconfiguration import search_kernels
 from sim.policies.reconfiguration.assignment import least_delay
 from sim.policies.reconfiguration.cost import Objective
 from sim.policies.reconfiguration.problem import Problem, Reconfiguration, Swap
-from sim.policies.reconfiguration.process import ProcessParameters
+from sim.policies.reconfiguration.process import ProcessParameters, WithoutParameters
 
 FEWEST_PROPOSALS = 50_000
 """Small networks get as many: a few hundred for each broker would miss the least cost now and then."""
@@ -32,14 +32,8 @@ def improvements(objective: Objective) -> Iterator[Swap]:
         yield Swap(first, second, objective.cost)
 
 
-class Sweep:
+class Sweep(WithoutParameters):
     """All swaps of two brokers in turn, each made that lowers the cost, until none does: a local optimum of swaps."""
-
-    class Parameters(ProcessParameters):
-        pass
-
-    def __init__(self, parameters: Parameters) -> None:
-        pass
 
     def reconfigure(self, problem: Problem) -> Reconfiguration:
         """Where the sweep from the present places ends."""
@@ -48,14 +42,8 @@ class Sweep:
         return Reconfiguration(objective.node_of, swaps)
 
 
-class LsapSweep:
+class LsapSweep(WithoutParameters):
     """The least delay in hops (`lsap`), and from there a sweep, which brings the overhead in."""
-
-    class Parameters(ProcessParameters):
-        pass
-
-    def __init__(self, parameters: Parameters) -> None:
-        pass
 
     def reconfigure(self, problem: Problem) -> Reconfiguration:
         """Where the sweep ends, or the present places, should they cost no more."""
