@@ -1,0 +1,71 @@
+"""What all offloading policies have in common in a scenario: how much is kept, when that is decided, and where the rest goes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
+
+from sim import plugins
+from sim.units import Duration, PositiveDuration
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """A capacity: so many notifications per period, or a share of what all topics would cost."""
+
+    amount: float
+    relative: bool = False
+
+    def of(self, total: float) -> float:
+        """In notifications per period, where all topics cost `total`."""
+        return self.amount * total if self.relative else self.amount
+
+    def __str__(self) -> str:
+        return f"{100 * self.amount:g}%" if self.relative else f"{self.amount:g}"
+
+
+def parse_capacity(value: Any) -> Capacity:
+    """Of a number of 0 or more, or a text such as "10%". Raises ValueError with a sentence."""
+    if isinstance(value, Capacity):
+        return value
+    text = str(value).strip()
+    number = text.removesuffix("%")
+    try:
+        amount = float(number)
+    except ValueError:
+        amount = -1.0
+    if isinstance(value, bool) or not (0 <= amount < math.inf):
+        raise ValueError(
+            f"expected a number of notifications per period (0 or more) or a share such as '10%', found {value!r}"
+        )
+    return Capacity(amount / 100, True) if number != text else Capacity(amount)
+
+
+class OffloadingParameters(plugins.Parameters):
+    """The offloading service: what it decides on, and the channel for what it does not keep."""
+
+    capacity: Annotated[
+        Capacity,
+        PlainValidator(parse_capacity),
+        PlainSerializer(lambda capacity: str(capacity) if capacity.relative else capacity.amount),
+        WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": "%$"}]}),
+    ] = Capacity(0.1, relative=True)
+    """What the back end can deliver: notifications per period, or a share of all ("10%")."""
+    scope: Literal["network", "broker"] = "network"
+    """Whether the capacity is that of all brokers together, or each broker has its part of it (by users' notifications, or the number
+    for itself) and decides alone."""
+    tau: float = Field(27, ge=0)
+    """The notifications per period that satisfy a user; who is due fewer needs all of them."""
+    period: PositiveDuration = 86400.0
+    """A decision falls at the start of each period; satisfaction is measured over each."""
+    smoothing: float = Field(0.3, gt=0, le=1)
+    """Weight of the last period in the expected event rates."""
+    warm_start: bool = True
+    """Whether a decision starts from the one before: faster, and fewer topics change sides."""
+    delivery_probability: float = Field(0.9, ge=0, le=1)
+    """How likely the best-effort channel delivers."""
+    extra_delay: Duration = 1.0
+    """What a delivery by the best-effort channel takes beyond the direct way from the root to the broker."""
