@@ -29,6 +29,16 @@ def strings(values: Iterable[str]) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(encoded), *buffers)
 
 
+def numbers(count: int) -> pa.StringArray:
+    """The column of text "0", "1", … of so many rows: names of what has none."""
+    return arrow(np.arange(count, dtype=np.int32)).cast(pa.string())
+
+
+def repeated(text: str, count: int) -> pa.StringArray:
+    """A column of the same text in so many rows."""
+    return pa.repeat(pa.scalar(text), count)
+
+
 def arrow(values: NDArray[Any] | pa.StringArray) -> pa.Array:
     """An arrow column; NaN becomes null. (`pa.array` would import pandas.)"""
     if isinstance(values, pa.Array):
@@ -67,6 +77,32 @@ def read_columns(path: Path, types: Mapping[str, pa.DataType]) -> dict[str, Any]
     Raises WorkloadError where the file is missing or no parquet, a column is missing or of another type, or a value
     is null that is neither a float nor allowed to be.
     """
+    with _reading(path, types) as file:
+        return {
+            name: _values(path, name, file.read([name], use_threads=False).column(0), kind)
+            for name, kind in types.items()
+        }
+
+
+def read_batches(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[dict[str, Any]]:
+    """The same, some rows after the others, for what shall not stand in memory twice."""
+    first = 0
+    with _reading(path, types) as file:
+        for batch in file.iter_batches(ROW_GROUP, columns=list(types), use_threads=False):
+            columns = {name: pa.chunked_array([batch.column(name)]) for name in types}
+            yield {name: _values(path, name, columns[name], kind, first) for name, kind in types.items()}
+            first += len(batch)
+
+
+def count_rows(path: Path) -> int:
+    """How many rows a parquet file has. Raises WorkloadError where it is missing or none."""
+    with _reading(path, {}) as file:
+        return int(file.metadata.num_rows)
+
+
+@contextmanager
+def _reading(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[pq.ParquetFile]:
+    """The open file, which has columns of these types."""
     try:
         with _sparing(), pq.ParquetFile(path) as file:
             found = {field.name: field.type for field in file.schema_arrow}
@@ -75,10 +111,7 @@ def read_columns(path: Path, types: Mapping[str, pa.DataType]) -> dict[str, Any]
                     raise WorkloadError(f"{path}: no column '{name}' (found: {', '.join(found) or 'none'})")
                 if found[name] != kind and not (kind == pa.string() and found[name] == pa.large_string()):
                     raise WorkloadError(f"{path}: column '{name}' is {found[name]}, expected {kind}")
-            return {
-                name: _values(path, name, file.read([name], use_threads=False).column(0), kind)
-                for name, kind in types.items()
-            }
+            yield file
     except FileNotFoundError:
         raise WorkloadError(f"{path}: missing file") from None
     except (pa.ArrowException, OSError) as error:
@@ -96,10 +129,10 @@ def _sparing() -> Iterator[None]:
         pa.set_memory_pool(pool)
 
 
-def _values(path: Path, name: str, column: pa.ChunkedArray, kind: pa.DataType) -> Any:
+def _values(path: Path, name: str, column: pa.ChunkedArray, kind: pa.DataType, first: int = 0) -> Any:
     null = _copy(column.is_null().cast(pa.int8()), np.dtype(np.int8)) > 0 if column.null_count else np.zeros(0, bool)
     if len(null) and kind != pa.float64():
-        raise WorkloadError(f"{path}: row {int(null.argmax())}: {name} is null, expected {kind}")
+        raise WorkloadError(f"{path}: row {first + int(null.argmax())}: {name} is null, expected {kind}")
     if kind == pa.string():
         return pa.concat_arrays(column.cast(kind).chunks) if column.num_chunks else strings([])
     values = _copy(column, np.dtype(kind.to_pandas_dtype()))

@@ -16,15 +16,23 @@ _AT_ONCE = 8_000_000  # rows
 
 @dataclass(frozen=True)
 class Checks:
-    """The checks, over the columns of one file."""
+    """The checks, over the columns of one file, or of a part of it that begins with row `first`.
+
+    They look at some millions of rows at a time, lest what is in between takes as much memory as a table.
+    """
 
     file: str
+    first: int = 0
 
-    def reject(self, bad: NDArray[np.bool_], say: Callable[[int], str]) -> None:
-        """Raise for the first row that is bad."""
+    def reject(self, bad: NDArray[np.bool_], say: Callable[[int], str], start: int = 0) -> None:
+        """Raise for the first row that is bad, of those that begin with row `start`."""
         if bad.any():
-            row = int(bad.argmax())
-            raise WorkloadError(f"{self.file}: row {row}: {say(row)}")
+            row = start + int(bad.argmax())
+            raise WorkloadError(f"{self.file}: row {self.first + row}: {say(row)}")
+
+    def _each(self, rows: int, bad: Callable[[slice], NDArray[np.bool_]], say: Callable[[int], str]) -> None:
+        for start in range(0, rows, _AT_ONCE):
+            self.reject(bad(slice(start, min(start + _AT_ONCE, rows))), say, start)
 
     def lengths(self, columns: Mapping[str, Sized]) -> None:
         """All columns have equally many rows."""
@@ -35,50 +43,73 @@ class Checks:
     def between(self, column: str, values: NDArray[Any], low: int, high: int) -> None:
         """Ids stand in low..high."""
         allowed = f"{low}..{high}" if high >= low else "none, there are none"
-        self.reject((values < low) | (values > high), lambda row: f"{column} is {values[row]}, allowed: {allowed}")
+        self._each(
+            len(values),
+            lambda rows: (values[rows] < low) | (values[rows] > high),
+            lambda row: f"{column} is {values[row]}, allowed: {allowed}",
+        )
 
     def numbered(self, column: str, values: NDArray[Any]) -> None:
         """Ids are the row numbers."""
-        self.equal(column, values, np.arange(len(values)))
+        self._each(
+            len(values),
+            lambda rows: values[rows] != np.arange(rows.start, rows.stop),
+            lambda row: f"{column} is {values[row]}, expected {row}",
+        )
 
     def equal(self, column: str, values: NDArray[Any], expected: NDArray[Any]) -> None:
         """Each value is the one that follows from the row."""
         self.reject(values != expected, lambda row: f"{column} is {values[row]}, expected {expected[row]}")
 
+    def ascending(self, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> None:
+        """The topics of each user of the CSR rise."""
+
+        def fallen(rows: slice) -> NDArray[np.bool_]:
+            fallen = np.diff(indices[rows], prepend=indices[max(rows.start - 1, 0)]) <= 0
+            firsts = slice(*np.searchsorted(indptr, (rows.start, rows.stop)))
+            fallen[indptr[firsts] - rows.start] = False  # the first of each user may be any
+            return fallen
+
+        self._each(len(indices), fallen, lambda row: f"topic {indices[row]} is not above the one before, of the same user")
+
     def not_negative(self, column: str, values: NDArray[Any]) -> None:
         """Values are finite and at least 0."""
-        bad = ~((values >= 0) & np.isfinite(values))
-        self.reject(bad, lambda row: f"{column} is {values[row]}, allowed: finite and at least 0")
+        self._each(
+            len(values),
+            lambda rows: ~((values[rows] >= 0) & np.isfinite(values[rows])),
+            lambda row: f"{column} is {values[row]}, allowed: finite and at least 0",
+        )
 
     def times(self, values: NDArray[np.float64], horizon: float, column: str = "time") -> None:
         """Times are in 0..horizon and do not decrease."""
         self.within(column, values, np.zeros(1), horizon)
-        fallen = np.zeros(len(values), np.bool_)
-        fallen[1:] = values[1:] < values[:-1]
-        self.reject(
-            fallen,
+        self._each(
+            len(values),
+            lambda rows: np.diff(values[rows], prepend=values[max(rows.start - 1, 0)]) < 0,
             lambda row: f"{column} is {values[row]} s after {values[row - 1]} s, rows must be sorted by {column}",
         )
 
     def within(self, column: str, values: NDArray[np.float64], least: NDArray[np.float64], horizon: float) -> None:
         """Times are in `least` (one for all, or one per row)..horizon."""
-        bad = ~((values >= least) & (values <= horizon))
-        self.reject(
-            bad,
-            lambda row: (
-                f"{column} is {values[row]} s, "
-                f"allowed: {np.broadcast_to(least, len(values))[row]:.15g}..{horizon:.15g} s (the horizon)"
-            ),
+        least = np.broadcast_to(least, len(values))
+        self._each(
+            len(values),
+            lambda rows: ~((values[rows] >= least[rows]) & (values[rows] <= horizon)),
+            lambda row: f"{column} is {values[row]} s, allowed: {least[row]:.15g}..{horizon:.15g} s (the horizon)",
         )
 
     def positions(
         self, latitude: NDArray[np.float64], longitude: NDArray[np.float64], *, required: bool = False
     ) -> None:
         """Positions are on Earth, in degrees, or (unless required) unknown: both NaN."""
-        unknown = np.isnan(latitude) & np.isnan(longitude) & (not required)
-        good = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180)
-        self.reject(
-            ~(good | unknown),
+
+        def bad(rows: slice) -> NDArray[np.bool_]:
+            unknown = np.isnan(latitude[rows]) & np.isnan(longitude[rows]) & (not required)
+            return ~((np.abs(latitude[rows]) <= 90) & (np.abs(longitude[rows]) <= 180) | unknown)
+
+        self._each(
+            len(latitude),
+            bad,
             lambda row: (
                 f"position is {latitude[row]}, {longitude[row]}, allowed: latitude -90..90, longitude -180..180"
             ),

@@ -17,6 +17,7 @@ from sim.errors import WorkloadError
 from sim.workloads.content import tables as content_tables
 from sim.workloads.content.json_lines import PUBLICATIONS, SUBSCRIPTIONS
 from sim.workloads.content.predicates import Content, carried, occurring
+from sim.workloads.demand import read_interests
 from sim.workloads.manifest import read_manifest, verify_files, write_manifest
 from sim.workloads.tables import ROW_GROUP, Columns, read_columns, write_columns, write_tables
 from sim.workloads.validation import Checks
@@ -345,9 +346,7 @@ def load_workload(folder: Path) -> Workload:
         horizon=manifest["horizon"],
         topics=Topics(topics["name"], topics["kind"], topics["event_rate"], topics["latitude"], topics["longitude"]),
         users=Users(users["name"], users["latitude"], users["longitude"]),
-        interests=_read_interests(
-            folder, [n for n in manifest["files"] if n.startswith("interests/")], len(users["user"])
-        ),
+        interests=Interests(*read_interests(folder, manifest["files"], len(users["user"]), len(topics["topic"]))),
         subscription_events=SubscriptionEvents(**tables["subscription_events"]),
         publications=Publications(**tables["publications"]),
         movements=Movements(**tables["movements"]) if "movements" in tables else Movements.none(),
@@ -371,20 +370,6 @@ def load_workload(folder: Path) -> Workload:
             )
     verify_files(folder, manifest["files"])  # last: what is wrong in a changed table was named by row above
     return workload
-
-
-def _read_interests(folder: Path, names: list[str], users: int) -> Interests:
-    parts = [read_columns(folder / name, TYPES["interests"]) for name in sorted(names)]
-    user = np.concatenate([part["user"] for part in parts] or [np.empty(0, np.int32)])
-    checks = Checks(f"{folder / 'interests'}")
-    checks.between("user", user, 0, users - 1)
-    checks.reject(
-        np.diff(user, prepend=user[:1]) < 0,
-        lambda row: f"user {user[row]} after user {user[row - 1]}, rows must be sorted by user and topic",
-    )
-    indptr = np.zeros(users + 1, np.int64)
-    np.cumsum(np.bincount(user, minlength=users), out=indptr[1:])
-    return Interests(indptr, np.concatenate([part["topic"] for part in parts] or [np.empty(0, np.int32)]))
 
 
 def validate(workload: Workload, folder: Path) -> None:
@@ -426,9 +411,7 @@ def validate(workload: Workload, folder: Path) -> None:
 
     checks = Checks(f"{folder / 'interests'}")
     checks.between("topic", interests.indices, 0, topics)
-    fallen = np.diff(interests.indices, prepend=-1) <= 0
-    fallen[interests.indptr[:-1][np.diff(interests.indptr) > 0]] = False  # the first of each user may be any
-    checks.reject(fallen, lambda row: f"topic {interests.indices[row]} is not above the one before, of the same user")
+    checks.ascending(interests.indptr, interests.indices)
 
     checks = Checks(f"{folder / 'subscription_events.parquet'}")
     checks.lengths(vars(events))
