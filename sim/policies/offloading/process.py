@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
@@ -20,11 +22,11 @@ class Capacity:
     relative: bool = False
 
     def of(self, total: float) -> float:
-        """In notifications per period, where all topics cost `total`."""
-        return self.amount * total if self.relative else self.amount
+        """In notifications per period, where all topics cost `total`; a share is rounded once, so that 29 % of 100 are 29."""
+        return float(Fraction(repr(self.amount)) * Fraction(total)) if self.relative else self.amount
 
     def __str__(self) -> str:
-        return f"{100 * self.amount:g}%" if self.relative else f"{self.amount:g}"
+        return f"{(100 * Decimal(repr(self.amount))).normalize():f}%" if self.relative else f"{self.amount:.15g}"
 
 
 def parse_capacity(value: Any) -> Capacity:
@@ -41,7 +43,7 @@ def parse_capacity(value: Any) -> Capacity:
         raise ValueError(
             f"expected a number of notifications per period (0 or more) or a share such as '10%', found {value!r}"
         )
-    return Capacity(amount / 100, True) if number != text else Capacity(amount)
+    return Capacity(float(Decimal(number) / 100), True) if number != text else Capacity(amount)
 
 
 class OffloadingParameters(plugins.Parameters):
