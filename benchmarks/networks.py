@@ -38,7 +38,6 @@ def still_workload(
 ) -> Workload:
     """A workload in which nobody changes; publications at `times` (s) on topics `of` by users `by`."""
     users = len(interests.indptr) - 1
-    none = np.empty(0, np.int32)
     nowhere = np.full(topics, np.nan)
     return Workload(
         kind="benchmark",
@@ -52,7 +51,7 @@ def still_workload(
         ),
         users=Users(pa.array(map(str, range(users)), pa.string()), np.full(users, np.nan), np.full(users, np.nan)),
         interests=interests,
-        subscription_events=SubscriptionEvents(np.empty(0), none, none, np.empty(0, np.int8)),
+        subscription_events=SubscriptionEvents.none(),
         publications=Publications(
             times.astype(float), of.astype(np.int32), by.astype(np.int32), np.full(len(times), 100, np.int32)
         ),

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.randomness import Streams, exponential, mix, normal, uniform
+from sim.randomness_kernels import keyed_uniform
 
 N = 20_000
 KEY = Streams(1).key("test")
@@ -89,6 +90,11 @@ def test_draws_stay_in_range(key: int, a: int, b: int) -> None:
     assert 0 < uniform(key, a, b) < 1
     assert 0 < exponential(key, a, b) < 40
     assert abs(normal(key, a, b)) < 10
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(-(2**40), 2**40), st.integers(0, 3))
+def test_keyed_draws_in_kernels_are_those_of_everybody(key: int, a: int, b: int) -> None:
+    assert keyed_uniform(key, a, b) == uniform(key, a, b)
 
 
 def test_the_largest_bits_are_a_draw_below_one() -> None:

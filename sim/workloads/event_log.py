@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sim.workloads import mqtt
 from sim.workloads.event_kernels import SUBSCRIBE, UNSUBSCRIBE, follow_sessions
-from sim.workloads.tables import strings
+from sim.workloads.tables import repeated, strings
 from sim.workloads.workload import (
     DAY,
     Deliveries,
@@ -107,7 +107,7 @@ def event_workload(
         horizon=horizon,
         topics=Topics(
             strings(topic.names),
-            strings(["topic"] * len(topic.names)),
+            repeated("topic", len(topic.names)),
             publications.per_topic(len(topic.names)) / (horizon / DAY),
             unknown[: len(topic.names)],
             unknown[: len(topic.names)],

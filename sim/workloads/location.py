@@ -15,7 +15,7 @@ from sim.randomness import Streams
 from sim.workloads.location_kernels import subscription_changes
 from sim.workloads.resampling import resample
 from sim.workloads.sampling import draw_distinct
-from sim.workloads.tables import strings
+from sim.workloads.tables import repeated, strings
 from sim.workloads.workload import DAY, Interests, Movements, Publications, SubscriptionEvents, Topics, Users, Workload
 
 # Degrees: a ten-thousandth is about 11 m, finer than any position that people share.
@@ -56,7 +56,7 @@ class Cells:
         names = [f"{row},{column}" for row, column in zip(self.row.tolist(), self.column.tolist(), strict=True)]
         return Topics(
             strings(names),
-            strings(["cell"] * len(self)),
+            repeated("cell", len(self)),
             _rates(publications, len(self), horizon),
             np.clip((self.row + 0.5) * self.side, -90, 90),  # a pole's cells may stand out over it
             np.clip((self.column + 0.5) * self.side, -180, 180),

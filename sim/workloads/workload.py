@@ -95,6 +95,10 @@ class SubscriptionEvents:
     def __len__(self) -> int:
         return len(self.time)
 
+    @classmethod
+    def none(cls) -> SubscriptionEvents:
+        return cls(np.empty(0), np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int8))
+
 
 @dataclass(frozen=True)
 class Publications:
@@ -110,6 +114,10 @@ class Publications:
 
     def __len__(self) -> int:
         return len(self.time)
+
+    @classmethod
+    def none(cls) -> Publications:
+        return cls(np.empty(0), *(np.empty(0, np.int32) for _ in range(3)))
 
     def per_topic(self, topics: int, rows: slice = slice(None)) -> NDArray[np.int64]:
         """How many there are on each of the topics; not of content, see `Workload.published`."""

@@ -67,7 +67,8 @@ def test_same_seed_same_bytes_other_replication_others(brokersim: Brokersim, tmp
     [
         (
             ("poison", "--out", "w"),
-            "unknown workload kind 'poison', did you mean 'poisson'? (allowed: content, interests, mobility, poisson)",
+            "unknown workload kind 'poison', did you mean 'poisson'? "
+            "(allowed: content, interests, mobility, poisson, spotify-dense, spotify-sparse)",
         ),
         (
             ("poisson", "--out", "w", "--set", "user=5", "--set", "change_rate=-1"),

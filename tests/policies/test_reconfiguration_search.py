@@ -22,8 +22,6 @@ from sim.policies.reconfiguration.greedy import DynatopsGreedy, SsbrGreedy
 from sim.policies.reconfiguration.integer import Ilp
 from sim.policies.reconfiguration.problem import Problem, Reconfiguration
 from sim.policies.reconfiguration.search import Anneal, CostAware, LsapSweep, Sweep
-from sim.policies.reconfiguration.search_kernels import keyed_uniform
-from sim.randomness import uniform
 
 SEARCHES = [Sweep, LsapSweep, Anneal, CostAware]
 
@@ -118,11 +116,6 @@ def test_walks_draw_by_the_key_of_the_problem_alone() -> None:
     others = [solve(Anneal, replace(problem, key=key)).node_of.tobytes() for key in range(1, 6)]
     assert solve(Anneal, problem).node_of.tobytes() == first.node_of.tobytes()
     assert len({first.node_of.tobytes(), *others}) > 1
-
-
-@given(st.integers(0, 2**63 - 1), st.integers(-(2**40), 2**40), st.integers(0, 3))
-def test_keyed_draws_in_kernels_are_those_of_everybody(key: int, a: int, b: int) -> None:
-    assert keyed_uniform(key, a, b) == uniform(key, a, b)
 
 
 def test_a_walk_must_cool() -> None:

@@ -22,7 +22,7 @@ from sim.workloads.content.json_lines import PUBLICATIONS, SUBSCRIPTIONS, public
 from sim.workloads.content.predicates import Content
 from sim.workloads.content.routing import route
 from sim.workloads.content.sizes import Sizes, constant, poisson, uniform, weighted
-from sim.workloads.tables import strings
+from sim.workloads.tables import numbers
 from sim.workloads.workload import Publications, SubscriptionEvents, Users, Workload
 
 MOST_VALUES = 1e9
@@ -141,14 +141,13 @@ class ContentWorkload:
         owners = -(-p.subscriptions // p.per_owner)
         topics, interests = route(made.content, owners, p.horizon)
         generator = streams.generator("workload.publications")
-        nobody = np.empty(0, np.int32)
         return Workload(
             kind="content",
             horizon=p.horizon,
             topics=topics,
-            users=Users(strings(map(str, range(owners))), *np.full((2, owners), np.nan)),
+            users=Users(numbers(owners), *np.full((2, owners), np.nan)),
             interests=interests,
-            subscription_events=SubscriptionEvents(np.empty(0), nobody, nobody, np.empty(0, np.int8)),
+            subscription_events=SubscriptionEvents.none(),
             publications=Publications(
                 np.sort(generator.uniform(0, p.horizon, p.publications)),
                 np.full(p.publications, -1, np.int32),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim.workloads.content.predicates import Content, carried, interests, occurring
-from sim.workloads.tables import strings
+from sim.workloads.tables import repeated, strings
 from sim.workloads.workload import DAY, Interests, Topics
 
 
@@ -18,7 +18,7 @@ def route(content: Content, users: int, horizon: float, period: float = DAY) -> 
     nowhere = np.full(len(predicates), np.nan)
     topics = Topics(
         strings(predicates.names()),
-        strings(["predicate"] * len(predicates)),
+        repeated("predicate", len(predicates)),
         carried(content, predicates).astype(np.float64) * (period / horizon),
         nowhere,
         nowhere,

@@ -16,7 +16,7 @@ from sim.randomness import Streams
 from sim.units import SECONDS, PositiveDuration, unit
 from sim.workloads.sampling import draw_distinct
 from sim.workloads.synthetic.poisson_kernels import replacements
-from sim.workloads.tables import strings
+from sim.workloads.tables import numbers, repeated
 from sim.workloads.workload import (
     DAY,
     MOST_EVENTS,
@@ -133,13 +133,13 @@ class InterestsWorkload:
             kind="interests",
             horizon=p.horizon,
             topics=Topics(
-                strings(map(str, range(topics))),
-                strings(["topic"] * topics),
+                numbers(topics),
+                repeated("topic", topics),
                 np.full(topics, p.publication_rate * (DAY / SECONDS["h"])),
                 nowhere[:topics],
                 nowhere[:topics],
             ),
-            users=Users(strings(map(str, range(users))), nowhere[:users], nowhere[:users]),
+            users=Users(numbers(users), nowhere[:users], nowhere[:users]),
             interests=Interests(interests.indptr, interests.indices),
             subscription_events=self._changes(interests, streams.generator("workload.changes")),
             publications=self._publications(users, topics, streams.generator("workload.publications")),

@@ -28,7 +28,7 @@ from sim.workloads.location import (
 )
 from sim.workloads.synthetic.checkins import Checkins
 from sim.workloads.synthetic.mobility_kernels import KM_PER_DEGREE, fold, walk
-from sim.workloads.tables import strings
+from sim.workloads.tables import numbers
 from sim.workloads.workload import MOST_EVENTS, Workload
 
 _GAPS_AT_ONCE = 16
@@ -152,7 +152,7 @@ class MobilityWorkload:
         return location_workload(
             visits,
             cells,
-            strings(map(str, range(p.users))),
+            numbers(p.users),
             publish_each(published, p.size),
             friends=p.friends,
             streams=streams,

@@ -13,7 +13,7 @@ from sim.randomness import Streams
 from sim.units import SECONDS, PositiveDuration, unit
 from sim.workloads.sampling import draw_distinct
 from sim.workloads.synthetic.poisson_kernels import differences, draw_weighted, replacements
-from sim.workloads.tables import strings
+from sim.workloads.tables import numbers, repeated
 from sim.workloads.workload import (
     DAY,
     MOST_EVENTS,
@@ -99,13 +99,13 @@ class PoissonWorkload:
             kind="poisson",
             horizon=p.horizon,
             topics=Topics(
-                strings(map(str, range(p.topics))),
-                strings(["topic"] * p.topics),
+                numbers(p.topics),
+                repeated("topic", p.topics),
                 per_day,
                 nowhere[: p.topics],
                 nowhere[: p.topics],
             ),
-            users=Users(strings(map(str, range(p.users))), nowhere[: p.users], nowhere[: p.users]),
+            users=Users(numbers(p.users), nowhere[: p.users], nowhere[: p.users]),
             interests=interests,
             subscription_events=self._changes(first, drawn, streams.generator("workload.changes")),
             publications=self._publications(streams.generator("workload.publications")),

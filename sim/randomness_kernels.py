@@ -1,0 +1,20 @@
+"""Keyed draws for compiled code: the same bits as `sim.randomness` has them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim.compiled import kernel
+
+
+@kernel
+def keyed_uniform(key: int, a: int, b: int) -> float:
+    """The draw in (0, 1) that belongs to (key, a, b), as `sim.randomness.uniform` has it."""
+    step = np.uint64(0x9E3779B97F4A7C15)
+    word = np.uint64(key)
+    for part in (np.uint64(a), np.uint64(b)):
+        word += part * step + step
+        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        word ^= word >> np.uint64(31)
+    return float((np.float64(word >> np.uint64(12)) + 0.5) * 2.0**-52)

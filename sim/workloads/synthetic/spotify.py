@@ -1,0 +1,183 @@
+"""Subscriptions and event rates of the size and shape of Spotify's notifications, as far as they were told.
+
+"Maximizing the Number of Satisfied Subscribers in Pub/Sub Systems Under Capacity Constraints" (Setty, Kreitz, Urdaneta, Vitenberg,
+van Steen), section VII, tells of ten days with 1.1 million topics, 4.9 million subscribers and 2763 events per topic on average.
+Who subscribes to how many topics is not told: there are two shapes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from sim import plugins
+from sim.randomness import Streams
+from sim.units import SECONDS, PositiveDuration, unit
+from sim.workloads.synthetic.spotify_kernels import draw_interests
+from sim.workloads.tables import numbers, repeated
+from sim.workloads.workload import (
+    MOST_EVENTS,
+    Interests,
+    Publications,
+    SubscriptionEvents,
+    Topics,
+    Users,
+    Workload,
+)
+
+PERIOD = 10 * SECONDS["d"]
+"""What event rates count in (s): the length of the trace."""
+
+
+def whole_rates(rates: NDArray[np.float64], mean: int, limit: int) -> NDArray[np.int64]:
+    """Positive rates in whole numbers from 1 to `limit`, by a common factor such that their mean is exactly `mean`.
+
+    What rounding down leaves is given, one each, to those of which it took most; the first on ties.
+    """
+    total = mean * len(rates)
+    low, high = 1 / rates.max(), limit / rates.min()  # factors that make all of them 1, or the limit
+    for _ in range(100):  # halves the interval's logarithm until it is the float below the factor that is sought
+        factor = math.sqrt(low * high)
+        if np.clip(rates * factor, 1, limit).sum() <= total:
+            low = factor
+        else:
+            high = factor
+    scaled = np.clip(rates * low, 1, limit)
+    whole: NDArray[np.int64] = scaled.astype(np.int64)
+    whole[np.argsort(whole - scaled, kind="stable")[: total - whole.sum()]] += 1
+    return whole
+
+
+class SpotifyDense:
+    """Subscriptions and event rates at Spotify's scale, some 20 topics a user, rates independent of popularity."""
+
+    name: ClassVar = "spotify-dense"
+
+    class Parameters(plugins.Parameters):
+        """Sizes, popularity, interests and rates; topic 0 is the most popular."""
+
+        scale: float = Field(1.0, gt=0, le=1)
+        """This share of the topics and of the users, of the same distributions."""
+        topics: int = Field(1_100_000, gt=0, lt=2**31)
+        """Topics, at scale 1."""
+        users: int = Field(4_900_000, gt=0, lt=2**31)
+        """Users, at scale 1."""
+        popularity_exponent: float = Field(0.9, ge=0)
+        """Each draw of a user's topics is topic i = 0, 1, … with probability proportional to (i + 1)^-exponent (Zipf)."""
+        topics_per_user: float = Field(21.5, ge=1)
+        """Mean of what a user draws (lognormal, rounded, at least 1 and at most all); what is drawn twice counts once."""
+        topics_sigma: float = Field(1.2, ge=0, le=5)
+        """Standard deviation of the logarithm of what a user draws."""
+        event_rate: int = Field(2763, ge=1, json_schema_extra=unit("1/(10 d)"))
+        """Mean event rate of all topics, to which the rates, whole numbers of at least 1, are scaled exactly."""
+        rate_sigma: float = Field(2.0, ge=0, le=5)
+        """Standard deviation of the logarithm of an event rate (lognormal)."""
+        rate_limit: int = Field(1_000_000, ge=1, lt=2**22, json_schema_extra=unit("1/(10 d)"))
+        """No event rate is above."""
+        rate_correlation: float = Field(0.0, ge=-1, le=1)
+        """Rank correlation (Spearman) of event rates and popularity."""
+        publications: Literal["none", "poisson"] = "none"
+        """Rates only; or publications too, on each topic a Poisson process of its rate, from outside: for small scales."""
+        horizon: PositiveDuration = PERIOD
+        """Length."""
+        size: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))
+        """Size of a publication."""
+
+        @model_validator(mode="after")
+        def _fits(self) -> Self:
+            if self.rate_limit < self.event_rate:
+                raise ValueError(f"rate_limit is {self.rate_limit}, below the mean (event_rate, {self.event_rate})")
+            topics, users = self.scaled
+            if (wanted := users * self.topics_per_user) >= MOST_EVENTS:
+                raise ValueError(f"{wanted:.3g} interests, allowed: fewer than {MOST_EVENTS:.3g}")
+            events = topics * self.event_rate * self.horizon / PERIOD
+            if self.publications != "none" and events >= MOST_EVENTS:
+                raise ValueError(
+                    f"event_rate and horizon come to {events:.3g} publications, allowed: fewer than {MOST_EVENTS:.3g}; "
+                    f"take a smaller scale than {self.scale:g}"
+                )
+            return self
+
+        @property
+        def scaled(self) -> tuple[int, int]:
+            """Topics and users at this scale, at least one of each."""
+            return max(1, round(self.scale * self.topics)), max(1, round(self.scale * self.users))
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters = parameters
+
+    def generate(self, streams: Streams) -> Workload:
+        """The workload; interests, rates and publications are drawn from streams of their own."""
+        p = self.parameters
+        topics, users = p.scaled
+        rates = self._rates(topics, streams)
+        nowhere = np.full(max(topics, users), np.nan)
+        return Workload(
+            kind=self.name,
+            horizon=p.horizon,
+            topics=Topics(
+                numbers(topics), repeated("topic", topics), rates.astype(np.float64), nowhere[:topics], nowhere[:topics]
+            ),
+            users=Users(numbers(users), nowhere[:users], nowhere[:users]),
+            interests=self._interests(topics, users, streams),
+            subscription_events=SubscriptionEvents.none(),
+            publications=self._publications(rates, streams.generator("workload.publications")),
+            period=PERIOD,
+            generator={"name": self.name, **p.model_dump(mode="json"), "replication": streams.replication},
+            seed=streams.seed,
+        )
+
+    def _interests(self, topics: int, users: int, streams: Streams) -> Interests:
+        p = self.parameters
+        location = math.log(p.topics_per_user) - p.topics_sigma**2 / 2
+        drawn = streams.generator("workload.sizes").lognormal(location, p.topics_sigma, users)
+        sizes = np.clip(np.rint(drawn, out=drawn), 1, topics, out=drawn).astype(np.int32)
+        below = np.zeros(topics + 1)
+        np.cumsum(np.arange(1.0, topics + 1) ** -p.popularity_exponent, out=below[1:])
+        guide = np.searchsorted(below, np.arange(topics) / topics * below[-1], "right") - 1
+        indptr, indices = np.zeros(users + 1, np.int64), np.empty(int(sizes.sum(dtype=np.int64)), np.int32)
+        draw_interests(streams.key("workload.interests"), sizes, below, guide.astype(np.int32), indptr, indices)
+        return Interests(indptr, indices[: indptr[-1]])
+
+    def _rates(self, topics: int, streams: Streams) -> NDArray[np.int64]:
+        """Lognormal rates, their ranks correlated with those of popularity by a Gaussian copula."""
+        p = self.parameters
+        popularity = -np.sort(streams.generator("workload.popularity").normal(size=topics))
+        together = 2 * math.sin(math.pi / 6 * p.rate_correlation)  # of normal variables with this rank correlation
+        own = streams.generator("workload.rates").normal(size=topics)
+        return whole_rates(
+            np.exp(p.rate_sigma * (together * popularity + math.sqrt(1 - together**2) * own)),
+            p.event_rate,
+            p.rate_limit,
+        )
+
+    def _publications(self, rates: NDArray[np.int64], generator: np.random.Generator) -> Publications:
+        p = self.parameters
+        if p.publications == "none":
+            return Publications.none()
+        counts = generator.poisson(rates * (p.horizon / PERIOD))
+        count = int(counts.sum())
+        return Publications(
+            np.sort(generator.uniform(0, p.horizon, count)),
+            generator.permutation(np.repeat(np.arange(len(rates), dtype=np.int32), counts)),
+            np.full(count, -1, np.int32),
+            np.full(count, p.size, np.int32),
+        )
+
+
+class SpotifySparse(SpotifyDense):
+    """Subscriptions and event rates at Spotify's scale, some 3 topics a user, popular topics louder."""
+
+    name: ClassVar = "spotify-sparse"
+
+    class Parameters(SpotifyDense.Parameters):
+        """Sizes, popularity, interests and rates; topic 0 is the most popular."""
+
+        topics_per_user: float = Field(2.6, ge=1)
+        """Mean of what a user draws (lognormal, rounded, at least 1 and at most all); what is drawn twice counts once."""
+        rate_correlation: float = Field(0.4, ge=-1, le=1)
+        """Rank correlation (Spearman) of event rates and popularity."""

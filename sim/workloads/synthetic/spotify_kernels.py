@@ -1,0 +1,53 @@
+"""The compiled part of workloads at the size of Spotify; its slow twin is tests/oracles/spotify.py."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.compiled import kernel
+from sim.randomness_kernels import keyed_uniform
+
+
+@kernel
+def weighted(below: NDArray[np.float64], guide: NDArray[np.int32], share: float) -> int:
+    """The topic at a share (in (0, 1)) of all weight: the last with no more than that below it.
+
+    `below[t]` is the weight of all topics before t, `below[-1]` that of all; `guide[g]` is the topic at g / `guide.size` of
+    it, to begin there (indexed search; Chen and Asau 1974).
+    """
+    place = share * below[-1]
+    topic = guide[int(share * guide.size)]
+    while below[topic] > place:  # where the guide's share was rounded up
+        topic -= 1
+    while below[topic + 1] <= place:
+        topic += 1
+    return int(topic)
+
+
+@kernel
+def draw_interests(
+    key: int,
+    sizes: NDArray[np.int32],
+    below: NDArray[np.float64],
+    guide: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+) -> None:
+    """Draw `sizes[u]` topics of each user u by weight (see `weighted`) into a CSR, ascending; what is drawn twice counts once.
+
+    The k-th draw of u belongs to (key, u, k). `indices` has room for all draws; the first `indptr[-1]` are the result.
+    """
+    n = 0
+    for user in range(sizes.size):
+        row = indices[n : n + sizes[user]]
+        for k in range(row.size):
+            row[k] = weighted(below, guide, keyed_uniform(key, user, k))
+        row.sort()
+        distinct = 0
+        for topic in row:
+            if distinct == 0 or row[distinct - 1] != topic:
+                row[distinct] = topic
+                distinct += 1
+        n += distinct
+        indptr[user + 1] = n
