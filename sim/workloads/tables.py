@@ -25,8 +25,7 @@ def strings(values: Iterable[str]) -> pa.StringArray:
     encoded = [value.encode() for value in values]
     offsets = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(text) for text in encoded], out=offsets[1:])
-    buffers = [pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(b"".join(encoded))]
-    return pa.StringArray.from_buffers(len(encoded), *buffers)
+    return _strings(offsets, b"".join(encoded))
 
 
 def numbers(count: int) -> pa.StringArray:
@@ -35,8 +34,13 @@ def numbers(count: int) -> pa.StringArray:
 
 
 def repeated(text: str, count: int) -> pa.StringArray:
-    """A column of the same text in so many rows."""
-    return pa.repeat(pa.scalar(text), count)
+    """A column of the same text in so many rows. (`pa.repeat` would import pandas.)"""
+    encoded = text.encode()
+    return _strings(np.arange(count + 1) * len(encoded), encoded * count)
+
+
+def _strings(offsets: NDArray[np.int64], text: bytes) -> pa.StringArray:
+    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(text))
 
 
 def arrow(values: NDArray[Any] | pa.StringArray) -> pa.Array:
