@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 from sim import plugins
 from sim.randomness import Streams
 from sim.units import SECONDS, PositiveDuration, unit
-from sim.workloads.synthetic.spotify_kernels import draw_interests
+from sim.workloads.synthetic.spotify_kernels import draw_interests, guide_to
 from sim.workloads.tables import numbers, repeated
 from sim.workloads.workload import (
     MOST_EVENTS,
@@ -138,9 +138,8 @@ class SpotifyDense:
         sizes = np.clip(np.rint(drawn, out=drawn), 1, topics, out=drawn).astype(np.int32)
         below = np.zeros(topics + 1)
         np.cumsum(np.arange(1.0, topics + 1) ** -p.popularity_exponent, out=below[1:])
-        guide = np.searchsorted(below, np.arange(topics) / topics * below[-1], "right") - 1
         indptr, indices = np.zeros(users + 1, np.int64), np.empty(int(sizes.sum(dtype=np.int64)), np.int32)
-        draw_interests(streams.key("workload.interests"), sizes, below, guide.astype(np.int32), indptr, indices)
+        draw_interests(streams.key("workload.interests"), sizes, below, guide_to(below), indptr, indices)
         return Interests(indptr, indices[: indptr[-1]])
 
     def _rates(self, topics: int, streams: Streams) -> NDArray[np.int64]:

@@ -9,12 +9,18 @@ from sim.compiled import kernel
 from sim.randomness_kernels import keyed_uniform
 
 
+def guide_to(below: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Where to begin to look in `below`, for `weighted`: as many entries as there are topics."""
+    topics = below.size - 1
+    return (np.searchsorted(below, np.arange(topics) / topics * below[-1], "right") - 1).astype(np.int32)
+
+
 @kernel
 def weighted(below: NDArray[np.float64], guide: NDArray[np.int32], share: float) -> int:
     """The topic at a share (in (0, 1)) of all weight: the last with no more than that below it.
 
-    `below[t]` is the weight of all topics before t, `below[-1]` that of all; `guide[g]` is the topic at g / `guide.size` of
-    it, to begin there (indexed search; Chen and Asau 1974).
+    `below[t]` is the weight of all topics before t, `below[-1]` that of all; `guide[g]` is the topic at g / `guide.size`
+    of it, where the search begins (indexed search; Chen and Asau 1974).
     """
     place = share * below[-1]
     topic = guide[int(share * guide.size)]
