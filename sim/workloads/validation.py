@@ -70,7 +70,9 @@ class Checks:
             fallen[indptr[firsts] - rows.start] = False  # the first of each user may be any
             return fallen
 
-        self._each(len(indices), fallen, lambda row: f"topic {indices[row]} is not above the one before, of the same user")
+        self._each(
+            len(indices), fallen, lambda row: f"topic {indices[row]} is not above the one before, of the same user"
+        )
 
     def not_negative(self, column: str, values: NDArray[Any]) -> None:
         """Values are finite and at least 0."""
