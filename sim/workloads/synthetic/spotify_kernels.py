@@ -12,7 +12,8 @@ from sim.randomness_kernels import keyed_uniform
 def guide_to(below: NDArray[np.float64]) -> NDArray[np.int32]:
     """Where to begin to look in `below`, for `weighted`: as many entries as there are topics."""
     topics = below.size - 1
-    return (np.searchsorted(below, np.arange(topics) / topics * below[-1], "right") - 1).astype(np.int32)
+    first: NDArray[np.int32] = np.searchsorted(below, np.arange(topics) / topics * below[-1], "right").astype(np.int32)
+    return first - np.int32(1)
 
 
 @kernel
