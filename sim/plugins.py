@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from sim.errors import ScenarioError, unknown
 
-GROUPS = ("geometry", "latency", "selection", "reconfiguration", "workload")
+GROUPS = ("geometry", "latency", "selection", "reconfiguration", "offloading", "workload")
 
 
 class Parameters(BaseModel):
@@ -29,7 +29,7 @@ def _entries(group: str) -> dict[str, EntryPoint]:
 
 
 def names(group: str) -> list[str]:
-    """The names known in a group (`geometry`, `latency`, `selection`, `reconfiguration`, `workload`), sorted."""
+    """The names known in a group (`geometry`, `latency`, `selection`, `reconfiguration`, `offloading`, `workload`), sorted."""
     return sorted(_entries(group))
 
 

@@ -71,3 +71,13 @@ class OffloadingParameters(plugins.Parameters):
     """How likely the best-effort channel delivers."""
     extra_delay: Duration = 1.0
     """What a delivery by the best-effort channel takes beyond the direct way from the root to the broker."""
+
+
+class WithoutParameters:
+    """A policy that has no parameters beside those of the service."""
+
+    class Parameters(OffloadingParameters):
+        pass
+
+    def __init__(self, parameters: Parameters) -> None:
+        pass

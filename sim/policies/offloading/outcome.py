@@ -1,0 +1,61 @@
+"""What a choice of topics comes to: what it costs, and whom it satisfies how far (ODS, eq. 1 to 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sim.policies.offloading import kernels
+from sim.policies.offloading.problem import Objective, Problem
+
+_DIGITS = 90
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`cost`: of the topics. `satisfied`: subscribers that receive what they need, without the `free` ones, which need nothing.
+
+    `satisfaction`: the mean share of what they need that subscribers receive, at most 1 of each, without the free ones; None where
+    all are free. `total`: the sum of these shares. Both are correctly rounded, whatever the order of subscribers and topics.
+    """
+
+    cost: float
+    satisfied: int
+    free: int
+    satisfaction: float | None
+    total: float
+
+    def value_of(self, objective: Objective) -> float:
+        """What is maximised: subscribers satisfied (eq. 1), or the sum of shares (eq. 3)."""
+        return float(self.satisfied) if objective == "satisfied" else self.total
+
+
+def outcome(problem: Problem, topics: ArrayLike) -> Outcome:
+    """What it comes to if the back end keeps these topics, each named once; costs are added up in their order."""
+    topics = np.asarray(topics, np.int64)
+    rate = np.zeros_like(problem.event_rate)
+    rate[topics] = problem.event_rate[topics]
+    part = kernels.received(problem.indptr, problem.indices, rate)
+    free = int(np.count_nonzero(problem.need == 0))
+    short = part < problem.need
+    satisfied = problem.subscribers - free - int(np.count_nonzero(short))
+    total = satisfied + _sum_of_shares(part[short], problem.need[short])
+    wanting = problem.subscribers - free
+    mean = float(total / wanting) if wanting else None
+    return Outcome(float(np.cumsum([0.0, *problem.cost[topics]])[-1]), satisfied, free, mean, float(total))
+
+
+def _sum_of_shares(part: NDArray[np.int64], whole: NDArray[np.int64]) -> Fraction:
+    """The sum of part / whole, each below 1, by long division to 90 binary digits: far more than any float64 has."""
+    if not part.size:
+        return Fraction(0)
+    digits = 63 - max(int(whole.max()).bit_length(), part.size.bit_length())
+    total, places = 0, 0
+    while places < _DIGITS:
+        quotient, part = np.divmod(part << digits, whole)
+        total = (total << digits) + int(quotient.sum())
+        places += digits
+    return Fraction(total, 1 << places)
