@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, JsonValue, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, PlainSerializer, WithJsonSchema
 
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -70,6 +71,19 @@ _SCHEMA = WithJsonSchema(
 )
 Duration = Annotated[float, BeforeValidator(parse_duration), Field(ge=0), _SCHEMA]
 PositiveDuration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0), _SCHEMA]
+
+
+def parse_utc(text: str) -> str:
+    """A time such as 2010-08-01T00:00:00Z, whatever its offset was; without one it is UTC. Raises ValueError where it is none."""
+    time = datetime.fromisoformat(text)
+    try:
+        time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"expected a time in the years 1 to 9999, UTC, found {text}") from None
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+Utc = Annotated[str, AfterValidator(parse_utc)]
 
 _FRACTION = rf"^{_NUMBER}$|^[+-]?\d+/\d+$"
 FactorAboveOne = Annotated[

@@ -7,7 +7,6 @@ than a day, a tenth more than a week.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Literal
 
 import numpy as np
@@ -16,7 +15,7 @@ from pydantic import Field, field_validator, model_validator
 
 from sim import plugins
 from sim.randomness import Streams
-from sim.units import SECONDS, PositiveDuration, unit
+from sim.units import SECONDS, PositiveDuration, Utc, unit
 from sim.workloads.location import (
     LARGEST_CELL,
     SMALLEST_CELL,
@@ -45,7 +44,7 @@ class MobilityWorkload:
         """Users."""
         horizon: PositiveDuration = 92 * SECONDS["d"]
         """Length."""
-        origin: str = "2010-08-01T00:00:00Z"
+        origin: Utc = "2010-08-01T00:00:00Z"
         """Time 0, UTC."""
         cell: float = Field(1.0, ge=SMALLEST_CELL, le=LARGEST_CELL, json_schema_extra=unit("°"))
         """Side of a grid cell."""
@@ -79,11 +78,6 @@ class MobilityWorkload:
         """What a publication is made of."""
         size: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))
         """Size of a publication."""
-
-        @field_validator("origin")
-        @classmethod
-        def _is_utc(cls, text: str) -> str:
-            return _iso(_parse(text))
 
         @field_validator("box")
         @classmethod
@@ -194,15 +188,3 @@ class MobilityWorkload:
         indptr = np.zeros(p.users + 1, np.int64)
         np.cumsum(np.bincount(user, minlength=p.users), out=indptr[1:])
         return indptr, time[np.lexsort((time, user))]
-
-
-def _parse(text: str) -> datetime:
-    time = datetime.fromisoformat(text)
-    try:
-        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    except OverflowError:
-        raise ValueError(f"expected a time in the years 1 to 9999, UTC, found {text}") from None
-
-
-def _iso(time: datetime) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
