@@ -59,13 +59,35 @@ def save_figures(charts: Sequence[Figure], folder: Path, width: int = 720) -> li
     """Write each chart as NAME.svg and NAME.png (twice the pixels) into the folder; gives the paths."""
     paths = []
     for chart in charts:
-        spec = chart.sized(width)
-        svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
+        svg = _svg(chart, width)
         for suffix, content in ((".svg", svg.encode()), (".png", vl_convert.svg_to_png(svg, scale=2))):
             path = folder / f"{chart.name}{suffix}"
             write_atomically(path, content)
             paths.append(path)
     return paths
+
+
+def picture(path: Path) -> str:
+    """What kind of picture a path names: .svg, .png or .html. Raises ResultsError where it is none of them."""
+    if path.suffix not in {".svg", ".png", ".html"}:
+        raise ResultsError(f"{path}: a chart is written as .svg, .png or .html")
+    return path.suffix
+
+
+def save_figure(chart: Figure, path: Path, width: int = 720) -> None:
+    """Write one chart as what its path ends with: .svg, .png (twice the pixels), or .html, a page that needs no network."""
+    kind = picture(path)
+    if kind == ".html":
+        content = vl_convert.vegalite_to_html(chart.sized(width), vl_version=VEGA_LITE, bundle=True).encode()
+    else:
+        svg = _svg(chart, width)
+        content = svg.encode() if kind == ".svg" else vl_convert.svg_to_png(svg, scale=2)
+    write_atomically(path, content)
+
+
+def _svg(chart: Figure, width: int) -> str:
+    svg: str = vl_convert.vegalite_to_svg(chart.sized(width), vl_version=VEGA_LITE)
+    return svg
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from sim.errors import InputError
+from sim.memory import need
+
+_BYTES = 10
+"""That a byte of such a file takes once it is read, and its numbers and lists are objects."""
 
 
 def read_instances(source: Path) -> tuple[list[Any], bool]:
-    """The objects of a JSON file, and whether they came as a list. Raises InputError where it cannot be read."""
+    """The objects of a JSON file, and whether they came as a list. Raises InputError where it cannot be read, or is too large."""
     try:
+        need(_BYTES * source.stat().st_size, f"{source}")
         content = json.loads(source.read_bytes())
     except OSError as error:
         raise InputError(f"{source}: cannot be read ({error.strerror})") from None
