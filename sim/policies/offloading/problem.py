@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Protocol
@@ -83,6 +84,12 @@ class Problem:
     @property
     def topics(self) -> int:
         return len(self.event_rate)
+
+    def with_capacity(self, capacity: float) -> Problem:
+        """The same problem at another capacity; what is derived already serves both."""
+        other = copy(self)
+        object.__setattr__(other, "capacity", capacity)
+        return other
 
     @cached_property
     def need(self) -> NDArray[np.int64]:
