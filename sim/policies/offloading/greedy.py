@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sim.policies.offloading.outcome import outcome
+from sim.policies.offloading import greedy_kernels
+from sim.policies.offloading.outcome import cost_of, outcome
 from sim.policies.offloading.problem import Decision, Objective, Problem
 from sim.policies.offloading.process import WithoutParameters
 
 Engine = Literal["delta", "lazy", "slow"]
+ENGINES: tuple[Engine, ...] = get_args(Engine)  # in the order of the kernels' numbers
 
 
 def run(
@@ -30,45 +32,59 @@ def run(
     order. `active` (n): the subscribers that count, all by default. `kept`: topics to start from, whose cost is spent and whose events
     are received; they come first in the decision, in their order. `capacity` is that of the problem by default.
     """
-    topics = [int(topic) for topic in np.asarray(kept, np.int64)]
-    capacity = problem.capacity if capacity is None else capacity
-    remaining = problem.need if active is None else np.where(active, problem.need, 0)
-    indptr, subscribers = problem.by_topic
-    bits = 62 - int(np.diff(indptr).max(initial=1)).bit_length()
-    weight = (1 << bits) // np.maximum(problem.need, 1)
-    spent, candidates = 0.0, np.ones(problem.topics, np.bool_)
+    if objective == "satisfied" and engine == "lazy":
+        raise ValueError("scores of B3M can rise, so that it cannot be lazy (allowed: delta, slow)")
+    given = np.asarray(kept, np.int32)
+    candidate = problem.cost > 0
+    candidate[given] = False
+    instance = _instance(problem, objective, active)
+    for topic in given:
+        greedy_kernels.receive(instance, topic)
+    picks = greedy_kernels.pick(
+        instance,
+        _heap(problem, by),
+        candidate,
+        problem.cost,
+        cost_of(problem, given),
+        problem.capacity if capacity is None else capacity,
+        ENGINES.index(engine),
+    )
+    return Decision(np.concatenate([given, picks]))
 
-    def take(topic: int) -> None:
-        nonlocal spent, remaining
-        remaining = remaining.copy()
-        remaining[subscribers[indptr[topic] : indptr[topic + 1]]] -= problem.event_rate[topic]
-        remaining = np.maximum(remaining, 0)
-        spent += float(problem.cost[topic])
-        candidates[topic] = False
 
-    for topic in topics:
-        take(topic)
-    of = np.repeat(np.arange(problem.topics), np.diff(indptr))
-    while True:
-        left, rate = remaining[subscribers], problem.event_rate[of]
-        if objective == "satisfaction":
-            gains = np.minimum(left, rate) * weight[subscribers]
-        else:
-            gains = np.where(rate >= left, 1 << bits, rate * ((1 << bits) // np.maximum(left, 1)))
-            gains[left == 0] = 0
-        score = np.zeros(problem.topics, np.int64)
-        np.add.at(score, of, gains)
-        ratio = score.astype(np.float64)
-        ratio[~candidates | (problem.cost == 0)] = 0
-        if by == "ratio":
-            ratio[problem.cost > 0] /= problem.cost[problem.cost > 0]
-        best = int(np.argmax(ratio)) if len(ratio) else 0
-        if not len(ratio) or ratio[best] == 0:
-            return Decision(np.array(topics, np.int32))
-        if spent + problem.cost[best] <= capacity:
-            topics.append(best)
-            take(best)
-        candidates[best] = False
+def _instance(problem: Problem, objective: Objective, active: NDArray[np.bool_] | None) -> greedy_kernels.Instance:
+    of_shares = objective == "satisfaction"
+    one = 1 << (62 - int(problem.degrees.max(initial=1)).bit_length())
+    # half the width is half the cache lines, where that is enough
+    largest = max(problem.event_rate.max(initial=0), problem.need.max(initial=0))
+    events = np.dtype(np.int32 if largest < 1 << 31 else np.int64)
+    missing = problem.need.astype(events)
+    if active is not None:
+        missing[~active] = 0
+    return greedy_kernels.Instance(
+        np.require(problem.indptr, requirements="W"),
+        np.require(problem.indices, requirements="W") if of_shares else problem.indices.copy(),
+        np.zeros(0 if of_shares else problem.subscribers, np.bool_),
+        *problem.by_topic,
+        problem.event_rate.astype(events),
+        missing,
+        greedy_kernels.worth_of_events(problem.need, one) if of_shares else np.zeros(0, np.int64),
+        one,
+        of_shares,
+        np.zeros(problem.topics, np.int64),
+    )
+
+
+def _heap(problem: Problem, by: Literal["ratio", "gain"]) -> greedy_kernels.Heap:
+    topics = problem.topics
+    return greedy_kernels.Heap(
+        np.empty(topics),
+        np.empty(topics, np.int32),
+        np.zeros(1, np.int64),
+        np.empty(topics, np.int32),
+        np.empty(topics, np.int64),
+        problem.cost if by == "ratio" else np.ones(topics),
+    )
 
 
 class B3m(WithoutParameters):

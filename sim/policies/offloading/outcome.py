@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,7 +46,12 @@ def outcome(problem: Problem, topics: ArrayLike) -> Outcome:
     total = satisfied + _sum_of_shares(part[short], problem.need[short])
     wanting = problem.subscribers - free
     mean = float(total / wanting) if wanting else None
-    return Outcome(float(np.cumsum([0.0, *problem.cost[topics]])[-1]), satisfied, free, mean, float(total))
+    return Outcome(cost_of(problem, topics), satisfied, free, mean, float(total))
+
+
+def cost_of(problem: Problem, topics: NDArray[np.integer[Any]]) -> float:
+    """What these topics cost, added up in their order."""
+    return float(np.cumsum(np.append(0.0, problem.cost[topics]))[-1])
 
 
 def _sum_of_shares(part: NDArray[np.int64], whole: NDArray[np.int64]) -> Fraction:
