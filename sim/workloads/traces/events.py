@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sim.errors import WorkloadError, unknown
-from sim.naming import name_key
 from sim.workloads.event_kernels import CONNECT, DISCONNECT, SUBSCRIBE, UNSUBSCRIBE
 from sim.workloads.event_log import Control, Delivered, EventLog, Published
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.quarantine import row_number
 from sim.workloads.traces.rows import parse_time
+from sim.workloads.traces.typed import Names, read_typed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -34,7 +31,6 @@ ACTIONS = {
     "publish": PUBLISH,
     "deliver": DELIVER,
 }
-_BATCH = 1 << 17  # rows
 
 # Packets of MQTT as they were decoded from captures at a broker.
 MQTT = Layout(
@@ -131,9 +127,9 @@ def load_events(folder: Path) -> tuple[EventLog, NDArray[np.int64]]:
     """The typed Parquet of usable rows, each table by (time, source, line), and the `row_number` of the control table's rows.
 
     The order in which rows are stored means nothing. Clients and topics are numbered by their names: whole numbers by value, then
-    the others by code points. Nowhere is there a Python object per row.
+    the others by code points.
     """
-    clients, topics = _Names(), _Names()
+    clients, topics = Names(), Names()
     names = {"client": clients, "topic": topics, "publisher": clients}
     control, row = _load(folder / "table=control", ("action", "client", "topic"), names)
     published, _ = _load(folder / "table=published", ("topic", "client", "size"), names)
@@ -147,57 +143,16 @@ def load_events(folder: Path) -> tuple[EventLog, NDArray[np.int64]]:
     return log, row
 
 
-class _Names:
-    """Numbers for names, in the order in which they turn up, until they are sorted."""
-
-    def __init__(self) -> None:
-        self._number: dict[str, int] = {}
-        self.names: list[str] = []
-
-    def number(self, column: pa.DictionaryArray) -> NDArray[np.int32]:
-        """The number of each of these names; -1 for null."""
-        known = self._number
-        numbers = [known.setdefault(name, len(known)) for name in column.dictionary.to_pylist()]
-        ids: NDArray[np.int32] = np.array([*numbers, -1], np.int32)[column.indices.fill_null(-1).to_numpy()]
-        return ids
-
-    def sort(self) -> NDArray[np.int32]:
-        """The place in `names` of each number; -1 for -1."""
-        self.names = sorted(self._number, key=name_key)
-        ranks = np.full(len(self.names) + 1, -1, np.int32)
-        ranks[[self._number[name] for name in self.names]] = np.arange(len(self.names))
-        return ranks
-
-
 def _load(
-    folder: Path, columns: tuple[str, ...], names: Mapping[str, _Names]
+    folder: Path, columns: tuple[str, ...], names: Mapping[str, Names]
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
     """Micros and these columns by (time, row number), and the row numbers."""
-    rows = sum(pq.read_metadata(path).num_rows for path in _files(folder))
-    row = np.empty(rows, np.int64)
-    types = {"micros": np.int64, "action": np.int8}
-    loaded: dict[str, NDArray[Any]] = {
-        column: np.empty(rows, types.get(column, np.int32)) for column in ("micros", *columns)
-    }
-    at = 0
-    for batch in _batches(folder, ["source", "line", *loaded]):
-        part = slice(at, at + len(batch))
-        row[part] = row_number(batch["source"].to_numpy(), batch["line"].to_numpy())
-        for column, values in loaded.items():
-            values[part] = names[column].number(batch[column]) if column in names else batch[column].to_numpy()
-        at = part.stop
+    types: Mapping[str, Names | type[np.generic]] = {
+        "micros": np.int64, "action": np.int8, "size": np.int32, **names
+    }  # fmt: skip
+    loaded, row = read_typed(folder, {column: (column, types[column]) for column in ("micros", *columns)})
     order = np.lexsort((row, loaded["micros"]))
     row = row[order]
     for column in loaded:  # one after the other: only one of them is there twice at a time
         loaded[column] = loaded[column][order]
     return loaded, row
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.parquet"))
-
-
-def _batches(folder: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    for path in _files(folder):
-        with pq.ParquetFile(path, read_dictionary=["client", "topic", "publisher"]) as file:
-            yield from file.iter_batches(_BATCH, columns=columns, use_threads=False)
