@@ -68,7 +68,7 @@ def test_same_seed_same_bytes_other_replication_others(brokersim: Brokersim, tmp
         (
             ("poison", "--out", "w"),
             "unknown workload kind 'poison', did you mean 'poisson'? "
-            "(allowed: content, interests, mobility, poisson, spotify-dense, spotify-sparse)",
+            "(allowed: content, interests, mobility, poisson, spotify-dense, spotify-sessions, spotify-sparse)",
         ),
         (
             ("poisson", "--out", "w", "--set", "user=5", "--set", "change_rate=-1"),

@@ -21,3 +21,25 @@ def interests(sizes: Sequence[int], weights: Sequence[int], draw: Callable[[int,
     return [
         sorted({weighted(weights, Fraction(draw(user, k))) for k in range(size)}) for user, size in enumerate(sizes)
     ]
+
+
+def one_at_a_time(sessions: Sequence[tuple[int, float, float]]) -> list[bool]:
+    """Which sessions (user, start, end), in order, begin after those before of the same user that take place."""
+    taken: list[tuple[int, float]] = []
+    kept = []
+    for user, start, end in sessions:
+        kept.append(all(start > until for who, until in taken if who == user))
+        if kept[-1]:
+            taken.append((user, end))
+    return kept
+
+
+def time_online(sessions: Sequence[tuple[float, float]], since: float, online: float) -> float | None:
+    """When a user with these sessions (start, end) has been online for so long since a time, if ever."""
+    for start, end in sessions:
+        begin = max(start, since)
+        if end > since:
+            if begin + online < end:
+                return begin + online
+            online -= end - begin
+    return None

@@ -33,6 +33,25 @@ PERIOD = 10 * SECONDS["d"]
 """What event rates count in (s): the length of the trace."""
 
 
+def whole_sizes(
+    mean: float, sigma: float, limits: tuple[int, int], count: int, generator: np.random.Generator
+) -> NDArray[np.int32]:
+    """Lognormal sizes of this mean and standard deviation of the logarithm, rounded, then moved inside the limits."""
+    if not mean:
+        return np.zeros(count, np.int32)
+    drawn = generator.lognormal(math.log(mean) - sigma**2 / 2, sigma, count)
+    return np.clip(np.rint(drawn, out=drawn), *limits, out=drawn).astype(np.int32)
+
+
+def popular_interests(sizes: NDArray[np.int32], topics: int, exponent: float, key: int) -> Interests:
+    """As many draws for each user, of topic i = 0, 1, … by weight (i + 1)^-exponent (Zipf); what is drawn twice counts once."""
+    below = np.zeros(topics + 1)
+    np.cumsum(np.arange(1.0, topics + 1) ** -exponent, out=below[1:])
+    indptr, indices = np.zeros(len(sizes) + 1, np.int64), np.empty(int(sizes.sum(dtype=np.int64)), np.int32)
+    draw_interests(key, sizes, below, guide_to(below), indptr, indices)
+    return Interests(indptr, indices[: indptr[-1]])
+
+
 def whole_rates(rates: NDArray[np.float64], mean: int, limit: int) -> NDArray[np.int64]:
     """Positive rates in whole numbers from 1 to `limit`, by a common factor such that their mean is exactly `mean`.
 
@@ -115,6 +134,7 @@ class SpotifyDense:
         p = self.parameters
         topics, users = p.scaled
         rates = self._rates(topics, streams)
+        sizes = whole_sizes(p.topics_per_user, p.topics_sigma, (1, topics), users, streams.generator("workload.sizes"))
         nowhere = np.full(max(topics, users), np.nan)
         return Workload(
             kind=self.name,
@@ -123,24 +143,13 @@ class SpotifyDense:
                 numbers(topics), repeated("topic", topics), rates.astype(np.float64), nowhere[:topics], nowhere[:topics]
             ),
             users=Users(numbers(users), nowhere[:users], nowhere[:users]),
-            interests=self._interests(topics, users, streams),
+            interests=popular_interests(sizes, topics, p.popularity_exponent, streams.key("workload.interests")),
             subscription_events=SubscriptionEvents.none(),
             publications=self._publications(rates, streams.generator("workload.publications")),
             period=PERIOD,
             generator={"name": self.name, **p.model_dump(mode="json"), "replication": streams.replication},
             seed=streams.seed,
         )
-
-    def _interests(self, topics: int, users: int, streams: Streams) -> Interests:
-        p = self.parameters
-        location = math.log(p.topics_per_user) - p.topics_sigma**2 / 2
-        drawn = streams.generator("workload.sizes").lognormal(location, p.topics_sigma, users)
-        sizes = np.clip(np.rint(drawn, out=drawn), 1, topics, out=drawn).astype(np.int32)
-        below = np.zeros(topics + 1)
-        np.cumsum(np.arange(1.0, topics + 1) ** -p.popularity_exponent, out=below[1:])
-        indptr, indices = np.zeros(users + 1, np.int64), np.empty(int(sizes.sum(dtype=np.int64)), np.int32)
-        draw_interests(streams.key("workload.interests"), sizes, below, guide_to(below), indptr, indices)
-        return Interests(indptr, indices[: indptr[-1]])
 
     def _rates(self, topics: int, streams: Streams) -> NDArray[np.int64]:
         """Lognormal rates, their ranks correlated with those of popularity by a Gaussian copula."""

@@ -33,6 +33,40 @@ def weighted(below: NDArray[np.float64], guide: NDArray[np.int32], share: float)
 
 
 @kernel
+def one_at_a_time(user: NDArray[np.int32], start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which sessions, sorted by user and start, begin after those of the same user before them that do so have ended."""
+    kept = np.empty(user.size, np.bool_)
+    last, until = -1, 0.0
+    for session in range(user.size):
+        kept[session] = user[session] != last or start[session] > until
+        if kept[session]:
+            last, until = user[session], end[session]
+    return kept
+
+
+@kernel
+def after_online(
+    firsts: NDArray[np.int64],
+    start: NDArray[np.float64],
+    end: NDArray[np.float64],
+    user: NDArray[np.int32],
+    since: NDArray[np.float64],
+    online: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """When each user has been online for so long since a time, or NaN; its sessions are `firsts[u]` to before `firsts[u + 1]`."""
+    out = np.full(user.size, np.nan)
+    for i in range(user.size):
+        left = online[i]
+        for session in range(firsts[user[i]], firsts[user[i] + 1]):
+            begin = max(start[session], since[i])
+            if begin + left < end[session]:
+                out[i] = begin + left
+                break
+            left -= max(end[session] - begin, 0.0)
+    return out
+
+
+@kernel
 def draw_interests(
     key: int,
     sizes: NDArray[np.int32],

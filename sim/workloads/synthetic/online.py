@@ -1,0 +1,49 @@
+"""What sessions come to: subscriptions that hold while users are online, and times at which they are.
+
+Sessions are sorted by user and start, and those of one user part from each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.workloads.synthetic.spotify_kernels import after_online
+from sim.workloads.workload import Interests, Sessions, SubscriptionEvents
+
+
+def subscriptions(
+    follows: Interests, sessions: Sessions, users: int, horizon: float
+) -> tuple[Interests, SubscriptionEvents]:
+    """A session subscribes to all that its user follows, and unsubscribes at its end; at time 0 those online want it."""
+    count = np.diff(follows.indptr)
+    online = np.zeros(users, np.bool_)
+    online[sessions.user[sessions.start == 0]] = True
+    indptr = np.zeros(users + 1, np.int64)
+    np.cumsum(count * online, out=indptr[1:])
+    begun, ended = sessions.start > 0, sessions.end < horizon
+    time = np.concatenate([sessions.start[begun], sessions.end[ended]])
+    user = np.concatenate([sessions.user[begun], sessions.user[ended]])
+    action = np.repeat(np.array([1, -1], np.int8), [begun.sum(), ended.sum()])
+    order = np.lexsort((user, time))
+    time, user, action = time[order], user[order], action[order]
+    each = count[user]
+    row = np.repeat(follows.indptr[user] - (np.cumsum(each) - each), each) + np.arange(each.sum())
+    changes = SubscriptionEvents(
+        np.repeat(time, each), np.repeat(user, each), follows.indices[row], np.repeat(action, each)
+    )
+    return Interests(indptr, follows.indices[np.repeat(online, count)]), changes
+
+
+def times_during(sessions: Sessions, count: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.float64]:
+    """As many times in each session, any alike."""
+    start, length = np.repeat(sessions.start, count), np.repeat(sessions.end - sessions.start, count)
+    return np.minimum(start + generator.random(len(start)) * length, np.repeat(sessions.end, count))
+
+
+def times_online(
+    sessions: Sessions, user: NDArray[np.int32], since: NDArray[np.float64], online: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """When each user has been online for so long (s) since a time; NaN where its sessions do not last for it."""
+    firsts = np.searchsorted(sessions.user, np.arange(user.max(initial=-1) + 2))
+    return after_online(firsts, sessions.start, sessions.end, user, since, online)

@@ -1,0 +1,270 @@
+"""Users who listen in sessions and are told what friends, playlists and artists do meanwhile.
+
+After "The Hidden Pub/Sub of Spotify" (Setty, Kreitz, Vitenberg, van Steen, Urdaneta, Gimåker; DEBS 2013), which tells of topics for
+friends, playlists and artists, subscribed to by those who are online, and "Understanding User Behavior in Spotify" (Zhang et al.;
+INFOCOM 2013), which tells of a daily rhythm in which sessions begin. The numbers are of our own choice.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from sim import plugins
+from sim.randomness import Streams
+from sim.units import SECONDS, Duration, PositiveDuration, Utc, unit
+from sim.workloads.synthetic.online import subscriptions, times_during, times_online
+from sim.workloads.synthetic.spotify import popular_interests, whole_sizes
+from sim.workloads.synthetic.spotify_kernels import one_at_a_time
+from sim.workloads.tables import numbers, strings
+from sim.workloads.workload import (
+    DAY,
+    MOST_EVENTS,
+    Interests,
+    Publications,
+    Sessions,
+    Topics,
+    Users,
+    Workload,
+)
+
+Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_STEPS = 1440  # in which the rhythm of a day is inverted
+
+
+class _Told(NamedTuple):
+    """Publications of one sort, in any order."""
+
+    time: NDArray[np.float64]
+    topic: NDArray[np.int32]
+    publisher: NDArray[np.int32]
+
+
+class SpotifySessions:
+    """Friends, playlists and artists that users follow while they are online, in sessions with a daily rhythm."""
+
+    class Parameters(plugins.Parameters):
+        """Who follows what, when users are online, and what is published; a rate of 0 means never."""
+
+        users: int = Field(2000, gt=0, lt=2**31)
+        """Users; each has a topic that tells friends what it listens to (kind `friend`)."""
+        playlists: int = Field(500, gt=0, lt=2**31)
+        """Topics of playlists (kind `playlist`), each of an owner drawn at random."""
+        artists: int = Field(200, gt=0, lt=2**31)
+        """Topics of artists (kind `artist`)."""
+        friends_per_user: float = Field(5.0, ge=0)
+        """Mean of the users that a user draws to follow (lognormal, rounded); what is drawn twice counts once, itself never."""
+        playlists_per_user: float = Field(2.0, ge=0)
+        """The same of playlists."""
+        artists_per_user: float = Field(5.0, ge=0)
+        """The same of artists."""
+        follows_sigma: float = Field(1.0, ge=0, le=5)
+        """Standard deviation of the logarithm of these three numbers."""
+        popularity_exponent: float = Field(0.9, ge=0)
+        """Of each kind, topic i = 0, 1, … is drawn with probability proportional to (i + 1)^-exponent (Zipf)."""
+        session_rate: float = Field(2.0, ge=0, json_schema_extra=unit("1/d"))
+        """Sessions that a user begins, on average; one that would begin during another does not take place."""
+        activity_sigma: float = Field(0.8, ge=0, le=5)
+        """Spread between users: standard deviation of the logarithm of their session rates (lognormal)."""
+        session: PositiveDuration = 30 * SECONDS["min"]
+        """Mean length of a session."""
+        session_sigma: float = Field(1.0, ge=0, le=5)
+        """Standard deviation of the logarithm of a session's length (lognormal)."""
+        rhythm: float = Field(0.8, ge=0, le=1)
+        """Sessions begin at a rate of 1 + rhythm · cos of the time since `peak`, a day being a turn; 0 has no rhythm."""
+        peak: Duration = 16 * SECONDS["h"]
+        """The time of day, in UTC, at which most sessions begin."""
+        listen_rate: float = Field(4.0, ge=0, json_schema_extra=unit("1/h"))
+        """Publications of a user on its own topic, while online."""
+        playlist_rate: float = Field(0.5, ge=0, json_schema_extra=unit("1/h"))
+        """Publications of its owner on each playlist, while online."""
+        release_rate: float = Field(0.2, ge=0, json_schema_extra=unit("1/w"))
+        """Releases of an artist, which are publications on its topic from outside, all at one time of the week."""
+        release_day: Weekday = "friday"
+        """The day of releases."""
+        release_time: Duration = 9 * SECONDS["h"]
+        """The time of day of releases, in UTC."""
+        reaction: float = Field(0.3, ge=0, le=1)
+        """Share of an artist's followers who listen to a release, and publish so on their own topics."""
+        reaction_time: PositiveDuration = 15 * SECONDS["min"]
+        """Mean time online from a release to that (exponential): a user who is offline listens in a session to come."""
+        origin: Utc = "2013-01-10T00:00:00Z"
+        """Time 0, UTC; a Thursday by default."""
+        horizon: PositiveDuration = 3 * SECONDS["d"]
+        """Length."""
+        size: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))
+        """Size of a publication."""
+
+        @model_validator(mode="after")
+        def _fits(self) -> SpotifySessions.Parameters:
+            topics = self.users + self.playlists + self.artists
+            if topics >= 2**31:
+                raise ValueError(
+                    f"users, playlists and artists come to {topics:,} topics, allowed: fewer than {2**31:,}"
+                )
+            for key in ("peak", "release_time"):
+                if (time := getattr(self, key)) >= DAY:
+                    raise ValueError(f"{key} is {time:g} s, which is no time of a day (allowed: below {DAY:g} s)")
+            if (events := self._events()) >= MOST_EVENTS:
+                raise ValueError(
+                    f"rates and horizon come to {events:.3g} events, allowed: fewer than {MOST_EVENTS:.3g}"
+                )
+            return self
+
+        def _events(self) -> float:
+            """How many subscription events and publications there are to be expected, at most."""
+            sessions = self.users * self.session_rate * (self.horizon / DAY + 1)
+            follows = self.friends_per_user + self.playlists_per_user + self.artists_per_user
+            heard = self.artists * self.release_rate * self.horizon / SECONDS["w"]
+            told = self.listen_rate + self.playlist_rate * self.playlists / self.users
+            return sessions * (2 * follows + told * self.session / SECONDS["h"]) + heard * (1 + self.users)
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters = parameters
+
+    def generate(self, streams: Streams) -> Workload:
+        """The workload; follows, sessions, publications, releases and reactions are drawn from streams of their own."""
+        p = self.parameters
+        follows = self._follows(streams)
+        sessions = self._sessions(streams.generator("workload.sessions"))
+        interests, changes = subscriptions(follows, sessions, p.users, p.horizon)
+        publications = self._publications(follows, sessions, streams)
+        topics = p.users + p.playlists + p.artists
+        kinds = {"friend": p.users, "playlist": p.playlists, "artist": p.artists}
+        nowhere = np.full(topics, np.nan)
+        by_start = np.argsort(sessions.start, kind="stable")
+        return Workload(
+            kind="spotify-sessions",
+            horizon=p.horizon,
+            topics=Topics(
+                strings(f"{kind} {number}" for kind, count in kinds.items() for number in range(count)),
+                strings(kind for kind, count in kinds.items() for _ in range(count)),
+                publications.per_topic(topics).astype(np.float64) * (DAY / p.horizon),
+                nowhere,
+                nowhere,
+            ),
+            users=Users(numbers(p.users), nowhere[: p.users], nowhere[: p.users]),
+            interests=interests,
+            subscription_events=changes,
+            publications=publications,
+            sessions=Sessions(sessions.user[by_start], sessions.start[by_start], sessions.end[by_start]),
+            origin=p.origin,
+            generator={"name": "spotify-sessions", **p.model_dump(mode="json"), "replication": streams.replication},
+            seed=streams.seed,
+        )
+
+    @property
+    def _clock(self) -> float:
+        """The time of day of time 0 (s)."""
+        start = datetime.fromisoformat(self.parameters.origin)
+        return SECONDS["h"] * start.hour + SECONDS["min"] * start.minute + start.second
+
+    def _follows(self, streams: Streams) -> Interests:
+        """What each user wants while online: friends, playlists, artists, whose topics come one after the other."""
+        p = self.parameters
+        user, topic, first = [], [], 0
+        for kind, count, mean in (
+            ("friends", p.users, p.friends_per_user),
+            ("playlists", p.playlists, p.playlists_per_user),
+            ("artists", p.artists, p.artists_per_user),
+        ):
+            sizes = whole_sizes(mean, p.follows_sigma, (0, count), p.users, streams.generator(f"workload.{kind}"))
+            drawn = popular_interests(sizes, count, p.popularity_exponent, streams.key(f"workload.{kind}"))
+            user.append(np.repeat(np.arange(p.users, dtype=np.int32), np.diff(drawn.indptr)))
+            topic.append(drawn.indices + np.int32(first))
+            first += count
+        users, topics = np.concatenate(user), np.concatenate(topic)
+        others = users != topics  # nobody is a friend of itself
+        users, topics = users[others], topics[others]
+        indptr = np.zeros(p.users + 1, np.int64)
+        np.cumsum(np.bincount(users, minlength=p.users), out=indptr[1:])
+        return Interests(indptr, topics[np.argsort(users, kind="stable")])
+
+    def _sessions(self, generator: np.random.Generator) -> Sessions:
+        """Sessions between time 0 and the horizon, by user and start; those under way at time 0 begin there.
+
+        They are drawn from the day before on, as a Poisson process of each user whose rate has the rhythm.
+        """
+        p = self.parameters
+        days = 1 + math.ceil((self._clock + p.horizon) / DAY)
+        activity = generator.lognormal(-(p.activity_sigma**2) / 2, p.activity_sigma, p.users)
+        user = np.repeat(
+            np.arange(p.users, dtype=np.int32), generator.poisson(activity * (p.session_rate * days), p.users)
+        )
+        day = generator.integers(-1, days - 1, len(user)) * DAY
+        start = day + self._times_of_day(generator.random(len(user))) - self._clock
+        location = math.log(p.session) - p.session_sigma**2 / 2
+        end = start + generator.lognormal(location, p.session_sigma, len(user))
+        order = np.lexsort((start, user))
+        user, start, end = user[order], start[order], end[order]
+        there = one_at_a_time(user, start, end) & (start < p.horizon) & (end > 0)
+        return Sessions(user[there], np.maximum(start[there], 0.0), np.minimum(end[there], p.horizon))
+
+    def _times_of_day(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """When that share of a day's sessions has begun (s), by interpolation."""
+        p, time = self.parameters, np.linspace(0, DAY, _STEPS + 1)
+        turn = 2 * np.pi / DAY
+        begun = time + p.rhythm / turn * (np.sin(turn * (time - p.peak)) + math.sin(turn * p.peak))
+        return np.interp(shares, begun / DAY, time)
+
+    def _publications(self, follows: Interests, sessions: Sessions, streams: Streams) -> Publications:
+        p = self.parameters
+        released = self._releases(streams.generator("workload.releases"))
+        told = (
+            released,
+            self._listening(sessions, streams.generator("workload.listening")),
+            self._updates(sessions, streams.generator("workload.playlist-updates")),
+            self._reactions(follows, sessions, released, streams.generator("workload.reactions")),
+        )
+        time = np.concatenate([some.time for some in told])
+        order = np.argsort(time, kind="stable")
+        topic, publisher = (np.concatenate([some[i] for some in told])[order] for i in (1, 2))
+        return Publications(time[order], topic, publisher, np.full(len(time), p.size, np.int32))
+
+    def _releases(self, generator: np.random.Generator) -> _Told:
+        p = self.parameters
+        first = get_args(Weekday).index(p.release_day) - datetime.fromisoformat(p.origin).weekday()
+        times = np.arange(first % 7 * DAY + p.release_time - self._clock, p.horizon, SECONDS["w"])
+        counts = generator.poisson(p.release_rate, (len(times), p.artists)) * (times >= 0)[:, None]
+        artist = np.tile(np.arange(p.artists, dtype=np.int32), len(times))
+        topic = np.repeat(artist, counts.ravel()) + np.int32(p.users + p.playlists)
+        return _Told(np.repeat(times, counts.sum(axis=1)), topic, np.full(len(topic), -1, np.int32))
+
+    def _listening(self, sessions: Sessions, generator: np.random.Generator) -> _Told:
+        length = sessions.end - sessions.start
+        count = generator.poisson(length * (self.parameters.listen_rate / SECONDS["h"]))
+        user = np.repeat(sessions.user, count)
+        return _Told(times_during(sessions, count, generator), user, user)
+
+    def _updates(self, sessions: Sessions, generator: np.random.Generator) -> _Told:
+        p = self.parameters
+        owner = generator.integers(0, p.users, p.playlists, dtype=np.int32)
+        by_owner = np.argsort(owner, kind="stable").astype(np.int32)
+        owned = np.bincount(owner, minlength=p.users)
+        length = sessions.end - sessions.start
+        count = generator.poisson(length * owned[sessions.user] * (p.playlist_rate / SECONDS["h"]))
+        user = np.repeat(sessions.user, count)
+        playlist = by_owner[(np.cumsum(owned) - owned)[user] + generator.integers(0, owned[user])]
+        return _Told(times_during(sessions, count, generator), playlist + np.int32(p.users), user)
+
+    def _reactions(
+        self, follows: Interests, sessions: Sessions, released: _Told, generator: np.random.Generator
+    ) -> _Told:
+        """Followers of released artists, once they have been online for a while since."""
+        p = self.parameters
+        by_artist = np.argsort(follows.indices, kind="stable")
+        follower = np.repeat(np.arange(p.users, dtype=np.int32), np.diff(follows.indptr))[by_artist]
+        bounds = np.searchsorted(follows.indices[by_artist], np.stack([released.topic, released.topic + 1]))
+        audience = bounds[1] - bounds[0]
+        within = np.arange(audience.sum()) - np.repeat(np.cumsum(audience) - audience, audience)
+        user = follower[np.repeat(bounds[0], audience) + within]
+        listens = generator.random(len(user)) < p.reaction
+        user, since = user[listens], np.repeat(released.time, audience)[listens]
+        time = times_online(sessions, user, since, generator.exponential(p.reaction_time, len(user)))
+        user, time = user[~np.isnan(time)], time[~np.isnan(time)]
+        return _Told(time, user, user)
