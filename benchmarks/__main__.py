@@ -23,10 +23,13 @@ NAMES = (
     "matching",
     "reconfiguration",
     "snapshot",
+    "offloading",
+    "spotify",
     "pipelines",
+    "spotify",
 )
-ASKED = {"pipelines"}
-"""Those that take minutes, and libraries that nothing else needs: measured only where they are named."""
+ASKED = {"spotify", "pipelines"}
+"""Those that take minutes, or libraries that nothing else needs: measured only where they are named."""
 
 
 def main() -> None:

@@ -19,6 +19,8 @@ from oracles import spotify as oracle
 from pydantic import ValidationError
 from scipy.stats import spearmanr
 
+from sim import memory
+from sim.errors import InputError
 from sim.randomness import Streams, uniform
 from sim.scenario import Scenario
 from sim.simulation import prepare_workload, simulate
@@ -150,7 +152,7 @@ def test_a_scenario_runs_on_it() -> None:
         ({"scale": 0}, "greater than 0"),
         ({"scale": 2}, "less than or equal to 1"),
         ({"topics_per_user": 0.5}, "greater than or equal to 1"),
-        ({"users": 50_000_000}, r"1.08e\+09 interests, allowed: fewer than 1e\+09"),
+        ({"users": 50_000_000}, r"come to 1.08e\+09 interests, allowed: fewer than 1e\+09"),
         ({"rate_limit": 2000}, r"rate_limit is 2000, below the mean \(event_rate, 2763\)"),
         ({"rate_correlation": 1.1}, "less than or equal to 1"),
         (
@@ -163,6 +165,13 @@ def test_a_scenario_runs_on_it() -> None:
 def test_parameters_that_mean_nothing_are_refused(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         SpotifyDense.Parameters(**parameters)
+
+
+def test_what_does_not_fit_in_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available", lambda: 5e8)
+    expected = "a spotify-dense workload of 1,100,000 topics and 4,900,000 users: this needs about 841 MB of memory"
+    with pytest.raises(InputError, match=expected):
+        generate(SpotifyDense)
 
 
 def test_one_user_and_one_topic() -> None:

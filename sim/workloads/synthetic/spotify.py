@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from sim import plugins
+from sim.memory import need
 from sim.randomness import Streams
 from sim.units import SECONDS, PositiveDuration, unit
 from sim.workloads.synthetic.spotify_kernels import draw_interests, guide_to
@@ -110,14 +111,14 @@ class SpotifyDense:
         def _fits(self) -> Self:
             if self.rate_limit < self.event_rate:
                 raise ValueError(f"rate_limit is {self.rate_limit}, below the mean (event_rate, {self.event_rate})")
-            topics, users = self.scaled
-            if (wanted := users * self.topics_per_user) >= MOST_EVENTS:
-                raise ValueError(f"{wanted:.3g} interests, allowed: fewer than {MOST_EVENTS:.3g}")
-            events = topics * self.event_rate * self.horizon / PERIOD
-            if self.publications != "none" and events >= MOST_EVENTS:
+            if self.interests >= MOST_EVENTS:
                 raise ValueError(
-                    f"event_rate and horizon come to {events:.3g} publications, allowed: fewer than {MOST_EVENTS:.3g}; "
-                    f"take a smaller scale than {self.scale:g}"
+                    f"users and topics_per_user come to {self.interests:.3g} interests, allowed: fewer than {MOST_EVENTS:.3g}"
+                )
+            if self.events >= MOST_EVENTS:
+                raise ValueError(
+                    f"event_rate and horizon come to {self.events:.3g} publications, allowed: fewer than "
+                    f"{MOST_EVENTS:.3g}; take a smaller scale than {self.scale:g}"
                 )
             return self
 
@@ -126,13 +127,30 @@ class SpotifyDense:
             """Topics and users at this scale, at least one of each."""
             return max(1, round(self.scale * self.topics)), max(1, round(self.scale * self.users))
 
+        @property
+        def interests(self) -> float:
+            """How many there are to be expected, at most."""
+            return self.scaled[1] * self.topics_per_user
+
+        @property
+        def events(self) -> float:
+            """How many publications there are to be expected."""
+            return 0.0 if self.publications == "none" else self.scaled[0] * self.event_rate * self.horizon / PERIOD
+
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
 
     def generate(self, streams: Streams) -> Workload:
-        """The workload; interests, rates and publications are drawn from streams of their own."""
+        """The workload; interests, rates and publications are drawn from streams of their own.
+
+        Raises InputError where it would not fit in memory.
+        """
         p = self.parameters
         topics, users = p.scaled
+        need(
+            70 * (topics + users) + 4 * p.interests + 40 * p.events,
+            f"a {self.name} workload of {topics:,} topics and {users:,} users",
+        )
         rates = self._rates(topics, streams)
         sizes = whole_sizes(p.topics_per_user, p.topics_sigma, (1, topics), users, streams.generator("workload.sizes"))
         nowhere = np.full(max(topics, users), np.nan)
