@@ -35,20 +35,13 @@ def run(
     if objective == "satisfied" and engine == "lazy":
         raise ValueError("scores of B3M can rise, so that it cannot be lazy (allowed: delta, slow)")
     given = np.asarray(kept, np.int32)
-    candidate = problem.cost > 0
+    spent, capacity = cost_of(problem, given), problem.capacity if capacity is None else capacity
+    candidate = (problem.cost > 0) & (spent + problem.cost <= capacity)
     candidate[given] = False
     instance = _instance(problem, objective, active)
-    for topic in given:
-        greedy_kernels.receive(instance, topic)
-    picks = greedy_kernels.pick(
-        instance,
-        _heap(problem, by),
-        candidate,
-        problem.cost,
-        cost_of(problem, given),
-        problem.capacity if capacity is None else capacity,
-        ENGINES.index(engine),
-    )
+    greedy_kernels.receive_all(instance, given)
+    engine_number = ENGINES.index(engine)
+    picks = greedy_kernels.pick(instance, _heap(problem, by), candidate, problem.cost, spent, capacity, engine_number)
     return Decision(np.concatenate([given, picks]))
 
 

@@ -205,6 +205,13 @@ def receive(instance: Instance, topic: int) -> None:
 
 
 @kernel
+def receive_all(instance: Instance, topics: NDArray[np.int32]) -> None:
+    """The subscribers of all these topics get their events."""
+    for topic in topics:
+        receive(instance, topic)
+
+
+@kernel
 def _receive_shares(instance: Instance, picked: int) -> None:
     """The same with all scores by deltas (F-B3M). They never rise."""
     picked_rate = instance.event_rate[picked]
