@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -12,6 +13,7 @@ from sim.policies.offloading.outcome import cost_of, outcome
 from sim.policies.offloading.problem import Decision, Objective, Problem
 from sim.policies.offloading.process import WithoutParameters
 
+By = Literal["ratio", "gain"]
 Engine = Literal["delta", "lazy", "slow"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)  # in the order of the kernels' numbers
 
@@ -19,7 +21,7 @@ ENGINES: tuple[Engine, ...] = get_args(Engine)  # in the order of the kernels' n
 def run(
     problem: Problem,
     objective: Objective = "satisfied",
-    by: Literal["ratio", "gain"] = "ratio",
+    by: By = "ratio",
     *,
     engine: Engine = "delta",
     active: NDArray[np.bool_] | None = None,
@@ -68,7 +70,7 @@ def _instance(problem: Problem, objective: Objective, active: NDArray[np.bool_] 
     )
 
 
-def _heap(problem: Problem, by: Literal["ratio", "gain"]) -> greedy_kernels.Heap:
+def _heap(problem: Problem, by: By) -> greedy_kernels.Heap:
     topics = problem.topics
     return greedy_kernels.Heap(
         np.empty(topics),
@@ -80,10 +82,18 @@ def _heap(problem: Problem, by: Literal["ratio", "gain"]) -> greedy_kernels.Heap
     )
 
 
+def furthest(problem: Problem, decisions: Sequence[Decision]) -> Decision:
+    """The one with the largest sum of satisfaction, the first of those on ties."""
+    if len(decisions) == 1:
+        return decisions[0]
+    return max(decisions, key=lambda decision: outcome(problem, decision.topics).total)
+
+
 class B3m(WithoutParameters):
     """GreedyB3M (ODS, algorithm 2): the topic that satisfies most for its cost, shares of what subscribers still need counted in."""
 
     objective: Objective = "satisfied"
+    runs: tuple[By, ...] = ("ratio",)
 
     def decide(self, problem: Problem, previous: Decision | None = None) -> Decision:
         """Topics in the order of the picks."""
@@ -94,14 +104,12 @@ class Fb3m(WithoutParameters):
     """ModifiedGreedyFB3M (ODS, algorithm 7): the better of greedy by gain (type G) and greedy by gain for the cost (type R)."""
 
     objective: Objective = "satisfaction"
+    runs: tuple[By, ...] = ("gain", "ratio")
     _engine: Engine = "delta"
 
     def decide(self, problem: Problem, previous: Decision | None = None) -> Decision:
         """Topics in the order of the picks; type G where both are worth the same."""
-        by_gain = run(problem, self.objective, "gain", engine=self._engine)
-        by_ratio = run(problem, self.objective, "ratio", engine=self._engine)
-        values = [outcome(problem, decision.topics).total for decision in (by_gain, by_ratio)]
-        return by_gain if values[0] >= values[1] else by_ratio
+        return furthest(problem, [run(problem, self.objective, by, engine=self._engine) for by in self.runs])
 
 
 class Fb3mSlow(Fb3m):
