@@ -1,12 +1,12 @@
-"""What every policy must keep to, as checks that those who write one run in their own tests: `check_selection(MyPolicy)`, and
-`check_reconfiguration(MyPolicy)`."""
+"""What every policy must keep to, as checks that those who write one run in their own tests: `check_selection(MyPolicy)`,
+`check_reconfiguration(MyPolicy)` and `check_offloading(MyPolicy)`."""
 
 from __future__ import annotations
 
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from pydantic import ValidationError
 from sim import plugins
 from sim.errors import InputError, ScenarioError
 from sim.overlay.chord import chord_routes
+from sim.policies.offloading import problem as offloading
+from sim.policies.offloading.problem import Decision, OffloadingPolicy
+from sim.policies.offloading.process import OffloadingParameters
 from sim.policies.reconfiguration.cost import Objective
 from sim.policies.reconfiguration.problem import Problem, Reconfiguration, ReconfigurationPolicy
 from sim.policies.reconfiguration.process import ProcessParameters
@@ -50,6 +53,18 @@ def check_reconfiguration(
     changes what it sees, uses global random state, or decides otherwise when asked the same again, or in another order.
     """
     _tell(policy, "ReconfigurationPolicy", _reconfiguration_breaches(policy, dict(parameters or {}), seed))
+
+
+def check_offloading(
+    policy: Callable[..., OffloadingPolicy], parameters: Mapping[str, Any] | None = None, *, seed: int = 1
+) -> None:
+    """Check an offloading policy (a class) against `OffloadingPolicy` on random problems, with and without a decision before.
+
+    `parameters` are those that its `Parameters` need; `seed` draws other problems. Raises NotConforming where the policy does not
+    validate its parameters, has no objective, keeps topics that do not exist, twice or beyond the capacity, changes what it sees, uses
+    global random state, or decides otherwise when asked the same again, or in another order.
+    """
+    _tell(policy, "OffloadingPolicy", _offloading_breaches(policy, dict(parameters or {}), seed))
 
 
 def _tell(policy: Any, interface: str, found: Iterator[str]) -> None:
@@ -138,30 +153,54 @@ def _reconfiguration_breaches(policy: Any, parameters: dict[str, Any], seed: int
     yield from (mistakes := list(_parameter_breaches(policy, ProcessParameters, parameters)))
     if mistakes:
         return
-    first, second = (policy(policy.Parameters(**parameters)) for _ in range(2))
+    policies = [policy(policy.Parameters(**parameters)) for _ in range(2)]
+    problems = {name: (problem,) for name, problem in _problems(seed).items()}
+    yield from _solving_breaches(policies, "reconfigure", problems, _decision_breach, lambda decision: decision.node_of)
+
+
+def _offloading_breaches(policy: Any, parameters: dict[str, Any], seed: int) -> Iterator[str]:
+    yield from (mistakes := list(_parameter_breaches(policy, OffloadingParameters, parameters)))
+    if mistakes:
+        return
+    policies = [policy(policy.Parameters(**parameters)) for _ in range(2)]
+    if (objective := getattr(policies[0], "objective", None)) not in get_args(offloading.Objective):
+        yield f"its objective is {objective!r}, allowed are {', '.join(get_args(offloading.Objective))}"
+    yield from _solving_breaches(
+        policies, "decide", _short_of_capacity(seed), _keeping_breach, lambda kept: kept.topics
+    )
+
+
+def _solving_breaches(
+    policies: list[Any],
+    method: str,
+    problems: dict[str, tuple[Any, ...]],
+    breach_of: Callable[[Any, Any], str | None],
+    told: Callable[[Any], NDArray[Any]],
+) -> Iterator[str]:
+    """Breaches of a policy, made twice, whose method decides problems, each with what else it gets; `told` is what it decides."""
+    first, second = policies
     state = _global_random_state()
-    decided: dict[str, tuple[Problem, list[int]]] = {}
-    for name, problem in _problems(seed).items():
+    decided: dict[str, list[int]] = {}
+    for name, arguments in problems.items():
         try:
-            decision = first.reconfigure(problem)
+            decision = getattr(first, method)(*arguments)
         except InputError:
             continue  # it says that this problem is too much for it
         except Exception as error:
-            yield f"{name}: reconfigure raised {error!r}"
+            yield f"{name}: {method} raised {error!r}"
             continue
-        if breach := _decision_breach(problem, decision):
+        if breach := breach_of(arguments[0], decision):
             yield f"{name}: {breach}"
         else:
-            decided[name] = problem, decision.node_of.tolist()
+            decided[name] = told(decision).tolist()
     if not decided:
-        yield "it decides no problem, by hops or by round-trip times, in a way that can be used"
+        yield "it decides no problem in a way that can be used"
     for policy, names in ((first, list(decided)), (second, list(decided)[::-1])):
         for name in names:
-            problem, node_of = decided[name]
-            if policy.reconfigure(problem).node_of.tolist() != node_of:
-                yield f"{name}: reconfigure decides otherwise when asked again: it must be a pure function of the problem"
+            if told(getattr(policy, method)(*problems[name])).tolist() != decided[name]:
+                yield f"{name}: {method} decides otherwise when asked again: it must be a pure function of the problem"
     if _global_random_state() != state:
-        yield "reconfigure draws from the global random state; draw by numpy.random.default_rng(problem.key)"
+        yield f"{method} draws from the global random state; draw by numpy.random.default_rng(problem.key)"
 
 
 def _decision_breach(problem: Problem, decision: object) -> str | None:
@@ -181,6 +220,52 @@ def _decision_breach(problem: Problem, decision: object) -> str | None:
     if decision.swaps and not np.array_equal(objective.node_of, node_of):
         return f"its swaps lead to nodes {objective.node_of.tolist()}, but it decided for {node_of.tolist()}"
     return None
+
+
+def _keeping_breach(problem: offloading.Problem, decision: object) -> str | None:
+    if not isinstance(decision, Decision):
+        return f"decide returned {decision!r}, expected a Decision"
+    topics = np.asarray(decision.topics)
+    if topics.dtype.kind not in "iu" or len(set(topics.tolist()) & set(range(problem.topics))) != len(topics):
+        return f"decide kept topics {topics.tolist()}, expected some of the {problem.topics}, each once"
+    cost = float(problem.cost[topics].sum())
+    if cost > problem.capacity * (1 + 1e-9):
+        return f"decide kept topics that cost {cost:g}, more than the capacity of {problem.capacity:g}"
+    return None
+
+
+def _short_of_capacity(seed: int) -> dict[str, tuple[Any, ...]]:
+    rng = np.random.default_rng(seed)
+
+    def problem(n: int, topics: int, share: float, rates: Any = None, **more: Any) -> offloading.Problem:
+        wants = rng.random((n, topics)) < 0.3
+        indptr = np.append(0, wants.sum(axis=1).cumsum())
+        rates = rng.integers(0, 20, topics) if rates is None else rates
+        cost = more.get("cost", rates * wants.sum(axis=0))
+        given: dict[str, Any] = {
+            "tau": 15,
+            "key": int(rng.integers(2**62)),
+            "cost": _frozen(cost.astype(np.float64)),
+            **more,
+        }
+        indices = np.nonzero(wants)[1].astype(np.int32)
+        return offloading.Problem.of(
+            _frozen(indptr), _frozen(indices), _frozen(rates), share * float(cost.sum()), **given
+        )
+
+    once = problem(20, 12, 0.3)
+    return {
+        "one threshold": (once, None),
+        "a threshold for each": (problem(15, 10, 0.2, tau=rng.integers(0, 40, 15)), None),
+        "rates that are no whole numbers": (problem(15, 10, 0.4, rng.lognormal(1, 1, 10)), None),
+        "costs of any kind": (problem(12, 9, 0.5, cost=rng.uniform(0, 5, 9)), None),
+        "no capacity": (problem(6, 5, 0.0), None),
+        "room for all": (problem(6, 5, 1.0), None),
+        "no subscribers": (problem(0, 4, 0.5), None),
+        "no topics": (problem(3, 0, 0.5), None),
+        "less capacity than before": (once.with_capacity(once.capacity / 2), Decision(np.arange(6, dtype=np.int32))),
+        "all is new": (problem(20, 12, 0.3), Decision(np.arange(12, dtype=np.int32)[::-1])),
+    }
 
 
 def _problems(seed: int) -> dict[str, Problem]:

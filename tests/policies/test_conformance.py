@@ -10,7 +10,10 @@ import pytest
 
 from sim import plugins
 from sim.errors import InputError
-from sim.policies.conformance import NotConforming, check_reconfiguration, check_selection
+from sim.policies.conformance import NotConforming, check_offloading, check_reconfiguration, check_selection
+from sim.policies.offloading.controls import Loudest
+from sim.policies.offloading.problem import Decision
+from sim.policies.offloading.problem import Problem as OffloadingProblem
 from sim.policies.reconfiguration.greedy import SsbrGreedy
 from sim.policies.reconfiguration.problem import Problem, Reconfiguration, Swap
 from sim.policies.selection.fixed import StaticSelection
@@ -227,3 +230,97 @@ class Refusing(Reconfigures):
 def test_each_breach_of_a_reconfiguration_policy_is_found(policy: Any, breach: str) -> None:
     with pytest.raises(NotConforming, match=breach):
         check_reconfiguration(policy)
+
+
+@pytest.mark.parametrize("name", plugins.names("offloading"))
+@pytest.mark.parametrize("seed", [1, 2])
+def test_own_offloading_policies_conform(name: str, seed: int) -> None:
+    check_offloading(plugins.load("offloading", name), seed=seed)
+
+
+class Aimless(Loudest):
+    objective = "fame"  # type: ignore[assignment]
+
+
+class Keeps(Loudest):
+    """Keeps what `keep` says."""
+
+    def keep(self, problem: OffloadingProblem) -> Any:
+        raise NotImplementedError
+
+    def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
+        kept = self.keep(problem)
+        return Decision(np.array(kept, np.int32)) if isinstance(kept, list) else kept
+
+
+class Greedless(Keeps):
+    def keep(self, problem: OffloadingProblem) -> Any:
+        return None
+
+
+class BeyondTopics(Keeps):
+    def keep(self, problem: OffloadingProblem) -> Any:
+        return [problem.topics]
+
+
+class Twice(Keeps):
+    def keep(self, problem: OffloadingProblem) -> Any:
+        return [0, 0]
+
+
+class Generous(Keeps):
+    def keep(self, problem: OffloadingProblem) -> Any:
+        return list(range(problem.topics))
+
+
+class Deafening(Keeps):
+    def keep(self, problem: OffloadingProblem) -> Any:
+        problem.event_rate[:] = problem.cost[:] = 0
+        return []
+
+
+class Drifting(Keeps):
+    asked = 0
+
+    def keep(self, problem: OffloadingProblem) -> Any:
+        self.asked += 1
+        return [self.asked % problem.topics] if problem.capacity > problem.cost.max() else []
+
+
+class GlobalOffloading(Keeps):
+    def keep(self, problem: OffloadingProblem) -> Any:
+        random.random()
+        return []
+
+
+class TooMuch(Keeps):
+    def keep(self, problem: OffloadingProblem) -> Any:
+        raise InputError(f"{problem.topics} topics are too many")
+
+
+class Sticky(Loudest):
+    """Sticks to what was before, whatever it costs now."""
+
+    def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
+        return super().decide(problem) if previous is None else previous
+
+
+@pytest.mark.parametrize(
+    ("policy", "breach"),
+    [
+        (StaticSelection, r"no nested class Parameters\(sim.policies.offloading.process.OffloadingParameters\)"),
+        (Aimless, "its objective is 'fame', allowed are satisfied, satisfaction"),
+        (Greedless, "returned None, expected a Decision"),
+        (BeyondTopics, r"kept topics \[12\], expected some of the 12, each once"),
+        (Twice, r"kept topics \[0, 0\]"),
+        (Generous, "one threshold: .* more than the capacity of"),
+        (Deafening, "read-only"),
+        (Drifting, "when asked again"),
+        (GlobalOffloading, "global random state"),
+        (TooMuch, "decides no problem"),
+        (Sticky, "less capacity than before: .* more than the capacity"),
+    ],
+)
+def test_each_breach_of_an_offloading_policy_is_found(policy: Any, breach: str) -> None:
+    with pytest.raises(NotConforming, match=breach):
+        check_offloading(policy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from sim.policies.offloading.problem import Decision, Objective, Problem
 from sim.policies.offloading.process import WithoutParameters
 
 By = Literal["ratio", "gain"]
+Number = TypeVar("Number", bound=np.generic)
 Engine = Literal["delta", "lazy", "slow"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)  # in the order of the kernels' numbers
 
@@ -43,7 +44,9 @@ def run(
     instance = _instance(problem, objective, active)
     greedy_kernels.receive_all(instance, given)
     engine_number = ENGINES.index(engine)
-    picks = greedy_kernels.pick(instance, _heap(problem, by), candidate, problem.cost, spent, capacity, engine_number)
+    picks = greedy_kernels.pick(
+        instance, _heap(problem, by), candidate, _writable(problem.cost), spent, capacity, engine_number
+    )
     return Decision(np.concatenate([given, picks]))
 
 
@@ -57,8 +60,8 @@ def _instance(problem: Problem, objective: Objective, active: NDArray[np.bool_] 
     if active is not None:
         missing[~active] = 0
     return greedy_kernels.Instance(
-        np.require(problem.indptr, requirements="W"),
-        np.require(problem.indices, requirements="W") if of_shares else problem.indices.copy(),
+        _writable(problem.indptr),
+        _writable(problem.indices) if of_shares else problem.indices.copy(),
         np.zeros(0 if of_shares else problem.subscribers, np.bool_),
         *problem.by_topic,
         problem.event_rate.astype(events),
@@ -78,7 +81,7 @@ def _heap(problem: Problem, by: By) -> greedy_kernels.Heap:
         np.zeros(1, np.int64),
         np.empty(topics, np.int32),
         np.empty(topics, np.int64),
-        problem.cost if by == "ratio" else np.ones(topics),
+        _writable(problem.cost) if by == "ratio" else np.ones(topics),
     )
 
 
@@ -87,6 +90,11 @@ def furthest(problem: Problem, decisions: Sequence[Decision]) -> Decision:
     if len(decisions) == 1:
         return decisions[0]
     return max(decisions, key=lambda decision: outcome(problem, decision.topics).total)
+
+
+def _writable(array: NDArray[Number]) -> NDArray[Number]:
+    """The array or its copy; kernels are compiled once for arrays that can be written."""
+    return np.require(array, requirements="W")
 
 
 class B3m(WithoutParameters):
