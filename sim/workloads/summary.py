@@ -39,7 +39,7 @@ def summarise(workload: Workload) -> dict[str, Any]:
     distributions = {
         "interests_per_user": np.diff(workload.interests.indptr).astype(np.int64),
         "subscription_changes_per_user": changes,
-        "subscribers_per_topic": np.bincount(workload.interests.indices, minlength=topics),
+        "subscribers_per_topic": workload.interests.per_topic(topics),
         "publications_per_topic": on_topics,
     }
     if len(moves):

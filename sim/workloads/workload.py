@@ -46,6 +46,14 @@ _ENTRIES = {"manifest.json", ".manifest.json", "interests", "quarantine", SUBSCR
 }
 
 
+def _counts(ids: NDArray[np.int32], of: int) -> NDArray[np.int64]:
+    """How often each id below `of` occurs, some rows at a time: numpy counts in a copy, twice as wide."""
+    counts = np.zeros(of, np.int64)
+    for start in range(0, len(ids), ROW_GROUP):
+        counts += np.bincount(ids[start : start + ROW_GROUP], minlength=of)
+    return counts
+
+
 @dataclass(frozen=True)
 class Topics:
     """All topics; every array has one entry per topic, topic ids are positions.
@@ -81,6 +89,10 @@ class Interests:
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
+
+    def per_topic(self, topics: int) -> NDArray[np.int64]:
+        """How many users want each of the topics."""
+        return _counts(self.indices, topics)
 
 
 @dataclass(frozen=True)
@@ -121,10 +133,7 @@ class Publications:
 
     def per_topic(self, topics: int, rows: slice = slice(None)) -> NDArray[np.int64]:
         """How many there are on each of the topics; not of content, see `Workload.published`."""
-        counts, those = np.zeros(topics, np.int64), self.topic[rows]
-        for start in range(0, len(those), ROW_GROUP):  # numpy counts in a copy, twice as wide
-            counts += np.bincount(those[start : start + ROW_GROUP], minlength=topics)
-        return counts
+        return _counts(self.topic[rows], topics)
 
 
 @dataclass(frozen=True)

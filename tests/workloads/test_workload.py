@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim.errors import WorkloadError
-from sim.workloads import manifest
+from sim.workloads import manifest, validation
 from sim.workloads import workload as workload_module
 from sim.workloads.content.conjunctions import Conjunctions
 from sim.workloads.content.predicates import Content
@@ -482,12 +483,37 @@ def test_subscriptions_to_content_do_not_change(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("damage", "message"), DAMAGES)
-def test_what_is_damaged_is_named(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
+def test_what_is_damaged_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None], message: str
+) -> None:
+    """The same however many rows are looked at at a time."""
     write_workload(small(), tmp_path / "w")
     damage(tmp_path / "w")
-    with pytest.raises(WorkloadError, match=message) as caught:
-        load_workload(tmp_path / "w")
-    assert str(tmp_path / "w") in str(caught.value)
+    for at_once in (validation._AT_ONCE, 2, 1):
+        monkeypatch.setattr(validation, "_AT_ONCE", at_once)
+        with pytest.raises(WorkloadError, match=message) as caught:
+            load_workload(tmp_path / "w")
+        assert str(tmp_path / "w") in str(caught.value)
+
+
+@given(st.lists(st.lists(st.integers(0, 4), max_size=4), max_size=6), st.integers(1, 5))
+def test_topics_of_a_user_must_rise_in_memory_too(rows: list[list[int]], at_once: int) -> None:
+    indptr = np.cumsum([0, *map(len, rows)])
+    indices = np.array([topic for row in rows for topic in row], np.int32)
+    bad = [
+        first + n
+        for first, row in zip(indptr.tolist(), rows, strict=False)
+        for n, (a, b) in enumerate(pairwise(row), 1)
+        if a >= b
+    ]
+    raises = (
+        pytest.raises(WorkloadError, match=f"^w: row {bad[0]}: topic {indices[bad[0]]} is not")
+        if bad
+        else nullcontext()
+    )
+    with pytest.MonkeyPatch.context() as patch, raises:
+        patch.setattr(validation, "_AT_ONCE", at_once)
+        validation.Checks("w").ascending(indptr, indices)
 
 
 def test_what_is_no_folder_is_named(tmp_path: Path) -> None:
