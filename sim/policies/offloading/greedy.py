@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeVar, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sim.policies.offloading import greedy_kernels
+from sim.policies.offloading import greedy_kernels, scoring
 from sim.policies.offloading.outcome import cost_of, outcome
-from sim.policies.offloading.problem import Decision, Objective, Problem
+from sim.policies.offloading.problem import By, Decision, Objective, Problem
 from sim.policies.offloading.process import WithoutParameters
 
-By = Literal["ratio", "gain"]
-Number = TypeVar("Number", bound=np.generic)
 Engine = Literal["delta", "lazy", "slow"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)  # in the order of the kernels' numbers
 
@@ -41,36 +39,13 @@ def run(
     spent, capacity = cost_of(problem, given), problem.capacity if capacity is None else capacity
     candidate = (problem.cost > 0) & (spent + problem.cost <= capacity)
     candidate[given] = False
-    instance = _instance(problem, objective, active)
+    instance = scoring.instance_of(problem, objective, active)
     greedy_kernels.receive_all(instance, given)
     engine_number = ENGINES.index(engine)
     picks = greedy_kernels.pick(
-        instance, _heap(problem, by), candidate, _writable(problem.cost), spent, capacity, engine_number
+        instance, _heap(problem, by), candidate, scoring.writable(problem.cost), spent, capacity, engine_number
     )
-    return Decision(np.concatenate([given, picks]))
-
-
-def _instance(problem: Problem, objective: Objective, active: NDArray[np.bool_] | None) -> greedy_kernels.Instance:
-    of_shares = objective == "satisfaction"
-    one = 1 << (62 - int(problem.degrees.max(initial=1)).bit_length())
-    # half the width is half the cache lines, where that is enough
-    largest = max(problem.event_rate.max(initial=0), problem.need.max(initial=0))
-    events = np.dtype(np.int32 if largest < 1 << 31 else np.int64)
-    missing = problem.need.astype(events)
-    if active is not None:
-        missing[~active] = 0
-    return greedy_kernels.Instance(
-        _writable(problem.indptr),
-        _writable(problem.indices) if of_shares else problem.indices.copy(),
-        np.zeros(0 if of_shares else problem.subscribers, np.bool_),
-        *problem.by_topic,
-        problem.event_rate.astype(events),
-        missing,
-        greedy_kernels.worth_of_events(problem.need, one) if of_shares else np.zeros(0, np.int64),
-        one,
-        of_shares,
-        np.zeros(problem.topics, np.int64),
-    )
+    return Decision(np.concatenate([given, picks]), by)
 
 
 def _heap(problem: Problem, by: By) -> greedy_kernels.Heap:
@@ -81,7 +56,7 @@ def _heap(problem: Problem, by: By) -> greedy_kernels.Heap:
         np.zeros(1, np.int64),
         np.empty(topics, np.int32),
         np.empty(topics, np.int64),
-        _writable(problem.cost) if by == "ratio" else np.ones(topics),
+        scoring.writable(problem.cost) if by == "ratio" else np.ones(topics),
     )
 
 
@@ -90,11 +65,6 @@ def furthest(problem: Problem, decisions: Sequence[Decision]) -> Decision:
     if len(decisions) == 1:
         return decisions[0]
     return max(decisions, key=lambda decision: outcome(problem, decision.topics).total)
-
-
-def _writable(array: NDArray[Number]) -> NDArray[Number]:
-    """The array or its copy; kernels are compiled once for arrays that can be written."""
-    return np.require(array, requirements="W")
 
 
 class B3m(WithoutParameters):

@@ -166,7 +166,7 @@ def _sort_by_rate(topics: NDArray[np.int32], start: int, stop: int, event_rate: 
 
 
 @kernel
-def _score(instance: Instance, topic: int) -> int:
+def score_of(instance: Instance, topic: int) -> int:
     """What a topic is worth, computed anew (algorithms 1 and 4)."""
     rate = instance.event_rate[topic]
     score = 0
@@ -182,7 +182,7 @@ def _score(instance: Instance, topic: int) -> int:
 
 
 @kernel
-def _score_all(instance: Instance) -> None:
+def score_all(instance: Instance) -> None:
     instance.score[:] = 0
     for subscriber in range(instance.missing.size):
         missing = instance.missing[subscriber]
@@ -275,7 +275,7 @@ def _receive_slowly(instance: Instance, heap: Heap, picked: int, stamp: NDArray[
             topic = instance.topics[j]
             if stamp[topic] != picks:
                 stamp[topic] = picks
-                instance.score[topic] = _score(instance, topic)
+                instance.score[topic] = score_of(instance, topic)
                 if instance.score[topic] > heap.bound[topic]:
                     _raise(heap, topic, instance.score[topic])
 
@@ -298,7 +298,7 @@ def pick(
     A topic at the top whose key is not above its own score's is the highest of all; else it goes down to where it belongs. LAZY
     computes scores anew as topics come to the top, which is right where scores never rise: for shares alone.
     """
-    _score_all(instance)
+    score_all(instance)
     _fill(heap, instance.score, candidate)
     picks = np.empty(instance.score.size, np.int32)
     count = 0
@@ -310,7 +310,7 @@ def pick(
             continue
         if engine == LAZY and stamp[topic] != count:
             stamp[topic] = count
-            instance.score[topic] = _score(instance, topic)
+            instance.score[topic] = score_of(instance, topic)
         score = instance.score[topic]
         key = score / heap.divisor[topic]
         if key < heap.keys[0]:

@@ -20,6 +20,9 @@ _MOST = 1 << 62
 Objective = Literal["satisfied", "satisfaction"]
 """What is maximised: subscribers that are satisfied (B3M, eq. 1, 2), or the sum of how far each one is (F-B3M, eq. 3, 4)."""
 
+By = Literal["ratio", "gain"]
+"""What a greedy choice goes by: what a topic gains for its cost (type R), or what it gains (type G)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -128,9 +131,10 @@ def _in_units(values: NDArray[Any], scale: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """The topics that the back end keeps, in the order in which they were picked."""
+    """The topics that the back end keeps, in the order in which they were picked; `by`: what by, where that was greedy."""
 
     topics: NDArray[np.int32]
+    by: By = "ratio"
 
 
 class OffloadingPolicy(Protocol):

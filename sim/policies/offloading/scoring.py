@@ -1,0 +1,44 @@
+"""What greedy kernels work on: a problem's topics and subscribers, and what topics are worth in whole numbers."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.policies.offloading import greedy_kernels
+from sim.policies.offloading.problem import Objective, Problem
+
+Number = TypeVar("Number", bound=np.generic)
+
+
+def instance_of(
+    problem: Problem, objective: Objective, active: NDArray[np.bool_] | None = None
+) -> greedy_kernels.Instance:
+    """The instance in which nobody has received anything; subscribers that are not `active` (n) need nothing."""
+    of_shares = objective == "satisfaction"
+    one = 1 << (62 - int(problem.degrees.max(initial=1)).bit_length())
+    # half the width is half the cache lines, where that is enough
+    largest = max(problem.event_rate.max(initial=0), problem.need.max(initial=0))
+    events = np.dtype(np.int32 if largest < 1 << 31 else np.int64)
+    missing = problem.need.astype(events)
+    if active is not None:
+        missing[~active] = 0
+    return greedy_kernels.Instance(
+        writable(problem.indptr),
+        writable(problem.indices) if of_shares else problem.indices.copy(),
+        np.zeros(0 if of_shares else problem.subscribers, np.bool_),
+        *problem.by_topic,
+        problem.event_rate.astype(events),
+        missing,
+        greedy_kernels.worth_of_events(problem.need, one) if of_shares else np.zeros(0, np.int64),
+        one,
+        of_shares,
+        np.zeros(problem.topics, np.int64),
+    )
+
+
+def writable(array: NDArray[Number]) -> NDArray[Number]:
+    """The array or its copy; kernels are compiled once for arrays that can be written."""
+    return np.require(array, requirements="W")
