@@ -11,6 +11,7 @@ import typer
 
 from sim.cli import prepare_options as options
 from sim.cli.prepare_events import events
+from sim.cli.prepare_follows import follows
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -154,10 +155,11 @@ def _places(files: list[str] | None, columns: str | None, checkins: Layout) -> t
     guess = guess_layout(sources[0].path)
     alike = replace(checkins, columns=()) if guess.kind == checkins.kind else guess
     layout = PLACE_LAYOUTS.get(checkins.name, alike)
-    return [source.path for source in sources], lay_over(layout, columns=columns)
+    return [source.path for source in sources], lay_over(layout, columns=columns, option="--places-columns")
 
 
 app.command()(events)
+app.command()(follows)
 
 
 def _box(text: str | None) -> Box | None:

@@ -94,8 +94,8 @@ def event_workload(
 
     wild = np.array([filters and mqtt.is_filter(name) for name in log.topics] + [True])  # and what is no topic, -1
     wanted = control.topic[kept]
-    user = _Numbering(log.clients, control.client[kept], published.client, delivered.client, delivered.publisher)
-    topic = _Numbering(log.topics, wanted[~wild[wanted]], published.topic, delivered.topic)
+    user = Numbering(log.clients, control.client[kept], published.client, delivered.client, delivered.publisher)
+    topic = Numbering(log.topics, wanted[~wild[wanted]], published.topic, delivered.topic)
     changes = _expand(changes, log.topics, topic.names) if filters else replace(changes, topic=topic(changes.topic))
     publications = Publications(
         seconds(published.micros), topic(published.topic), user(published.client), published.size
@@ -133,8 +133,11 @@ def filters_unexpanded(workload: Workload) -> int:
     return int(np.count_nonzero(wild[events.topic] & (events.action > 0)))
 
 
-class _Numbering:
-    """New ids for those that occur in `used`, without gaps and in the old order; -1 stays -1."""
+class Numbering:
+    """New ids for those that occur in `used`, without gaps and in the old order; -1 stays -1.
+
+    `names` are those of the new ids, `old` their old ids.
+    """
 
     def __init__(self, names: Sequence[str], *used: NDArray[np.int32]) -> None:
         occurs = np.zeros(len(names) + 1, np.bool_)
@@ -143,7 +146,8 @@ class _Numbering:
         occurs[-1] = False
         self._new = np.where(occurs, np.cumsum(occurs, dtype=np.int32) - 1, -1).astype(np.int32)
         self._all = bool(occurs[:-1].all())  # then ids stay as they are, and millions of them need not be copied
-        self.names = [names[old] for old in np.flatnonzero(occurs).tolist()]
+        self.old = np.flatnonzero(occurs)
+        self.names = [names[old] for old in self.old.tolist()]
 
     def __call__(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
         return ids if self._all else self._new[ids]

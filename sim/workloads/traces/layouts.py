@@ -91,6 +91,7 @@ def lay_over(
     layout: Layout,
     *,
     columns: str | None = None,
+    option: str = "--columns",
     delimiter: str | None = None,
     header: bool | None = None,
     quote: bool | None = None,
@@ -99,7 +100,8 @@ def lay_over(
 ) -> Layout:
     """`layout` with what else is said of it laid over; None and () leave it. The texts are those of the command line.
 
-    `columns`: `user,time,_,latitude` in order, or by name `user=label,time`, which Parquet and JSON lines always are.
+    `columns`, as `option` says them: `user,time,_,latitude` in order, or by name `user=label,time`, which Parquet and JSON lines
+    always are.
     `delimiter`: characters, or `tab`. Quoting follows the delimiter unless said: a comma has it, others do not.
     """
     if layout.kind != "text":
@@ -115,7 +117,7 @@ def lay_over(
     if header is not None:
         changes["header"] = header
     if columns is not None:
-        changes["columns"] = _columns(columns, layout.kind != "text")
+        changes["columns"] = _columns(columns, layout.kind != "text", option)
     if time_formats:
         changes["time_formats"] = tuple(time_formats)
     if time_zone is not None:
@@ -134,14 +136,14 @@ def guess_layout(path: Path) -> Layout:
     return TSV if endings & {".tsv", ".tab"} else CSV
 
 
-def _columns(text: str, by_name: bool) -> tuple[str, ...] | dict[str, str]:
+def _columns(text: str, by_name: bool, option: str) -> tuple[str, ...] | dict[str, str]:
     parts = [part.strip() for part in text.split(",")]
     pairs = [(field.strip(), column.strip() if equals else field) for field, equals, column in map(_halves, parts)]
     fields = [field for field, _ in pairs if field != SKIPPED]
     if not all(field and column for field, column in pairs):
-        raise WorkloadError(f"--columns '{text}': an empty name; {SKIPPED} skips a field")
+        raise WorkloadError(f"{option} '{text}': an empty name; {SKIPPED} skips a field")
     if twice := sorted({field for field in fields if fields.count(field) > 1}):
-        raise WorkloadError(f"--columns '{text}': {twice[0]} is named twice")
+        raise WorkloadError(f"{option} '{text}': {twice[0]} is named twice")
     if by_name or "=" in text:
         return {field: column for field, column in pairs if field != SKIPPED}
     return tuple(field for field, _ in pairs)

@@ -41,18 +41,18 @@ def row_number(source: NDArray[np.int32], line: NDArray[np.int64]) -> NDArray[np
 
 
 def check_form(
-    rows: DataFrame, layout: Layout, sources: Sequence[Source], expected: Mapping[str, str]
+    rows: DataFrame, layout: Layout, sources: Sequence[Source], expected: Mapping[str, str], first: int = 0
 ) -> Counter[str | None]:
     """How many rows have each reason, and how many have none. Raises where a source is empty or not in this layout.
 
     `rows` have source, line, raw, reason, column and found: which field a reason of `FORM` speaks of, null for the whole row,
-    and what stands there; `expected` tells what should. WorkloadError where a source has no rows, or where more than half of
-    all rows have such a reason.
+    and what stands there; `expected` tells what should, unless it is a time. `sources` are numbered from `first` on.
+    WorkloadError where a source has no rows, or where more than half of all rows have such a reason.
     """
     from pyspark.sql import functions as F
 
     counted = rows.groupBy("source", "reason", "column").agg(F.count("*").alias("rows")).collect()
-    for number in sorted(set(range(len(sources))) - {row["source"] for row in counted}):
+    for number in sorted(set(range(len(sources))) - {row["source"] - first for row in counted}):
         raise WorkloadError(f"{sources[number].path}: the file is empty{' but for its header' * layout.header}")
     reasons: Counter[str | None] = Counter()
     wrong: Counter[tuple[str, str | None]] = Counter()
@@ -64,13 +64,13 @@ def check_form(
         return reasons
     reason, column = max(sorted(wrong, key=str), key=wrong.__getitem__)
     blamed = rows.where((F.col("reason") == reason) & F.col("column").eqNullSafe(F.lit(column)))
-    [first] = blamed.orderBy("source", "line").select("source", "line", "raw", "found").limit(1).collect()
+    [row] = blamed.orderBy("source", "line").select("source", "line", "raw", "found").limit(1).collect()
     share = f"({wrong.total():,} of {reasons.total():,} rows cannot be read as --format {layout.name})"
-    place = f"{sources[first['source']].path}: {'row' if layout.kind == 'parquet' else 'line'} {first['line']}"
+    place = f"{sources[row['source'] - first].path}: {'row' if layout.kind == 'parquet' else 'line'} {row['line']}"
     if column is None:
-        raise WorkloadError(f"{place}: expected {_line(layout)}, found {_shown(first['raw'])} {share}")
-    wanted = f"a time such as {example_time(rows.sparkSession, layout)}" if column == "time" else expected[column]
-    found = "nothing" if first["found"] is None else repr(first["found"][:80])
+        raise WorkloadError(f"{place}: expected {_line(layout)}, found {_shown(row['raw'])} {share}")
+    wanted = expected.get(column) or f"a time such as {example_time(rows.sparkSession, layout)}"
+    found = "nothing" if row["found"] is None else repr(row["found"][:80])
     raise WorkloadError(f"{place}: {_column(layout, column)} looks wrong: expected {wanted}, found {found} {share}")
 
 

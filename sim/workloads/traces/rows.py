@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
+TIMES = ("time", "since", "until")
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 _EPOCH = r"^\s*[+-]?[0-9]+(\.[0-9]*)?([eE]\+?[0-9]{1,2})?\s*$"
@@ -368,8 +369,8 @@ def _check_types(file: Path, layout: Layout, fields: Sequence[str], schema: pa.S
         if _spark_type(type) is None:
             raise WorkloadError(f"{file}: column '{column}' ({field}) has the type {type}, which cannot be read")
         number = pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type)
-        if field == "time" and number and not {"epoch", "epoch-ms"} & set(layout.time_formats):
+        if field in TIMES and number and not {"epoch", "epoch-ms"} & set(layout.time_formats):
             raise WorkloadError(
-                f"{file}: column '{column}' (time) holds numbers ({type}), which are no dates: name a column that holds "
+                f"{file}: column '{column}' ({field}) holds numbers ({type}), which are no dates: name a column that holds "
                 f"dates (it has {', '.join(schema.names)}), or say --time-format epoch or epoch-ms where they count from 1970"
             )

@@ -45,14 +45,24 @@ def find_sources(inputs: Sequence[str | os.PathLike[str]]) -> list[Source]:
 
     A file named twice counts once. Raises WorkloadError where one is missing, empty or a folder, or a pattern matches none.
     """
-    paths = list(dict.fromkeys(path.resolve() for text in inputs for path in _expand(os.fspath(text))))
+    [sources] = find_groups([inputs])
+    return sources
+
+
+def find_groups(groups: Sequence[Sequence[str | os.PathLike[str]]]) -> list[list[Source]]:
+    """`find_sources` of several groups of inputs, whose files are read once and named so that all names differ."""
+    found = [
+        list(dict.fromkeys(path.resolve() for text in inputs for path in _expand(os.fspath(text)))) for inputs in groups
+    ]
+    paths = list(dict.fromkeys(path for group in found for path in group))
     if not paths:
         raise WorkloadError("no input file is named")
     names = [path.name for path in paths]
     if len(set(names)) < len(names):
         root = os.path.commonpath([path.parent for path in paths])
         names = [Path(os.path.relpath(path, root)).as_posix() for path in paths]
-    return [_source(path, name) for path, name in zip(paths, names, strict=True)]
+    sources = {path: _source(path, name) for path, name in zip(paths, names, strict=True)}
+    return [[sources[path] for path in group] for group in found]
 
 
 def _expand(text: str) -> list[Path]:
@@ -84,8 +94,11 @@ def _source(path: Path, name: str) -> Source:
     return Source(path, name, digest, size)
 
 
-def link_sources(sources: Sequence[Source], folder: Path) -> None:
-    """Fill `folder` with links that Spark reads whatever the files' names hold: the number of the source, `.gz` by content."""
+def link_sources(sources: Sequence[Source], folder: Path, first: int = 0) -> None:
+    """Fill `folder` with links that Spark reads whatever the files' names hold: the number of the source, `.gz` by content.
+
+    Sources are numbered from `first` on.
+    """
     folder.mkdir()
-    for number, source in enumerate(sources):
+    for number, source in enumerate(sources, first):
         (folder / f"{number:06d}.{'gz' if source.gzipped else 'txt'}").symlink_to(source.path)

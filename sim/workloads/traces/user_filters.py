@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -65,7 +66,7 @@ def select_users(
     return left, dropped
 
 
-def sampled(names: list[str], share: float, streams: Streams) -> NDArray[np.bool_]:
+def sampled(names: Sequence[str], share: float, streams: Streams) -> NDArray[np.bool_]:
     """Which users a sample of this share holds; a user's lot hangs on its name alone."""
     key = streams.key("workload.sample")
     lots = (int.from_bytes(hashlib.blake2s(name.encode(), digest_size=8).digest(), "little") for name in names)

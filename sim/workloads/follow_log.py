@@ -1,0 +1,211 @@
+"""Follow workloads: who follows which topics from when to when, and what is published on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.workloads.event_log import SECOND, Numbering
+from sim.workloads.follow_kernels import join_intervals
+from sim.workloads.tables import strings
+from sim.workloads.workload import (
+    DAY,
+    Interests,
+    Publications,
+    SubscriptionEvents,
+    Topics,
+    Users,
+    Workload,
+)
+
+EVER, NEVER = -(1 << 62), 1 << 62  # µs since 1970: a follow that has always held, one that never ends
+_AT_ONCE = 8_000_000  # follows
+_DAY = int(DAY) * SECOND
+
+
+@dataclass(frozen=True)
+class Follows:
+    """Rows by which a user follows a topic in [since, until), µs since 1970; None: all have always done so, or for ever.
+
+    `row` tells one from another, and earlier from later ones; -1 where it is not for its follow alone that a row is kept.
+    """
+
+    user: NDArray[np.int32]
+    topic: NDArray[np.int32]
+    row: NDArray[np.int64]
+    since: NDArray[np.int64] | None = None
+    until: NDArray[np.int64] | None = None
+
+    def where(self, which: NDArray[np.bool_]) -> Follows:
+        since, until = (None if times is None else times[which] for times in (self.since, self.until))
+        return Follows(self.user[which], self.topic[which], self.row[which], since, until)
+
+
+@dataclass(frozen=True)
+class Published:
+    """Publications in any order: µs since 1970, topic, publisher (-1 where it comes from outside)."""
+
+    micros: NDArray[np.int64]
+    topic: NDArray[np.int32]
+    publisher: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class FollowLog:
+    """The usable rows; users and topics are positions in their names, which are in the order of their ids, as `kinds` are."""
+
+    users: Sequence[str]
+    topics: Sequence[str]
+    kinds: Sequence[str]
+    follows: Sequence[Follows]
+    published: Published
+
+
+def follow_workload(
+    log: FollowLog, *, period: float = DAY, size: int = 100, chosen: NDArray[np.bool_] | None = None, **about: Any
+) -> tuple[Workload | None, dict[str, NDArray[np.int64]]]:
+    """The workload, None where nothing is published or nobody follows, and the rows of follows that are left out, by reason.
+
+    Time 0 is the first instant of the day (UTC) of the first publication, the horizon the end of the day of the last one.
+    The reasons: `outside_window` (over before that, or not begun by then), `duplicate` (others of the user and topic cover it;
+    of equal ones the first stays) and `not_sampled` (of a user who is not `chosen`). Users are those who follow or publish,
+    topics those that are followed or published on; event rates count in `period` (s). `about` are further fields.
+    """
+    published = log.published
+    if not len(published.micros):
+        return None, {}
+    origin = int(published.micros.min()) // _DAY * _DAY
+    days = (int(published.micros.max()) - origin) // _DAY + 1
+    end = origin + days * _DAY
+
+    def seconds(micros: NDArray[np.int64]) -> NDArray[np.float64]:
+        return (micros - origin) / SECOND
+
+    dropped: dict[str, list[NDArray[np.int64]]] = {"outside_window": [], "duplicate": [], "not_sampled": []}
+    follows = []
+    for table in log.follows:
+        outside = np.zeros(len(table.user), np.bool_)
+        if table.until is not None:
+            outside |= table.until <= origin
+        if table.since is not None:
+            outside |= table.since >= end
+        if outside.any():
+            dropped["outside_window"].append(table.row[outside])
+            table = table.where(~outside)
+        follows.append(table)
+    wanted, changes = [], []
+    for part in _parts(follows, len(log.users)):
+        pair, since, until, needed = _intervals(part)
+        dropped["duplicate"].append(part.row[~needed])
+        if chosen is not None:
+            dropped["not_sampled"].append(part.row[needed & ~chosen[part.user]])
+            those = chosen[pair >> 32]
+            pair, since, until = pair[those], since[those], until[those]
+        begun, ended = since <= origin, until < end
+        wanted.append(pair[begun])
+        changes += [(since[~begun], pair[~begun], 1), (until[ended], pair[ended], -1)]
+    left_out = {reason: _rows(rows) for reason, rows in dropped.items()}
+    indptr, indices = _csr(wanted, len(log.users))
+    del wanted
+    time, changed, action = _in_order(changes)
+    if not len(indices) and not len(time):
+        return None, left_out
+    changing = (changed >> 32).astype(np.int32), (changed & 0xFFFFFFFF).astype(np.int32)
+    following = np.flatnonzero(np.diff(indptr)).astype(np.int32)
+    user = Numbering(log.users, following, changing[0], published.publisher)
+    topic = Numbering(log.topics, indices, changing[1], published.topic)
+    order = np.lexsort((published.publisher, published.topic, published.micros))
+    publications = Publications(
+        seconds(published.micros[order]),
+        topic(published.topic[order]),
+        user(published.publisher[order]),
+        np.full(len(order), size, np.int32),
+    )
+    nowhere = np.full(max(len(topic.names), len(user.names)), np.nan)
+    workload = Workload(
+        kind="follows",
+        horizon=days * DAY,
+        period=period,
+        topics=Topics(
+            strings(topic.names),
+            strings([log.kinds[old] for old in topic.old.tolist()]),
+            publications.per_topic(len(topic.names)) / (days * DAY / period),
+            nowhere[: len(topic.names)],
+            nowhere[: len(topic.names)],
+        ),
+        users=Users(strings(user.names), nowhere[: len(user.names)], nowhere[: len(user.names)]),
+        interests=Interests(indptr[np.append(user.old, len(log.users))], topic(indices)),
+        subscription_events=SubscriptionEvents(seconds(time), user(changing[0]), topic(changing[1]), action),
+        publications=publications,
+        origin=f"{np.datetime64(origin // SECOND, 's')}Z",
+        **about,
+    )
+    return workload, left_out
+
+
+def unfollowed(workload: Workload) -> int:
+    """How many publications are on topics that nobody ever follows."""
+    followed = np.zeros(len(workload.topics), np.bool_)
+    followed[workload.interests.indices] = True
+    followed[workload.subscription_events.topic] = True
+    return int(np.count_nonzero(~followed[workload.publications.topic]))
+
+
+def _parts(tables: Sequence[Follows], users: int) -> Iterator[Follows]:
+    """All rows of some users after those of others, with all times: little more stands in memory twice than one part."""
+    rows = sum((np.bincount(table.user, minlength=users) for table in tables), np.zeros(users, np.int64))
+    part = np.cumsum(rows) // _AT_ONCE
+    for number in np.unique(part[rows > 0]).tolist():
+        least, end = np.searchsorted(part, (number, number + 1))
+        here = [table.where((table.user >= least) & (table.user < end)) for table in tables]
+        yield Follows(
+            np.concatenate([some.user for some in here]),
+            np.concatenate([some.topic for some in here]),
+            np.concatenate([some.row for some in here]),
+            np.concatenate([np.full(len(some.user), EVER) if some.since is None else some.since for some in here]),
+            np.concatenate([np.full(len(some.user), NEVER) if some.until is None else some.until for some in here]),
+        )
+
+
+def _intervals(part: Follows) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """The intervals that are left: user << 32 | topic, since, until; and which rows of the part they need."""
+    assert part.since is not None
+    assert part.until is not None
+    pair: NDArray[np.int64] = part.user.astype(np.int64) << 32 | part.topic
+    order = np.lexsort((part.row, -part.until, part.since, pair))
+    ordered = np.ones(len(pair), np.bool_)
+    first, end = np.empty(len(pair), np.int64), np.empty(len(pair), np.int64)
+    count = join_intervals(pair[order], part.since[order], part.until[order], ordered, first, end)
+    needed = np.empty(len(pair), np.bool_)
+    needed[order] = ordered
+    begin = order[first[:count]]
+    return pair[begin], part.since[begin], end[:count], needed
+
+
+def _rows(found: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    rows = np.concatenate([np.empty(0, np.int64), *found])
+    return rows[rows >= 0]
+
+
+def _csr(pairs: Sequence[NDArray[np.int64]], users: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Of pairs that ascend, part after part."""
+    indptr = np.zeros(users + 1, np.int64)
+    for part in pairs:
+        indptr[1:] += np.bincount(part >> 32, minlength=users)
+    np.cumsum(indptr, out=indptr)
+    return indptr, np.concatenate([np.empty(0, np.int32), *((part & 0xFFFFFFFF).astype(np.int32) for part in pairs)])
+
+
+def _in_order(
+    changes: Sequence[tuple[NDArray[np.int64], NDArray[np.int64], int]],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]:
+    """Times, pairs and actions, by time and then by user and topic."""
+    time = np.concatenate([np.empty(0, np.int64), *(times for times, _, _ in changes)])
+    pair = np.concatenate([np.empty(0, np.int64), *(pairs for _, pairs, _ in changes)])
+    action = np.repeat(np.array([action for _, _, action in changes], np.int8), [len(times) for times, _, _ in changes])
+    order = np.lexsort((pair, time))
+    return time[order], pair[order], action[order]

@@ -1,0 +1,122 @@
+"""The whole way from files of follows and of what is published to a workload on disk: Spark reads and judges, numpy does the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from functools import partial, reduce
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sim.errors import WorkloadError
+from sim.randomness import Streams
+from sim.units import format_duration
+from sim.workloads.follow_log import follow_workload
+from sim.workloads.traces import follows as stages
+from sim.workloads.traces.follow_tables import Trace
+from sim.workloads.traces.quarantine import account, check_form, describe, read_quarantine, store_quarantine
+from sim.workloads.traces.rows import number_lines, read_rows
+from sim.workloads.traces.session import partitioned, store, watched
+from sim.workloads.traces.sources import find_groups, link_sources
+from sim.workloads.traces.user_filters import sampled
+from sim.workloads.traces.workshop import Progress, blaming, check_room, iso, put_in_place, workshop
+from sim.workloads.workload import DAY, Workload, write_workload
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def prepare_follows(
+    spark: SparkSession,
+    trace: Trace,
+    out: Path,
+    *,
+    period: float = DAY,
+    window: tuple[int | None, int | None] = (None, None),
+    sample: float = 1.0,
+    seed: int = 1,
+    size: int = 100,
+    partitions: int | None = None,
+    progress: Progress = lambda step, detail: None,
+) -> Workload:
+    """Write the workload of this trace to the folder `out` and return it.
+
+    Event rates count in `period` (s); `window` is [first, end) in µs since 1970 for what is published; follows are those of a
+    share `sample` of the users; `seed` is that of the draws; a publication has `size` bytes. The files are the same bytes for any
+    number of partitions and cores. `out` appears when it is complete; a workload that stands there is replaced. Raises
+    WorkloadError where an input is missing, empty or damaged, more than half of a table's rows are not in its layout, nothing is
+    published or followed, or `out` holds something else.
+    """
+    if not 0 <= size < 2**31:
+        raise WorkloadError(f"--size is {size}, allowed: 0 to {2**31 - 1}")
+    if not 0 < period < float("inf"):
+        raise WorkloadError(f"--period is {format_duration(period)}, allowed: above 0")
+    if not 0 < sample <= 1:
+        raise WorkloadError(f"--sample is {sample:g}, allowed: above 0 and up to 1")
+    streams, out = Streams(seed), out.resolve()
+    check_room(out)
+    tables = [table for table, _ in trace.tables]
+    *read, named = find_groups([*(inputs for _, inputs in trace.tables), trace.labels[1] if trace.labels else ()])
+    sources = [source for group in read for source in group]
+    with workshop(out) as folder, blaming([*sources, *named]):
+        session = partitioned(spark, partitions, trace.time_zone)
+        judged: list[DataFrame] = []
+        reasons, first = Counter[str | None](), 0
+        for n, (table, group) in enumerate(zip(tables, read, strict=True)):
+            link_sources(group, folder / f"inputs-{n}", first)
+            mebibytes = sum(source.bytes for source in group) / 2**20
+            step = f"reading {', '.join(source.name for source in group[:3])} ({mebibytes:.1f} MiB)"
+            with watched(session, partial(progress, step)):
+                rows = read_rows(session, folder / f"inputs-{n}", table.layout, table.used)
+                typed = store(stages.judge_rows(rows, table, window, streams), folder / f"parsed-{n}")
+                rows = number_lines(typed, table.layout)
+                reasons += check_form(rows, table.layout, group, stages.expected(table), first)
+                usable = rows.where("reason IS NULL").select("source", "line", *stages.loaded(table))
+                usable.write.parquet(str(folder / f"usable-{n}"))
+            judged.append(rows.select("source", "line", "raw", "reason"))
+            first += len(group)
+        labels: dict[str, dict[str, str]] = {}
+        if trace.labels:
+            with watched(session, partial(progress, "reading what topics are called")):
+                link_sources(named, folder / "labels")
+                labels = {trace.labels[0].kind: stages.read_labels(session, folder / "labels", trace.labels[0])}
+        progress(f"joining follows of {reasons[None]:,} rows", "")
+        log = stages.load_follows([folder / f"usable-{n}" for n in range(len(tables))], tables, labels)
+        workload, dropped = follow_workload(
+            log,
+            period=period,
+            size=size,
+            chosen=None if sample == 1 else sampled(log.users, sample, streams),
+            generator={
+                "name": "follows",
+                **trace.parameters(),
+                "window": [None if time is None else iso(time) for time in window],
+                "sample": sample,
+                "size": size,
+            },
+            seed=seed,
+            sources=[
+                {"file": source.name, "sha256": source.sha256, "bytes": source.bytes}
+                for source in dict.fromkeys([*sources, *named])
+            ],
+        )
+        del log  # which is as large as the workload
+        for reason, numbers in dropped.items():
+            reasons.update({reason: len(numbers), None: -len(numbers)})
+        counts = account(reasons)
+        bad = counts["read"] - counts["kept"]
+        if workload is None:
+            raise WorkloadError(
+                f"{sources[0].path}: of {counts['read']:,} rows none tells of a publication, or none of a follow"
+                f"{f' ({describe(counts)})' if bad else ''}"
+            )
+        if bad:
+            with watched(session, partial(progress, f"sorting {bad:,} rows into quarantine")):
+                rows = reduce(lambda one, other: one.unionByName(other), judged)
+                store_quarantine(session, rows, dropped, folder / "quarantine")
+        progress(f"writing {out}", "")
+        workload = replace(workload, rows=counts)
+        quarantine = read_quarantine(folder / "quarantine", [source.name for source in sources])
+        write_workload(workload, folder / "workload", quarantine)
+        put_in_place(folder / "workload", out, folder / "replaced")
+    return workload

@@ -1,0 +1,216 @@
+"""What stands in the files of a follow trace, and what their rows come to: a description per table, which the pipeline reads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from sim.errors import WorkloadError, nearest
+from sim.workloads.traces.layouts import Layout, lay_over
+
+Span = Literal["day", "month"]
+Inputs = Sequence[str | os.PathLike[str]]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BOUNDS = ("since", "until")
+
+
+@dataclass(frozen=True)
+class Topics:
+    """Topics that rows name: all of one kind, each by the first of these fields that is not empty."""
+
+    kind: str
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Files of one layout. A row's `user`, which is a field, follows all topics of `follows` and publishes on those of `events`.
+
+    A row that does both tells of a follow that begins with it. Of others, the fields since and until tell from when to when, and
+    `kind` of what kind the topic is, where the layout has them. The texts of the fields `time`, with a hyphen between, tell
+    when something was published; a time before the year `earliest` is none. Where they tell a day or a month alone, `spread`
+    says so, and a moment in it is drawn. `file`: what a preset calls it.
+    """
+
+    layout: Layout
+    user: str = "user"
+    follows: tuple[Topics, ...] = ()
+    events: tuple[Topics, ...] = ()
+    kind: str = "kind"
+    time: tuple[str, ...] = ("time",)
+    earliest: int = 1
+    spread: Span | None = None
+    file: str = ""
+
+    @property
+    def topics(self) -> tuple[Topics, ...]:
+        """Those of `follows` and `events`, each once."""
+        return tuple(dict.fromkeys(self.follows + self.events))
+
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """Which of since and until its rows tell."""
+        return () if self.events else tuple(bound for bound in _BOUNDS if bound in self.layout.columns)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The fields without which a row is none."""
+        times, user = self.time * bool(self.events), (self.user,) * bool(self.follows)
+        return tuple(dict.fromkeys((*times, *user, *(topics.fields[0] for topics in self.topics))))
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """All fields that mean something, whether the layout has them or not."""
+        named = (field for topics in self.topics for field in topics.fields)
+        return tuple(dict.fromkeys((*self.needed, self.user, *named, self.kind, *self.bounds)))
+
+    @property
+    def first_micros(self) -> int:
+        """When the year `earliest` begins, µs since 1970."""
+        return (datetime(self.earliest, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A file that tells what topics of a kind are called: each, by the first of `fields` that is not empty, has a `name`."""
+
+    layout: Layout
+    kind: str
+    fields: tuple[str, ...]
+    name: str
+    file: str
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A public data set: the tables in its folder, and what its topics are called."""
+
+    name: str
+    tables: tuple[Table, ...]
+    labels: Labels | None = None
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Tables and labels with the files that they stand in; times without a zone are in one and the same."""
+
+    name: str
+    tables: tuple[tuple[Table, Inputs], ...]
+    labels: tuple[Labels, Inputs] | None = None
+
+    @property
+    def time_zone(self) -> str:
+        return self.tables[0][0].layout.time_zone
+
+    def parameters(self) -> dict[str, Any]:
+        """What a manifest tells of it."""
+        tables = [{**table.layout.parameters(), "spread": table.spread} for table, _ in self.tables]
+        return {"format": self.name, "tables": tables}
+
+
+_TOPIC = (Topics("topic", ("topic",)),)
+
+
+def free_trace(follows: tuple[Layout, Inputs], events: tuple[Layout, Inputs], spread: Span | None = None) -> Trace:
+    """Follows with user, topic and perhaps kind, since and until, and events with time, topic and perhaps publisher.
+
+    Raises WorkloadError where a layout lacks a field.
+    """
+    who = Table(follows[0], follows=_TOPIC)
+    what = Table(events[0], user="publisher", events=_TOPIC, spread=spread)
+    who.layout.require("follows", who.needed, "--follows-columns")
+    what.layout.require("events", what.needed, "--events-columns")
+    return Trace("free", ((who, follows[1]), (what, events[1])))
+
+
+def preset_trace(name: str, folder: Path, time_zone: str | None = None) -> Trace:
+    """The files of a preset in a folder, plain or `.gz`; `time_zone` is that of times without one.
+
+    Raises WorkloadError where one is missing.
+    """
+    preset = PRESETS[name]
+
+    tables = tuple(
+        (replace(table, layout=lay_over(table.layout, time_zone=time_zone)), _find(folder, table.file, preset))
+        for table in preset.tables
+    )
+    labels = preset.labels
+    return Trace(name, tables, (labels, _find(folder, labels.file, preset)) if labels else None)
+
+
+def _find(folder: Path, file: str, preset: Preset) -> Inputs:
+    if not folder.is_dir():
+        found = "is no folder" if folder.exists() else "no such folder"
+        raise WorkloadError(f"{folder}: {found}; --format {preset.name} takes the folder that its files are in")
+    for name in (file, f"{file}.gz"):
+        if (folder / name).is_file():
+            return (folder / name,)
+    near = nearest(file, (entry.name for entry in folder.iterdir()))
+    hint = f", is it '{near}'?" if near else ""
+    raise WorkloadError(f"{folder}: no {file} and no {file}.gz in it{hint} (--format {preset.name} needs it)")
+
+
+def _hetrec(*columns: str, time_format: str = "iso") -> Layout:
+    return Layout("lastfm-hetrec", columns, delimiter="\t", header=True, time_formats=(time_format,))
+
+
+def _artist(*fields: str) -> tuple[Topics, ...]:
+    return (Topics("artist", fields),)
+
+
+def _friend(field: str) -> tuple[Topics, ...]:
+    return (Topics("friend", (field,)),)
+
+
+# HetRec 2011: plays and friendships without times; tags, of which a month is known. Last.fm began in 2002.
+LASTFM_HETREC = Preset(
+    "lastfm-hetrec",
+    (
+        Table(_hetrec("user", "artist", "weight"), follows=_artist("artist"), file="user_artists.dat"),
+        Table(_hetrec("user", "friend"), follows=_friend("friend"), file="user_friends.dat"),
+        Table(
+            _hetrec("user", "artist", "tag", "day", "month", "year", time_format="yyyy-M-d"),
+            events=_artist("artist") + _friend("user"),
+            time=("year", "month", "day"),
+            earliest=2002,
+            spread="month",
+            file="user_taggedartists.dat",
+        ),
+    ),
+    Labels(_hetrec("artist", "name", "url", "picture"), "artist", ("artist",), "name", "artists.dat"),
+)
+_PLAYS = Layout("lastfm-1k", ("user", "time", "artist", "name", "track", "title"), delimiter="\t")
+# Plays to the second; an artist without an id of MusicBrainz goes by the name.
+LASTFM_1K = Preset(
+    "lastfm-1k",
+    (
+        Table(
+            _PLAYS,
+            follows=_artist("artist", "name"),
+            events=_artist("artist", "name"),
+            file="userid-timestamp-artid-artname-traid-traname.tsv",
+        ),
+    ),
+    Labels(_PLAYS, "artist", ("artist", "name"), "name", "userid-timestamp-artid-artname-traid-traname.tsv"),
+)
+_FILM = (Topics("film", ("film",)),)
+# Trust is to follow; who reviews a film hears of further reviews of it. Reviews are known to the day.
+CIAODVD = Preset(
+    "ciaodvd",
+    (
+        Table(Layout("ciaodvd", ("user", "friend", "trust")), follows=_friend("friend"), file="trusts.txt"),
+        Table(
+            Layout("ciaodvd", ("user", "film", "genre", "review", "rating", "time"), time_formats=("yyyy-MM-dd",)),
+            follows=_FILM,
+            events=_friend("user") + _FILM,
+            spread="day",
+            file="movie-ratings.txt",
+        ),
+    ),
+)
+PRESETS = {preset.name: preset for preset in (LASTFM_HETREC, CIAODVD, LASTFM_1K)}
