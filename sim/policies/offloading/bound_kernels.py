@@ -1,0 +1,193 @@
+"""Compiled kernels of the upper bounds: one pass over interests each. Slow twin: tests/oracles/offloading_optimum.py."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.compiled import kernel
+
+NEVER = np.iinfo(np.int64).max
+MOST_SUMS = 1 << 15
+"""Up to this need, sums of event rates are told apart one by one: 512 words of a bit each."""
+_ONE, _ALL = np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@kernel
+def least_rate(indptr: NDArray[np.int64], indices: NDArray[np.int32], rate: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The lowest rate above 0 of each subscriber's topics (n), `NEVER` where there is none."""
+    least = np.full(indptr.size - 1, NEVER, np.int64)
+    for subscriber in range(least.size):
+        for i in range(indptr[subscriber], indptr[subscriber + 1]):
+            if rate[indices[i]] > 0:
+                least[subscriber] = min(least[subscriber], rate[indices[i]])
+    return least
+
+
+@kernel
+def _least_sum(sums: NDArray[np.uint64], least: int) -> int:
+    """The smallest number of the set that is no less than `least`; -1 where there is none."""
+    word = least // 64
+    bits = sums[word] & (_ALL << np.uint64(least % 64))
+    while bits == 0:
+        word += 1
+        if word == sums.size:
+            return -1
+        bits = sums[word]
+    number = word * 64
+    while bits & _ONE == 0:
+        bits >>= _ONE
+        number += 1
+    return number
+
+
+@kernel
+def _largest_sum(sums: NDArray[np.uint64]) -> int:
+    """The largest number of a set that is not empty."""
+    word = sums.size - 1
+    while sums[word] == 0:
+        word -= 1
+    bits, number = sums[word], word * 64 - 1
+    while bits != 0:
+        bits >>= _ONE
+        number += 1
+    return number
+
+
+@kernel
+def _add(sums: NDArray[np.uint64], events: int) -> None:
+    """Each number of the set by itself and with `events` added."""
+    words, part = events // 64, np.uint64(events % 64)
+    for to in range(sums.size - 1, words - 1, -1):
+        bits = sums[to - words] << part
+        if part > 0 and to > words:
+            bits |= sums[to - words - 1] >> (np.uint64(64) - part)
+        sums[to] |= bits
+
+
+@kernel
+def sums_about(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], rate: NDArray[np.int64], need: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The largest sum of rates of each subscriber's topics below its need, and the smallest that is no less (n both).
+
+    The latter is `NEVER` where all together are less. The former is 0 where the latter is the need itself, as it is not asked for
+    then. Sums of rates below the need are a set of bits; needs above `MOST_SUMS` stand for the latter themselves where it is not clear
+    without: no sum that is enough is less.
+    """
+    below, enough = np.zeros(need.size, np.int64), np.full(need.size, NEVER, np.int64)
+    room = np.empty(MOST_SUMS // 64, np.uint64)
+    for subscriber in range(need.size):
+        goal = need[subscriber]
+        begin, end = indptr[subscriber], indptr[subscriber + 1]
+        least, together = NEVER, 0
+        for i in range(begin, end):
+            events = rate[indices[i]]
+            if events >= goal:
+                least = min(least, events)
+            else:
+                together += events
+        if together == goal or (together > goal > MOST_SUMS):
+            least = goal
+        if together < goal < least:
+            below[subscriber] = together
+        elif goal < least:
+            sums = room[: (goal + 63) // 64]
+            sums[:] = 0
+            sums[0] = 1
+            for i in range(begin, end):
+                events = rate[indices[i]]
+                if 0 < events < goal < least:
+                    beside = _least_sum(sums, goal - events)
+                    if beside >= 0:
+                        least = min(least, beside + events)
+                    _add(sums, events)
+                    sums[-1] &= _ALL >> np.uint64(sums.size * 64 - goal)  # what is below the need
+            if goal < least:
+                below[subscriber] = _largest_sum(sums)
+        enough[subscriber] = least
+    return below, enough
+
+
+@kernel
+def satisfiable(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    rate: NDArray[np.int64],
+    cost: NDArray[np.float64],
+    need: NDArray[np.int64],
+    capacity: float,
+) -> NDArray[np.bool_]:
+    """Whether some topics of a subscriber bring what it needs within the capacity (n), or parts of topics do, which may be less dear.
+
+    False where nothing is needed. Topics with rate 0 do not count.
+    """
+    can = np.zeros(need.size, np.bool_)
+    for subscriber in range(need.size):
+        goal = need[subscriber]
+        if goal == 0:
+            continue
+        begin, end = indptr[subscriber], indptr[subscriber + 1]
+        brought, spent = 0, 0.0
+        for i in range(begin, end):
+            events = rate[indices[i]]
+            if events > 0:
+                brought += events
+                spent += cost[indices[i]]
+        if brought < goal:
+            continue
+        if spent > capacity:
+            left, spent = float(goal), 0.0
+            price = np.full(end - begin, np.inf)
+            for i in range(begin, end):
+                events = rate[indices[i]]
+                if events > 0:
+                    price[i - begin] = cost[indices[i]] / min(events, goal)
+            while left > 0 and spent <= capacity:
+                cheapest = np.argmin(price)
+                events = min(float(min(rate[indices[begin + cheapest]], goal)), left)
+                spent += price[cheapest] * events
+                left -= events
+                price[cheapest] = np.inf
+        can[subscriber] = spent <= capacity
+    return can
+
+
+@kernel
+def shares(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    rate: NDArray[np.float64],
+    need: NDArray[np.float64],
+    kept: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """The sum of min(rate, need) / need over the topics of each subscriber, by the part `kept` of each topic; 1 where need is 0 (n)."""
+    share = np.ones(need.size)
+    for subscriber in range(need.size):
+        goal = need[subscriber]
+        if goal > 0:
+            total = 0.0
+            for i in range(indptr[subscriber], indptr[subscriber + 1]):
+                topic = indices[i]
+                total += min(rate[topic], goal) * kept[topic]
+            share[subscriber] = total / goal
+    return share
+
+
+@kernel
+def profits(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    rate: NDArray[np.float64],
+    most: NDArray[np.float64],
+    worth: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """The sum of min(rate, most) · worth over each topic's subscribers (l): `most` that counts of one's events, and their worth."""
+    profit = np.zeros(rate.size)
+    for subscriber in range(most.size):
+        value, limit = worth[subscriber], most[subscriber]
+        if value > 0:
+            for i in range(indptr[subscriber], indptr[subscriber + 1]):
+                topic = indices[i]
+                profit[topic] += min(rate[topic], limit) * value
+    return profit

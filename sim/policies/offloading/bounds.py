@@ -1,0 +1,225 @@
+"""Upper bounds of what any choice of topics within the capacity comes to: they say how good a decision is, at least.
+
+All count subscribers that need something. Topics that cost more than the capacity are no topics to them (but for `threshold`, which is
+as the paper has it). Sums of floats are rounded up by far more than they can be wrong.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.policies.offloading import bound_kernels as kernels
+from sim.policies.offloading.kernels import received
+from sim.policies.offloading.outcome import cost_of
+from sim.policies.offloading.problem import Objective, Problem
+
+Topics: TypeAlias = NDArray[np.integer[Any]]
+
+STEPS = 50
+"""Of `lp_dual`."""
+_PATIENCE, _SHORTER = 5, 0.7
+_MOST = 1 << 62
+
+
+def upper_bounds(problem: Problem, objective: Objective, topics: Topics | None = None) -> dict[str, float]:
+    """All bounds that hold for the problem's costs, by name; `topics`: a good decision, if there is one, makes some of them better.
+
+    "threshold", and "subset-sum" of B3M and "hull" of F-B3M, are there for normalised costs alone; "data-dependent" is for F-B3M, and
+    needs topics; "lp-dual" is for all.
+    """
+    bounds = dict[str, float]()
+    if problem.normalised:
+        bounds["threshold"] = threshold(problem, objective)
+        if objective == "satisfied":
+            bounds["subset-sum"] = subset_sum(problem)
+        else:
+            bounds["hull"] = hull(problem)
+    if objective == "satisfaction" and topics is not None:
+        bounds["data-dependent"] = data_dependent(problem, topics)
+    bounds["lp-dual"] = lp_dual(problem, objective, topics)
+    return bounds
+
+
+def threshold(problem: Problem, objective: Objective) -> float:
+    """ODS, theorem V.7 for B3M and VI.4 for F-B3M, for normalised costs: each subscriber costs max(tau_v, its lowest rate) or more.
+
+    Costs are sorted, so that there is an end at the first that does not fit (algorithm 3 goes on for ever). What is left then pays for
+    a part of that subscriber in F-B3M, where the theorem adds 1: who receives a share g pays for g tau_v, and for one topic at least.
+    """
+    wanting = problem.need > 0
+    least = kernels.least_rate(problem.indptr, problem.indices, problem.event_rate)
+    return _cheapest_first(problem, np.maximum(problem.need, least)[wanting], in_part=objective == "satisfaction")
+
+
+def subset_sum(problem: Problem) -> float:
+    """B3M with normalised costs: each subscriber costs the cheapest of its subsets of topics that bring tau_v, or can't be satisfied.
+
+    The cost of a topic is shared by its subscribers, which pay its rate each.
+    """
+    _, enough = kernels.sums_about(problem.indptr, problem.indices, _rates(problem), problem.need)
+    return _cheapest_first(problem, enough[(problem.need > 0) & (enough < kernels.NEVER)], in_part=False)
+
+
+def hull(problem: Problem) -> float:
+    """F-B3M with normalised costs: as `subset_sum`, each subscriber's share by what it pays, made concave.
+
+    It rises by 1 / tau_v up to the largest sum of rates below tau_v, then on a line to 1 at the smallest sum that is enough: all that
+    subsets reach is on these lines or below. Their parts are taken from the steepest on.
+    """
+    below, enough = kernels.sums_about(problem.indptr, problem.indices, _rates(problem), problem.need)
+    first = np.where(enough == problem.need, problem.need, below).astype(np.float64)
+    gain = first / np.maximum(problem.need, 1)
+    last = (enough < kernels.NEVER) & (enough > problem.need)
+    lengths = np.concatenate([first, enough[last] - first[last]])
+    gains = np.concatenate([gain, 1 - gain[last]])
+    _, value = _fill(gains, lengths, _units(problem))
+    return _up(problem, value)
+
+
+def data_dependent(problem: Problem, topics: Topics) -> float:
+    """F-B3M with any costs: what the topics come to, and the most that others, with all the capacity for themselves, could add to it.
+
+    The sum of shares is submodular (ODS, VI.2): topics together add no more to it than the sum of what each adds alone (Leskovec et
+    al., "Cost-effective outbreak detection in networks", KDD 2007, III.B).
+    """
+    kept = _indicator(problem, topics)
+    part = received(problem.indptr, problem.indices, problem.event_rate * kept)
+    missing = np.maximum(problem.need - part, 0).astype(np.float64)
+    worth = _inverse(problem.need)
+    gains = kernels.profits(problem.indptr, problem.indices, problem.event_rate.astype(np.float64), missing, worth)
+    gains[kept | (problem.cost > problem.capacity)] = 0
+    value = float((1 - missing * worth)[problem.need > 0].sum())
+    return _up(problem, value + _fill(gains, problem.cost, problem.capacity)[1])
+
+
+def lp_dual(problem: Problem, objective: Objective, topics: Topics | None = None) -> float:
+    """Either objective with any costs: the dual of the linear relaxation, by subgradient steps.
+
+    In the relaxation a subscriber's part y_v is at most 1 and at most Σ min(ev_t, tau_v) / tau_v · x_t over its topics, of which the
+    back end keeps the parts x_t. For any prices alpha_v from 0 to 1 of the second bound, Σ (1 - alpha_v) and the best fractional
+    knapsack of topics worth Σ_v alpha_v min(ev_t, tau_v) / tau_v is a bound: the best of those seen is taken. In B3M subscribers that
+    cannot be satisfied within the capacity are left out, and the bound is rounded down to a whole number.
+
+    A price falls where the knapsack brings more than is needed and rises where it brings less, by steps after Polyak ("Minimization of
+    unsmooth functionals", 1969): as long as it would take to come to the best sum of parts seen, a lower bound of the minimum, and
+    shorter after a few steps in vain.
+    """
+    rate = _rates(problem)
+    need = problem.need
+    if objective == "satisfied":
+        can = kernels.satisfiable(
+            problem.indptr, problem.indices, rate, problem.cost, need, problem.capacity * (1 + 1e-9)
+        )
+        need = np.where(can, need, 0)
+    dual = _Dual(problem, rate.astype(np.float64), need)
+    if topics is not None and cost_of(problem, topics) <= problem.capacity:
+        dual.start(_indicator(problem, topics).astype(np.float64))
+    for _ in range(STEPS):
+        if not dual.step():
+            break
+    bound = _up(problem, dual.best)
+    return float(np.floor(bound)) if objective == "satisfied" else bound
+
+
+class _Dual:
+    """Prices (n) of what subscribers get, the best bound and the best sum of parts that were seen."""
+
+    def __init__(self, problem: Problem, rate: NDArray[np.float64], need: NDArray[np.int64]) -> None:
+        self._problem, self._rate, self._need = problem, rate, need.astype(np.float64)
+        self._inverse = _inverse(need)
+        self._active = need > 0
+        self._price = self._active.astype(np.float64)
+        self._length, self._in_vain = 1.0, 0
+        self.best = float(np.count_nonzero(self._active))
+        self._reached = 0.0
+
+    def start(self, kept: NDArray[np.float64]) -> None:
+        """Prices that suit these parts of topics: the lower, the more a subscriber gets beyond what it needs."""
+        share = self._shares(kept)
+        self._price[share >= 1] = (1 - share[share >= 1] / 2).clip(0)
+        self._price[~self._active] = 0
+
+    def _shares(self, kept: NDArray[np.float64]) -> NDArray[np.float64]:
+        share = kernels.shares(self._problem.indptr, self._problem.indices, self._rate, self._need, kept)
+        self._reached = max(self._reached, float(np.minimum(share, 1)[self._active].sum()))
+        return share
+
+    def step(self) -> bool:
+        """Take a step; False where the bound is what can be reached."""
+        problem, price = self._problem, self._price
+        profit = kernels.profits(problem.indptr, problem.indices, self._rate, self._need, price * self._inverse)
+        kept, value = _fill(profit, problem.cost, problem.capacity)
+        value += float((1 - price)[self._active].sum())
+        if value < self.best:
+            self.best, self._in_vain = value, 0
+        else:
+            self._in_vain += 1
+            if self._in_vain == _PATIENCE:
+                self._length, self._in_vain = self._length * _SHORTER, 0
+        slope = self._shares(kept) - 1
+        slope[(slope > 0) & (price <= 0)] = 0
+        slope[(slope < 0) & (price >= 1)] = 0
+        steepness = float((slope * slope).sum())
+        if steepness == 0 or self.best <= self._reached:
+            return False
+        slope *= self._length * (value - self._reached) / steepness
+        np.clip(price - slope, 0, 1, out=price)
+        return True
+
+
+def _rates(problem: Problem) -> NDArray[np.int64]:
+    """The rates (l) of topics that can be kept, 0 for others."""
+    return np.where(problem.cost <= problem.capacity, problem.event_rate, 0)
+
+
+def _inverse(need: NDArray[np.int64]) -> NDArray[np.float64]:
+    """1 / need (n), 0 for 0."""
+    return np.divide(1, need, out=np.zeros(need.size), where=need > 0)
+
+
+def _indicator(problem: Problem, topics: Topics) -> NDArray[np.bool_]:
+    kept = np.zeros(problem.topics, np.bool_)
+    kept[topics] = True
+    return kept
+
+
+def _fill(gains: NDArray[np.float64], costs: NDArray[np.float64], capacity: float) -> tuple[NDArray[np.float64], float]:
+    """The fractional knapsack: the part of each thing that is taken, and what all comes to; the first on ties."""
+    ratio = np.divide(gains, costs, out=np.full(gains.size, np.inf), where=costs > 0)
+    order = np.argsort(-ratio, kind="stable")
+    spent = np.cumsum(costs[order])
+    whole = int(np.searchsorted(spent, capacity, side="right"))
+    taken = np.zeros(gains.size)
+    taken[order[:whole]] = 1
+    if whole < gains.size:
+        cost = costs[order[whole]]
+        taken[order[whole]] = (capacity - (spent[whole - 1] if whole else 0.0)) / cost
+    return taken, float((gains * taken).sum())
+
+
+def _units(problem: Problem) -> int:
+    """The capacity in notifications of 1 / scale events, by as much more as sums of costs may have been rounded down."""
+    rounding = 1 + Fraction(problem.topics + 2, 1 << 52)
+    return int(Fraction(min(problem.capacity, float(_MOST))) * problem.scale * rounding)
+
+
+def _cheapest_first(problem: Problem, costs: NDArray[np.int64], in_part: bool) -> float:
+    """How many subscribers the capacity pays for, with the part of the next one where it is asked for."""
+    units = min(_units(problem), _MOST)
+    costs = np.sort(costs)
+    beyond = np.cumsum(np.minimum(costs, units + 1)) > units  # right up to the first; only then sums may overflow
+    count = int(beyond.argmax()) if beyond.any() else costs.size
+    if not in_part or count == costs.size:
+        return float(count)
+    left = units - int(costs[:count].sum())
+    return _up(problem, count + left / int(costs[count]))
+
+
+def _up(problem: Problem, bound: float) -> float:
+    """Rounded up by more than sums over subscribers and topics can be wrong, and at most one for each that needs something."""
+    bound *= 1 + (problem.subscribers + problem.topics + 64) * 2.0**-51
+    return min(bound, float(np.count_nonzero(problem.need)))
