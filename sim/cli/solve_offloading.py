@@ -1,0 +1,335 @@
+"""`brokersim solve offloading`: which topics a back end keeps, whom that satisfies, and what more capacity would buy."""
+
+from __future__ import annotations
+
+import csv
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sim.cli.instances import print_solutions, read_instances
+from sim.cli.prepare_options import Quiet, progress_lines
+from sim.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from sim.policies.offloading.problem import OffloadingPolicy, Problem
+    from sim.toml import Keys
+
+    Tell = Callable[[str, str], None]
+
+STEPS = 20
+SHOWN = 40
+LONG = 1_000_000
+"""Interests from which on it takes so long that progress is told."""
+
+
+def offloading(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|WORKLOAD",
+            help='JSON, {"interests": [[topic, …] per subscriber], "event_rate": [per topic], "capacity": number or "10%", '
+            '"tau": number or [per subscriber]} or a list of such objects; or a workload\'s folder.',
+        ),
+    ],
+    policy: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="An offloading policy of brokersim policies, or none: all topics are kept."),
+    ],
+    capacity: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X",
+            help="What the topics that are kept may cost: a number, or a share of what all cost, such as 10%; in place of the file's.",
+            show_default=False,
+        ),
+    ] = None,
+    tau: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X",
+            help="Events per period that satisfy a subscriber; in place of the file's.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Seed of what is drawn; in place of the file's.", show_default="1")
+    ] = None,
+    bounds: Annotated[bool, typer.Option("--bounds", help="Compute what no choice of topics exceeds.")] = False,
+    curve: Annotated[
+        bool, typer.Option("--curve", help="Tell what each capacity buys, from 0 up to the one that is given.")
+    ] = False,
+    steps: Annotated[
+        int | None,
+        typer.Option(min=1, max=10_000, help="Equal steps of the curve.", show_default=str(STEPS)),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="Write the curve as a table, too.", show_default=False)
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.svg", help="Draw the curve, too, as .svg, .png or .html.", show_default=False),
+    ] = None,
+    names: Annotated[bool, typer.Option("--names", help="JSON: the names of a workload's topics, too.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print topics and what they come to as JSON.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Choose the topics that a back end of limited capacity keeps.
+
+    A subscriber is satisfied that gets tau events per period, or all of its topics' where these are fewer. Topics are named by
+    their place in event_rate, from 0. More keys, with their defaults: "cost": null ([per topic], in place of one for each
+    notification), "seed": 1. Of a workload, interests are those at its start, and rates are per its period.
+    """
+    _check(source, steps, out, plot, curve, names, json_)
+    chosen, given = _policy(policy), _given(capacity, tau, seed)
+    folder = source.is_dir()
+    contents, listed = ([None], False) if folder else read_instances(source)
+    if len(contents) != 1 and (one := "--out" if out else "--plot" if plot else None):
+        raise InputError(f"{one} is for one curve: {source} holds a list of {len(contents)}")
+    solutions = []
+    with progress_lines(quiet) as tell:
+        for i, content in enumerate(contents):
+            problem = (
+                _of_folder(source, given, tell) if folder else _of_file(source, content, given, (i,) if listed else ())
+            )
+            say = tell if len(problem.indices) >= LONG else _say_nothing
+            try:
+                solutions.append(_solve(chosen, problem, bounds, (steps or STEPS) if curve else 0, say))
+            except InputError as error:
+                raise InputError(f"{source}: {f'[{i}]: ' if listed else ''}{error}") from None
+    if out is not None:
+        _write_table(out, solutions[0]["curve"])
+    if plot is not None:
+        from analysis.charts import save_figure
+        from analysis.offloading import capacity_curve
+
+        save_figure(capacity_curve(solutions[0]["curve"], policy, chosen.objective), plot)
+    if names:
+        solutions = [{**solution, "names": _names(source, solution["topics"])} for solution in solutions]
+    if json_:
+        print_solutions(solutions, listed)
+    else:
+        _show(source, policy, chosen.objective, solutions, listed)
+
+
+def _check(
+    source: Path, steps: int | None, out: Path | None, plot: Path | None, curve: bool, names: bool, json_: bool
+) -> None:
+    """Options that have no place beside the others, before anything takes long."""
+    for option, given in (("--steps", steps), ("--out", out), ("--plot", plot)):
+        if given is not None and not curve:
+            raise InputError(f"{option} is for the curve (give --curve, too)")
+    if names and not (json_ and source.is_dir()):
+        raise InputError("--names is for the JSON of a workload (give --json, and a workload's folder)")
+    if out is not None and out.suffix != ".csv":
+        raise InputError(f"--out {out}: the curve is written as .csv (as JSON: --json)")
+    if plot is not None:
+        from analysis.charts import picture
+
+        picture(plot)
+
+
+def _policy(name: str) -> OffloadingPolicy:
+    from sim import plugins
+    from sim.policies.offloading.instance import KeepAll
+
+    if name == "none":
+        return KeepAll()
+    if name not in (names := plugins.names("offloading")):
+        raise InputError(f"--policy: {unknown('offloading policy', name, [*names, 'none'])}")
+    found = plugins.load("offloading", name)
+    policy: OffloadingPolicy = found(found.Parameters())
+    return policy
+
+
+def _given(capacity: str | None, tau: str | None, seed: int | None) -> dict[str, Any]:
+    """What the command says in place of the file, by the file's keys."""
+    from sim.policies.offloading.process import parse_capacity
+
+    given: dict[str, Any] = {}
+    if capacity is not None:
+        try:
+            given["capacity"] = parse_capacity(capacity)
+        except ValueError as error:
+            raise InputError(f"--capacity: {error}") from None
+    if tau is not None:
+        try:
+            given["tau"] = float(tau)
+        except ValueError:
+            given["tau"] = -1.0
+        if not 0 <= given["tau"] <= 2**53:
+            raise InputError(f"--tau: expected a number of events per period (0 or more), found {tau!r}")
+    return given if seed is None else {**given, "seed": seed}
+
+
+def _of_file(source: Path, content: Any, given: dict[str, Any], place: Keys) -> Problem:
+    from sim.policies.offloading.instance import read_problem
+
+    try:
+        return read_problem({**content, **given} if isinstance(content, dict) else content, place)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+
+
+def _of_folder(source: Path, given: dict[str, Any], tell: Tell) -> Problem:
+    from sim.memory import need
+    from sim.policies.offloading.instance import bytes_needed, make_problem
+    from sim.workloads.demand import load_demand
+
+    for key in ("capacity", "tau"):
+        if key not in given:
+            raise InputError(f"--{key} is needed: a workload does not tell it")
+
+    def fits(users: int, topics: int, interests: int) -> None:
+        what = f"{interests:,} interests of {users:,} users in {topics:,} topics"
+        need(bytes_needed(users, topics, interests), f"{source}: {what}")
+        if interests >= LONG:
+            tell(f"reading {what}", "")
+
+    demand = load_demand(source, fits)
+    if len(demand.indices) and not demand.event_rate.any():
+        raise InputError(f"{source}: its topics have no event rates (all are 0), so there is nothing to deliver")
+    return make_problem(demand.indptr, demand.indices, demand.event_rate, **given)
+
+
+def _solve(policy: OffloadingPolicy, problem: Problem, bounds: bool, steps: int, tell: Tell) -> dict[str, Any]:
+    """The decision in numbers that JSON has; with `steps` also those at smaller capacities, without their topics."""
+    from sim.policies.offloading.curve import decisions
+    from sim.policies.offloading.instance import solution
+
+    tell("deciding", "")
+    started = time.process_time()
+    decision = policy.decide(problem)
+    seconds = time.process_time() - started
+    if bounds:
+        tell("bounding what can be reached", "")
+    found = solution(problem, decision, policy.objective, bounds)
+    if not steps:
+        return {**found, "seconds": seconds}
+    points = [_point(found)]
+    for smaller, taken in decisions(policy, problem, steps):
+        tell(f"capacity {_number(smaller.capacity)}: {len(points)} of {steps}", "")
+        points.append(_point(solution(smaller, taken, policy.objective, bounds)))
+    return {**found, "seconds": seconds, "curve": points[::-1]}
+
+
+def _point(found: dict[str, Any]) -> dict[str, Any]:
+    """What a curve has of a decision: all but the topics, of which it tells the number."""
+    rest = {key: value for key, value in found.items() if key not in ("topics", "capacity")}
+    return {"capacity": found["capacity"], "kept": len(found["topics"]), **rest}
+
+
+def _say_nothing(step: str, detail: str) -> None:
+    pass
+
+
+def _names(folder: Path, topics: Sequence[int]) -> list[str]:
+    from sim.workloads.demand import topic_names
+
+    known = topic_names(folder)
+    return [known[topic].as_py() for topic in topics]
+
+
+def _write_table(path: Path, points: Sequence[dict[str, Any]]) -> None:
+    """The curve as CSV; the bound is the lowest of all, and empty where none was asked for."""
+    from sim.writing import whole_file
+
+    columns = [key for key in points[0] if key != "upper_bounds"]
+    with whole_file(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow([*columns, "upper_bound"])
+        rows.writerows([*(point[column] for column in columns), _bound(point)] for point in points)
+
+
+def _bound(found: dict[str, Any]) -> float | None:
+    """The lowest of the upper bounds."""
+    return min(found["upper_bounds"].values(), default=None)
+
+
+def _show(source: Path, policy: str, objective: str, solutions: list[dict[str, Any]], listed: bool) -> None:
+    from rich.console import Console
+
+    from sim.cli.run import PLAIN_WIDTH
+
+    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    if not any("curve" in solution for solution in solutions):
+        console.print(f"{source}: {policy}", style="bold")
+        console.print(_table(solutions, objective))
+    for i, solution in enumerate(solutions):
+        if "curve" in solution:
+            console.print(f"{source}{f' [{i}]' if listed else ''}: {policy}, by capacity", style="bold")
+            console.print(_table(solution["curve"], objective, curve=True))
+    if not listed:
+        for line in _told(solutions[0], objective):
+            console.print(line)
+
+
+def _table(solutions: Sequence[dict[str, Any]], objective: str, curve: bool = False) -> Table:
+    """A row for each decision; of a curve, with what the step before it did not have."""
+    from rich import box
+    from rich.table import Table
+
+    mean = objective == "satisfied"
+    bounded = any(solution["upper_bounds"] for solution in solutions)
+    columns = {
+        "capacity": True,
+        "used": not curve,
+        "topics\nkept": True,
+        "satisfied": True,
+        "of all\nin need": True,
+        "satis-\nfaction" if mean else "sum of\nsatis-\nfaction": True,
+        "gained": curve,
+        "at most": bounded,
+        "ratio": bounded,
+    }
+    table = Table(box=box.SIMPLE_HEAD)
+    for column, shown in columns.items():
+        if shown:
+            table.add_column(column, justify="right", vertical="bottom")
+    for before, solution in zip([None, *solutions], solutions, strict=False):
+        value, bound, satisfaction = solution["value"], _bound(solution), solution["satisfaction"]
+        row = [
+            _number(solution["capacity"]),
+            _share(solution["cost"], solution["capacity"]),
+            f"{solution['kept'] if curve else len(solution['topics']):,}",
+            f"{solution['satisfied']:,}",
+            _share(solution["satisfied"], solution["subscribers"] - solution["free"]),
+            "–" if satisfaction is None else f"{satisfaction:.4f}" if mean else _number(value),
+            "" if before is None else _number(value - before["value"]),
+            "–" if bound is None else _number(bound),
+            f"{value / bound:.4f}" if bound else "–",
+        ]
+        table.add_row(*(text for text, shown in zip(row, columns.values(), strict=True) if shown))
+    return table
+
+
+def _told(solution: dict[str, Any], objective: str) -> Iterator[str]:
+    """What the table has no room for: who needs nothing, what the bounds are, and the topics, as far as they are few."""
+    if free := solution["free"]:
+        yield f"{free:,} of {solution['subscribers']:,} subscribers need nothing; they are counted nowhere else."
+    if solution["cost"] > solution["capacity"]:
+        yield f"Over capacity: these topics cost {_number(solution['cost'])}, and capacity limits none of them."
+    if solution["upper_bounds"]:
+        what = {"satisfied": "satisfied subscribers", "satisfaction": "the sum of satisfaction"}[objective]
+        bounds = ", ".join(f"{name} {_number(bound)}" for name, bound in solution["upper_bounds"].items())
+        yield f"Upper bounds of {what}: {bounds}."
+    if topics := solution["topics"]:
+        more = len(topics) - SHOWN
+        shown = ", ".join(map(str, topics[:SHOWN]))
+        yield f"Topics, in the order picked: {shown}" + (
+            f", … and {more:,} more (all of them: --json)" if more > 0 else ""
+        )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:,.2f}".removesuffix(".00")
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "–"

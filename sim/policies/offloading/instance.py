@@ -1,0 +1,163 @@
+"""Offloading problems as people write them down, and what decisions on them come to in numbers that JSON has."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, PlainValidator, Tag, ValidationError, model_validator
+
+from sim.errors import InputError
+from sim.policies.offloading import kernels
+from sim.policies.offloading.outcome import outcome
+from sim.policies.offloading.problem import Decision, Objective, Problem
+from sim.policies.offloading.process import Capacity, parse_capacity
+from sim.randomness import Streams
+from sim.toml import Keys
+from sim.validation import dotted, nested, problems, show
+
+Quantity = Annotated[float, Field(ge=0, le=2**53)]
+"""No number up to here loses anything as a float64."""
+_KINDS = ("one", "each")
+
+
+class Instance(BaseModel):
+    """A problem: `interests` holds the topics of each subscriber, any number of times and in any order; topics are named by place.
+
+    `event_rate` and `cost` (None: one for each notification) are by topic, `tau` is that of all subscribers or of each.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    interests: list[list[int]]
+    event_rate: list[Quantity]
+    cost: list[Quantity] | None = None
+    capacity: Annotated[Capacity, PlainValidator(parse_capacity)]
+    tau: Annotated[
+        Annotated[Quantity, Tag("one")] | Annotated[list[Quantity], Tag("each")],
+        Discriminator(lambda tau: _KINDS[isinstance(tau, list)]),
+    ]
+    seed: int = Field(1, ge=0, lt=2**63)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Instance:
+        if found := next(self._mistakes(), None):
+            raise nested([found])
+        return self
+
+    def _mistakes(self) -> Iterator[tuple[Keys, str]]:
+        """What keys say against one another."""
+        topics = len(self.event_rate)
+        for key, values, length, of in (
+            ("cost", self.cost, topics, "event_rate"),
+            ("tau", self.tau, len(self.interests), "interests"),
+        ):
+            if isinstance(values, list) and len(values) != length:
+                yield (key,), f"expected {length} entries, as many as {of} has (got {len(values)})"
+        for subscriber, row in enumerate(self.interests):
+            for i, topic in enumerate(row):
+                if not 0 <= topic < topics:
+                    allowed = f"a topic from 0 to {topics - 1}" if topics else "none, as there are no topics"
+                    yield ("interests", subscriber, i), f"expected {allowed} (got {topic})"
+        wanted = set(itertools.chain.from_iterable(self.interests))
+        for topic, (cost, rate) in enumerate(zip(self.cost or (), self.event_rate, strict=False)):
+            if not cost and rate and topic in wanted:
+                yield (
+                    ("cost", topic),
+                    "expected a value greater than 0, as the topic has subscribers and events (got 0)",
+                )
+
+    def problem(self) -> Problem:
+        """The problem in arrays."""
+        rows = [sorted(set(row)) for row in self.interests]
+        indptr = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum([len(row) for row in rows], out=indptr[1:])
+        return make_problem(
+            indptr,
+            np.fromiter(itertools.chain.from_iterable(rows), np.int32, int(indptr[-1])),
+            np.array(self.event_rate, np.float64),
+            self.capacity,
+            np.array(self.tau) if isinstance(self.tau, list) else self.tau,
+            None if self.cost is None else np.array(self.cost, np.float64),
+            self.seed,
+        )
+
+
+def make_problem(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    event_rate: NDArray[np.float64],
+    capacity: Capacity,
+    tau: float | NDArray[np.float64],
+    cost: NDArray[np.float64] | None = None,
+    seed: int = 1,
+) -> Problem:
+    """The problem where the capacity may be a share of what all topics with subscribers cost; the rest is as for `Problem.of`."""
+    found = Problem.of(indptr, indices, event_rate, 0.0, tau, cost, Streams(seed).key("offloading"))
+    return found.with_capacity(capacity.of(total_cost(found)))
+
+
+def total_cost(problem: Problem) -> float:
+    """What all topics with subscribers cost."""
+    return math.fsum(problem.cost[kernels.degrees(problem.indices, problem.topics) > 0].tolist())
+
+
+class KeepAll:
+    """The policy that offloads nothing: all topics are kept, whatever they cost."""
+
+    objective: Objective = "satisfied"
+
+    def decide(self, problem: Problem, previous: Decision | None = None) -> Decision:
+        """All topics."""
+        return Decision(np.arange(problem.topics, dtype=np.int32))
+
+
+def solution(problem: Problem, decision: Decision, objective: Objective, bounds: bool = False) -> dict[str, Any]:
+    """What the decision comes to, in numbers that JSON has; `upper_bounds` is empty without `bounds`."""
+    found = outcome(problem, decision.topics)
+    proven = {}
+    if bounds:
+        from sim.policies.offloading.bounds import upper_bounds
+
+        proven = upper_bounds(problem, objective, decision.topics)
+    return {
+        "topics": decision.topics.tolist(),
+        "capacity": _plain(problem.capacity),
+        "cost": _plain(found.cost),
+        "satisfied": found.satisfied,
+        "subscribers": problem.subscribers,
+        "free": found.free,
+        "satisfaction": found.satisfaction,
+        "value": _plain(found.value_of(objective)),
+        "upper_bounds": proven,
+    }
+
+
+def _plain(number: float) -> float | int:
+    """Whole numbers as such."""
+    return int(number) if float(number).is_integer() else float(number)
+
+
+def read_problem(content: Any, place: Keys = ()) -> Problem:
+    """The problem of an object as JSON has it. Raises InputError with a sentence on the first mistake; `place` is where it stands."""
+    keys: Keys = ()
+    try:
+        if not isinstance(content, dict):
+            required = [key for key, field in Instance.model_fields.items() if field.is_required()]
+            raise InputError(f"expected an object with the keys {', '.join(required)} (got {show(content)})")
+        return Instance.model_validate(content).problem()
+    except ValidationError as error:
+        keys, text = problems(error, Instance)[0]
+        keys = tuple(key for key in keys if key not in _KINDS)
+    except InputError as error:
+        text = str(error)
+    raise InputError(f"{dotted((*place, *keys))}: {text}" if place or keys else text)
+
+
+def bytes_needed(subscribers: int, topics: int, interests: int) -> float:
+    """What a decision takes at least: interests by subscriber and by topic, and some numbers for each of both."""
+    return 8.0 * interests + 40.0 * subscribers + 80.0 * topics
