@@ -80,7 +80,7 @@ def follows(
     Either a FOLDER with --format, or --follows and --events.
     """
     from sim.units import parse_duration
-    from sim.workloads.traces.follow_pipeline import prepare_follows
+    from sim.workloads.traces.follow_pipeline import FollowOptions, prepare_follows
     from sim.workloads.traces.follow_tables import PRESETS, free_trace, preset_trace
     from sim.workloads.traces.layouts import lay_over
     from sim.workloads.traces.session import spark_session
@@ -96,9 +96,10 @@ def follows(
     if folder is not None or format in PRESETS:
         if folder is None:
             raise InputError(f"--format {format} takes the folder that its files are in")
+        if format is None:
+            raise InputError(f"--format ({', '.join(PRESETS)}) is needed: which data set is in the folder {folder}")
         if format not in PRESETS:
-            asked = unknown("data set", format, PRESETS) if format else f"{folder} is given (of {', '.join(PRESETS)})"
-            raise InputError(f"--format: {asked}")
+            raise InputError(f"--format: {unknown('data set', format, PRESETS)}")
         files = {"follows": follows, "events": events}
         columns = {"follows-columns": follows_columns, "events-columns": events_columns}
         said = {**files, **columns, **texts, "time-format": time_format, "spread": spread}
@@ -125,6 +126,7 @@ def follows(
             spread.value if spread else None,
         )
     window = options.time_span(from_, to, trace.time_zone)
+    chosen = FollowOptions(seconds, window, sample, seed, size)
     sources = [source for group in find_groups([inputs for _, inputs in trace.tables]) for source in group]
     with options.progress_lines(quiet) as progress:
         progress(f"starting Spark ({master})", "")
@@ -133,11 +135,7 @@ def follows(
                 spark,
                 trace,
                 out,
-                period=seconds,
-                window=window,
-                sample=sample,
-                seed=seed,
-                size=size,
+                chosen,
                 partitions=partitions,
                 progress=progress,
             )

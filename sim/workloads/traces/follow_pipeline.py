@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,34 +27,46 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+@dataclass(frozen=True)
+class FollowOptions:
+    """What of a trace is used, and for what.
+
+    Event rates count in `period` (s); `window` is [first, end) in µs since 1970 for what is published; the follows used are those of
+    a share `sample` of the users; `seed` is that of all draws; a publication has `size` bytes. Raises WorkloadError.
+    """
+
+    period: float = DAY
+    window: tuple[int | None, int | None] = (None, None)
+    sample: float = 1.0
+    seed: int = 1
+    size: int = 100
+
+    def __post_init__(self) -> None:
+        if not 0 < self.period < math.inf:
+            raise WorkloadError(f"--period is {format_duration(self.period)}, allowed: above 0")
+        if not 0 < self.sample <= 1:
+            raise WorkloadError(f"--sample is {self.sample:g}, allowed: above 0 and up to 1")
+        if not 0 <= self.size < 2**31:
+            raise WorkloadError(f"--size is {self.size}, allowed: 0 to {2**31 - 1}")
+
+
 def prepare_follows(
     spark: SparkSession,
     trace: Trace,
     out: Path,
+    options: FollowOptions | None = None,
     *,
-    period: float = DAY,
-    window: tuple[int | None, int | None] = (None, None),
-    sample: float = 1.0,
-    seed: int = 1,
-    size: int = 100,
     partitions: int | None = None,
     progress: Progress = lambda step, detail: None,
 ) -> Workload:
     """Write the workload of this trace to the folder `out` and return it.
 
-    Event rates count in `period` (s); `window` is [first, end) in µs since 1970 for what is published; follows are those of a
-    share `sample` of the users; `seed` is that of the draws; a publication has `size` bytes. The files are the same bytes for any
-    number of partitions and cores. `out` appears when it is complete; a workload that stands there is replaced. Raises
-    WorkloadError where an input is missing, empty or damaged, more than half of a table's rows are not in its layout, nothing is
-    published or followed, or `out` holds something else.
+    The files are the same bytes for any number of partitions and cores. `out` appears when it is complete; a workload that stands
+    there is replaced. Raises WorkloadError where an input is missing, empty or damaged, more than half of a table's rows are not in
+    its layout, nothing is published or followed, or `out` holds something else.
     """
-    if not 0 <= size < 2**31:
-        raise WorkloadError(f"--size is {size}, allowed: 0 to {2**31 - 1}")
-    if not 0 < period < float("inf"):
-        raise WorkloadError(f"--period is {format_duration(period)}, allowed: above 0")
-    if not 0 < sample <= 1:
-        raise WorkloadError(f"--sample is {sample:g}, allowed: above 0 and up to 1")
-    streams, out = Streams(seed), out.resolve()
+    options = options or FollowOptions()
+    streams, out = Streams(options.seed), out.resolve()
     check_room(out)
     tables = [table for table, _ in trace.tables]
     *read, named = find_groups([*(inputs for _, inputs in trace.tables), trace.labels[1] if trace.labels else ()])
@@ -68,7 +81,7 @@ def prepare_follows(
             step = f"reading {', '.join(source.name for source in group[:3])} ({mebibytes:.1f} MiB)"
             with watched(session, partial(progress, step)):
                 rows = read_rows(session, folder / f"inputs-{n}", table.layout, table.used)
-                typed = store(stages.judge_rows(rows, table, window, streams), folder / f"parsed-{n}")
+                typed = store(stages.judge_rows(rows, table, options.window, streams), folder / f"parsed-{n}")
                 rows = number_lines(typed, table.layout)
                 reasons += check_form(rows, table.layout, group, stages.expected(table), first)
                 usable = rows.where("reason IS NULL").select("source", "line", *stages.loaded(table))
@@ -84,17 +97,17 @@ def prepare_follows(
         log = stages.load_follows([folder / f"usable-{n}" for n in range(len(tables))], tables, labels)
         workload, dropped = follow_workload(
             log,
-            period=period,
-            size=size,
-            chosen=None if sample == 1 else sampled(log.users, sample, streams),
+            period=options.period,
+            size=options.size,
+            chosen=None if options.sample == 1 else sampled(log.users, options.sample, streams),
             generator={
                 "name": "follows",
                 **trace.parameters(),
-                "window": [None if time is None else iso(time) for time in window],
-                "sample": sample,
-                "size": size,
+                "window": [None if time is None else iso(time) for time in options.window],
+                "sample": options.sample,
+                "size": options.size,
             },
-            seed=seed,
+            seed=options.seed,
             sources=[
                 {"file": source.name, "sha256": source.sha256, "bytes": source.bytes}
                 for source in dict.fromkeys([*sources, *named])
