@@ -16,17 +16,20 @@ if TYPE_CHECKING:
 
 HOUR = 3600.0
 
-# A metric that is a mean is, over any windows, the ratio of two sums.
+# A metric that is a mean is, over any windows, the ratio of two sums; where a third is named, without what that counts.
 RATIOS = {
     "notification_delay": ("notification_delay_sum", "delivered"),
     "user_notification_delay": ("user_notification_delay_sum", "delivered_users"),
-    "tree_delay": ("tree_delay_sum", "delivered"),
-    "user_tree_delay": ("user_tree_delay_sum", "delivered_users"),
-    "tree_hops": ("tree_hops_sum", "delivered"),
+    "tree_delay": ("tree_delay_sum", "delivered", "best_effort_deliveries"),
+    "user_tree_delay": ("user_tree_delay_sum", "delivered_users", "best_effort_users"),
+    "tree_hops": ("tree_hops_sum", "delivered", "best_effort_deliveries"),
     "uplink_hops": ("uplink_hops_sum", "publications_rooted"),
     "path_stretch": ("path_stretch_sum", "path_stretch_count"),
     "messages_per_publication": ("notification_overhead", "publications"),
     "delivery_ratio": ("delivered_users", "due_users"),
+    "satisfied_subscribers": ("satisfied_subscribers_sum", "periods"),
+    "satisfaction": ("satisfaction_sum", "periods"),
+    "backend_load": ("backend_load_sum", "decisions"),
 }
 TIME_AVERAGES = ("load_stddev", "load_jain")
 
@@ -75,10 +78,11 @@ def _windows(series: pd.DataFrame, metrics: Sequence[str], points: int) -> pd.Da
     found = []
     for metric in metrics:
         if metric in RATIOS:
-            above, below = RATIOS[metric]
+            above, below, *without = RATIOS[metric]
             if above not in merged or below not in merged:
                 continue
-            value = merged[above] / merged[below].where(merged[below] > 0)
+            number = merged[below] - sum(merged[name] for name in without if name in merged)
+            value = merged[above] / number.where(number > 0)
         elif metric in merged:
             value = merged[metric] / (length if metric in TIME_AVERAGES else length / HOUR)
         else:

@@ -74,6 +74,32 @@ METRICS: dict[str, Metric] = {
         Metric("reconfiguration_bound", "messages", "what the reconfigurations begun were to cost (DYNATOPS eq. 11)"),
         _count("drain_messages", "messages", "reports by brokers that nothing is on its way before they change places"),
         Metric("ssbr_cost", "–", "SSBR cost (DYNATOPS eq. 6) of the configurations, mean over the periods' ends"),
+        Metric(
+            "satisfied_subscribers",
+            "count",
+            "users whom the back end satisfies in a period, mean over periods",
+            "higher",
+        ),
+        Metric(
+            "satisfaction",
+            "–",
+            "share of what a user needs that the back end delivers, mean over users and periods",
+            "higher",
+        ),
+        Metric(
+            "backend_load",
+            "notifications",
+            "expected notifications per period that the back end keeps, mean over decisions",
+        ),
+        Metric("backend_capacity", "notifications", "those that it could keep, mean over decisions", "neutral"),
+        Metric(
+            "approximation_ratio",
+            "–",
+            "objective of the decision relative to the best proven bound, mean over decisions",
+            "higher",
+        ),
+        _count("offload_churn", "count", "times that a topic with subscribers was offloaded or taken back"),
+        _count("offload_messages", "messages", "messages that told brokers so"),
         _count(
             "bootstrap_messages",
             "messages",
@@ -92,6 +118,10 @@ METRICS: dict[str, Metric] = {
         _count("lost", "count", "due pairs lost"),
         _count("lost_joining", "count", "pairs lost because the broker was not on the tree yet, or no longer"),
         _count("lost_queue_full", "count", "pairs lost because a broker's queue was full"),
+        _count(
+            "lost_offloaded", "count", "pairs lost because the topic was offloaded and the best-effort channel failed"
+        ),
+        _count("best_effort_deliveries", "count", "delivered pairs that came by the best-effort channel", "neutral"),
         _count("in_flight", "count", "due pairs on their way at the end", "neutral"),
         _count("duplicates", "count", "arrivals of a publication at a broker that had it already (flooding, content)"),
         _count(

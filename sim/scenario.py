@@ -64,6 +64,15 @@ class Nothing(Parameters):
     """No parameters."""
 
 
+class Unlimited(Parameters):
+    """The back end keeps all topics, whatever that takes."""
+
+    tau: Annotated[float, Field(ge=0)] | None = None
+    """The notifications per period that satisfy a user; satisfaction is measured where this is given."""
+    period: PositiveDuration = 86400.0
+    """Satisfaction is measured over each period."""
+
+
 class WorkloadTable(Table):
     """The [workload] table: a prepared workload's folder, or a generator and its parameters."""
 
@@ -83,7 +92,7 @@ GEOMETRY = Kinds("chord", "geometry")
 LATENCY = Kinds("unit", "latency")
 SELECTION = Kinds("static", "selection")
 RECONFIGURATION = Kinds("none", "reconfiguration", {"none": Nothing})
-NOT_YET = Kinds("none", own={"none": Nothing})  # offloading: only its absence can be said so far
+OFFLOADING = Kinds("none", "offloading", {"none": Unlimited})
 DEFAULTS: Raw = {
     "workload": {"kind": WORKLOAD.default},
     "network": {"geometry": {"kind": GEOMETRY.default}, "latency": {"kind": LATENCY.default}},
@@ -209,7 +218,7 @@ class Scenario(_Section):
     """Which broker hosts a user."""
     reconfiguration: Annotated[Table, RECONFIGURATION] = Field(default_factory=RECONFIGURATION.default_table)
     """Which broker stands on which overlay node."""
-    offloading: Annotated[Table, NOT_YET] = Field(default_factory=NOT_YET.default_table)
+    offloading: Annotated[Table, OFFLOADING] = Field(default_factory=OFFLOADING.default_table)
     """Which topics the back end keeps."""
 
     @field_validator("warm_up")

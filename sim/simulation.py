@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sim import plugins
 from sim.brokers.network import Network, NetworkSetting
+from sim.brokers.offloading import OffloadingSetting
 from sim.brokers.reconfiguration import ReconfigurationSetting
 from sim.brokers.recorder import Columns
 from sim.brokers.subscriptions import frozen
@@ -22,10 +23,11 @@ from sim.overlay.geometry import Dissemination, GeometrySetting
 from sim.overlay.latency import LatencyModel, LatencySetting
 from sim.overlay.sites import Sites
 from sim.overlay.trees import RendezvousTrees
+from sim.policies.offloading.process import OffloadingParameters
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.policies.views import SelectionPolicy, SelectionSetting
 from sim.randomness import Streams
-from sim.scenario import Scenario
+from sim.scenario import Scenario, Unlimited
 from sim.workloads.location import redrawn
 from sim.workloads.tables import strings
 from sim.workloads.workload import Topics, Workload
@@ -162,6 +164,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         capacity=capacity,
         regions=None if sites.regions is None else np.unique(sites.regions, return_inverse=True)[1],
         reconfiguration=_reconfiguration(scenario, overlay, streams.key("reconfiguration")),
+        offloading=_offloading(scenario, workload, horizon, streams.key("offloading")),
         notes=times.notes,
     )
     return Network(setting, workload, streams)
@@ -180,6 +183,29 @@ def _reconfiguration(scenario: Scenario, overlay: Dissemination, key: int) -> Re
         )
     assert isinstance(parameters, ProcessParameters)
     return ReconfigurationSetting(plugins.load("reconfiguration", kind)(parameters), parameters, key)
+
+
+def _offloading(scenario: Scenario, workload: Workload, horizon: float, key: int) -> OffloadingSetting | None:
+    """Which topics the back end keeps. Raises ScenarioError where that cannot be decided."""
+    kind, parameters = scenario.offloading.kind, scenario.offloading.parameters
+    policy = None
+    if isinstance(parameters, Unlimited):
+        if parameters.tau is None:
+            return None
+        chosen = OffloadingParameters(tau=parameters.tau, period=parameters.period)
+    else:
+        assert isinstance(parameters, OffloadingParameters)
+        policy, chosen = plugins.load("offloading", kind)(parameters), parameters
+    if workload.content is not None:
+        raise ScenarioError(
+            f'offloading.kind: "{kind}" is about topics, but a {workload.kind} workload has content (allowed: "none", without tau)'
+        )
+    if horizon / chosen.period > MOST_WINDOWS:
+        raise ScenarioError(
+            f"offloading.period: {MOST_WINDOWS:,} periods at most, so {horizon / MOST_WINDOWS:g} s or more up to {horizon:g} s, "
+            f"found {chosen.period:g} s"
+        )
+    return OffloadingSetting(policy, chosen, key)
 
 
 def simulate(
@@ -211,6 +237,7 @@ def simulate(
     }
     kept = {
         "decisions/reconfiguration": network.reconfigurations(),
+        "decisions/offloading": network.offloadings(),
         "subscribers": network.subscribers(),
         "trace": network.trace(),
     }

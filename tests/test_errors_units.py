@@ -121,7 +121,7 @@ def test_parameters_refuse_unknown_keys_and_what_is_no_number(values: dict[str, 
 
 
 def test_metrics_are_named_once_with_units() -> None:
-    units = {"count", "messages", "s", "hops", "bytes", "–"}
+    units = {"count", "messages", "s", "hops", "bytes", "notifications", "–"}
     for name, metric in METRICS.items():
         assert metric.name == name
         assert metric.unit in units

@@ -9,7 +9,7 @@ from typing import Any
 import simpy
 
 # What happens first at equal times; SimPy keeps the order of scheduling among equals.
-CONTROL, CHANGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS, BARRIERS = 2, 3, 4, 5, 6, 7
+OFFLOADING, CONTROL, CHANGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS, BARRIERS = range(1, 8)
 
 
 class Clock(simpy.Environment):

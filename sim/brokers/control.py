@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sim.brokers.courier import Courier
 from sim.brokers.fabric import Fabric
+from sim.brokers.sides import Sides
 
 
 class TreeControl:
@@ -15,12 +19,16 @@ class TreeControl:
     Trees change at once; or else every hop to the root and back is a message, which brokers that take time serve ahead of
     publications. `requests`: a message counts once, such as a request and its answer, or else once per hop.
     `settle()` is called before a tree changes because an answer is back. Links that follow interests are adjusted once everything that
-    happens at one instant has happened.
+    happens at one instant has happened. Where topics are offloaded, `sides` tells which: a broker that begins or ceases to want one
+    that the back end does not keep for it asks nobody.
     """
 
-    def __init__(self, fabric: Fabric, courier: Courier, requests: bool, settle: Callable[[], None]) -> None:
+    def __init__(
+        self, fabric: Fabric, courier: Courier, requests: bool, settle: Callable[[], None], sides: Sides | None = None
+    ) -> None:
         self._fabric, self._recorder, self._courier = fabric, fabric.recorder, courier
-        self._requests, self._settle = requests, settle
+        self._requests, self._settle, self._sides = requests, settle, sides
+        self._joined = None if sides is None else np.zeros_like(sides.kept)  # topics, nodes
         self._pending = 0
         self._answered: Callable[[], None] | None = None
         self.bootstrapping = True
@@ -32,9 +40,28 @@ class TreeControl:
         if self.bootstrapping:
             recorder.bootstrap_messages += self._messages(topic, node)
             self.enact(topic, node, change)
-        else:
-            recorder.subscription_changes[recorder.window(fabric.clock.now)] += 1
-            self.ask(topic, node, recorder.subscription_overhead, partial(self.enact, topic, node, change))
+            return
+        recorder.subscription_changes[recorder.window(fabric.clock.now)] += 1
+        answered = partial(self.enact, topic, node, change)
+        if self._sides is not None:
+            if not self._sides.kept[topic, broker]:
+                return
+            answered = partial(self._unless_moved, topic, broker, int(self._sides.moves[topic, broker]), answered)
+        self.ask(topic, node, recorder.subscription_overhead, answered)
+
+    def _unless_moved(self, topic: int, broker: int, moves: int, enact: Callable[[], None]) -> None:
+        """Enact what was asked for, but not if the topic has changed sides since: then the tree has followed already."""
+        assert self._sides is not None
+        if self._sides.moves[topic, broker] == moves:
+            enact()
+
+    def follow(self, moved: NDArray[np.bool_], served: NDArray[np.int32]) -> None:
+        """Topics have changed sides for brokers (topics, brokers): trees hold those that are served, at once; nobody has to ask."""
+        assert self._joined is not None
+        node_of = self._fabric.node_of
+        wrong = moved & (self._joined[:, node_of] != (served > 0))
+        for topic, broker in np.argwhere(wrong).tolist():
+            self.enact(topic, int(node_of[broker]), 1 if served[topic, broker] else -1)
 
     def ask(self, topic: int, node: int, books: list[int], answered: Callable[[], None]) -> None:
         """Ask the root to let the node join or leave the topic's tree: `answered()` is called when its answer is back.
@@ -97,6 +124,8 @@ class TreeControl:
             self._fabric.overlay.join(topic, node)
         else:
             self._fabric.overlay.leave(topic, node)
+        if self._joined is not None:
+            self._joined[topic, node] = change > 0
 
     def _messages(self, topic: int, node: int) -> int:
         count = self._fabric.overlay.control_requests if self._requests else self._fabric.overlay.control_hops

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.receipts import Audience
+from sim.brokers.subscriptions import Offloaded
 from sim.overlay.geometry import TopicTree
 
 _NONE: NDArray[np.int32] = np.empty(0, np.int32)
@@ -26,6 +27,8 @@ class Flight:
     `arrival` has one time (s) per tree position, NaN where nothing has arrived; `due_users` the users due there; `sent` tells
     whether a message to the position was sent by its parent, `depth` how many hops it took. `audience` is who wanted it when it left
     the root, where that is kept. `pending` counts messages that are on a link or in a queue.
+
+    `offloaded` are those that the back end does not serve, if there are any.
 
     `identity` is what keyed draws know it by. Of content, `fresh` are the users, by position, to whom the arrival is the delivery, and
     `further` tells where another copy was the broker's; else they are empty.
@@ -47,6 +50,7 @@ class Flight:
         "further",
         "identity",
         "number",
+        "offloaded",
         "pending",
         "published",
         "publisher",
@@ -83,6 +87,7 @@ class Flight:
         self.pending = 0
         self.tree: TopicTree | None = None
         self.audience: Audience | None = None
+        self.offloaded: Offloaded | None = None
         self.fresh = _NONE
         self.further = _NOWHERE
         # until the root is left: empty, and the same for all, as many may wait in a queue

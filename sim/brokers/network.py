@@ -16,16 +16,19 @@ from sim.brokers.control import TreeControl
 from sim.brokers.courier import Courier
 from sim.brokers.fabric import Fabric
 from sim.brokers.links import Links
+from sim.brokers.offloading import UNMEASURED, OffloadingSetting, Service
 from sim.brokers.planes.content import ContentPlane, FoldedContentPlane
 from sim.brokers.planes.flooding import FloodPlane
 from sim.brokers.planes.folded import FoldedPlane
 from sim.brokers.planes.messages import MessagePlane
 from sim.brokers.protocol import Protocol
-from sim.brokers.receipts import Receipts
+from sim.brokers.receipts import Audiences, Receipts
 from sim.brokers.reconfiguration import Decision, Manager, ReconfigurationSetting
 from sim.brokers.record_kernels import BROKER_DELIVERED, RECEIVED, RELAYED, SENT
-from sim.brokers.recorder import Columns, Recorder
-from sim.brokers.subscriptions import Subscriptions
+from sim.brokers.recorder import Channel, Columns, Recorder
+from sim.brokers.satisfaction import Satisfaction
+from sim.brokers.sides import Sides
+from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users import Users
 from sim.errors import ScenarioError
 from sim.overlay.geometry import Dissemination, degrees
@@ -43,7 +46,8 @@ class NetworkSetting:
     `service_time` is the mean seconds that a broker needs for a message, and `matching_time` for every counter that it moves to match
     content, both divided by its `capacity` (brokers; None: 1); `queue` is how many may wait (None: any number). `plane` is the data
     plane; "auto" takes the fastest that is exact. `regions` (brokers) are numbers; `reconfiguration` is None where brokers stay where
-    they stand; `notes` are sentences that go with the results.
+    they stand, `offloading` where nothing is offloaded and nobody's satisfaction measured; `notes` are sentences that go with the
+    results.
     """
 
     overlay: Dissemination
@@ -66,6 +70,7 @@ class NetworkSetting:
     capacity: NDArray[np.float64] | None = None
     regions: NDArray[np.int64] | None = None
     reconfiguration: ReconfigurationSetting | None = None
+    offloading: OffloadingSetting | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -93,15 +98,7 @@ class Network:
         brokers = len(setting.node_of)
         self.setting, self.workload = setting, workload
         self.clock = Clock()
-        self.recorder = Recorder(
-            setting.horizon,
-            setting.warm_up,
-            setting.window,
-            setting.hop_delay,
-            setting.trace,
-            Receipts(workload, brokers) if setting.subscribers else None,
-            1 if workload.content is None else workload.content.conjunctions.fields,
-        )
+        self.recorder = self._recorder(streams.key("best-effort channel"))
         self.node_of = setting.node_of.copy()
         self.capacity = np.ones(brokers) if setting.capacity is None else setting.capacity
         self.broker_of = np.empty(brokers, np.int32)
@@ -123,8 +120,15 @@ class Network:
             setting.join == "instant",
         )
         courier = Courier(fabric)
-        self.control = TreeControl(fabric, courier, setting.control_count == "requests", lambda: self.plane.settle())
-        self.subscriptions = Subscriptions(len(workload.topics), brokers, self.control.transition)
+        topics, offloading = len(workload.topics), setting.offloading
+        sides = None if offloading is None or offloading.policy is None else Sides(topics, brokers)
+        requests = setting.control_count == "requests"
+        self.control = TreeControl(fabric, courier, requests, lambda: self.plane.settle(), sides)
+        self.subscriptions = (
+            Subscriptions(topics, brokers, self.control.transition)
+            if sides is None
+            else SplitSubscriptions(topics, brokers, self.control.transition, sides.kept)
+        )
         self.plane = self._plane(fabric)
         self.users = Users(
             self.clock,
@@ -138,12 +142,41 @@ class Network:
         self._protocol: Protocol | None = None
         self.manager: Manager | None = None
         if setting.reconfiguration is not None:
-            parameters, wanted = setting.reconfiguration.parameters, self.subscriptions.wanted
-            process = courier, self.control, self.plane, self.users, wanted
+            parameters, served = setting.reconfiguration.parameters, self.subscriptions.served
+            process = courier, self.control, self.plane, self.users, served
             self._protocol = Protocol(fabric, *process, parameters.timeout, parameters.manager_down)
-            self.manager = Manager(fabric, self._protocol, wanted, workload.published, setting.reconfiguration)
+            self.manager = Manager(fabric, self._protocol, served, workload.published, setting.reconfiguration)
+        self.offloading: Service | None = None
+        if offloading is not None and self.recorder.satisfaction is not None:
+            split = self.control, self.users, self.subscriptions, sides, self.recorder.satisfaction, self._protocol
+            self.offloading = Service(fabric, *split, self.plane.settle, workload.published, offloading)
         self._outside = streams.key("outside publishers")
         self._publication = 0
+
+    def _recorder(self, key: int) -> Recorder:
+        """The books; `key` is that of the best-effort channel's draws."""
+        setting, workload, offloading = self.setting, self.workload, self.setting.offloading
+        copies, by_user, satisfaction, channel = 1, setting.subscribers, None, None
+        if workload.content is not None:
+            copies, by_user = workload.content.conjunctions.fields, False  # content is counted by whom it concerns
+        if offloading is not None:
+            chosen, by_user = offloading.parameters, True
+            times, users = workload.publications.time, len(workload.users)
+            satisfaction = Satisfaction(times, users, chosen.tau, chosen.period, setting.horizon)
+            if offloading.policy is not None:
+                channel = Channel(chosen.delivery_probability, chosen.extra_delay, key)
+        return Recorder(
+            setting.horizon,
+            setting.warm_up,
+            setting.window,
+            setting.hop_delay,
+            setting.trace,
+            copies,
+            Audiences(workload, len(self.setting.node_of)) if by_user else None,
+            Receipts() if setting.subscribers else None,
+            satisfaction,
+            channel,
+        )
 
     def _plane(self, fabric: Fabric) -> FoldedPlane | MessagePlane:
         """The data plane asked for, or the fastest that is exact. Raises ScenarioError where there is none."""
@@ -184,6 +217,8 @@ class Network:
         self.users.start()
         if self.manager is not None:
             self.manager.start()
+        if self.offloading is not None:
+            self.offloading.start()
         publications = self.workload.publications
         Feed(self.clock, PUBLICATIONS, self._publish).start(float(publications.time[0]) if len(publications) else None)
         for step in range(1, 101):
@@ -222,6 +257,8 @@ class Network:
             self._protocol.close()
         self.plane.close(held)
         self.recorder.close()
+        if self.offloading is not None:
+            self.offloading.close()
 
     # -- what came out
 
@@ -231,6 +268,7 @@ class Network:
         seconds = self._measured_seconds()
         return {
             **self.recorder.metrics(),
+            **(UNMEASURED if self.offloading is None else self.offloading.metrics()),
             "cross_region_bytes": self._cross_region_bytes(),
             "queue_wait": sum(server.wait for server in self.servers) / served if served else None,
             "utilisation": (
@@ -315,6 +353,10 @@ class Network:
             return None
         names = [field.name for field in fields(Decision)]
         return {name: [getattr(decision, name) for decision in self.manager.decisions] for name in names}
+
+    def offloadings(self) -> Columns | None:
+        """What was decided in each period of the offloading service, and whom the back end satisfied, where there is one."""
+        return None if self.offloading is None else self.offloading.table()
 
     def subscribers(self) -> Columns | None:
         """What each user received on each topic, from time 0 on, where that was kept."""

@@ -96,6 +96,7 @@ class Protocol:
         self._holding = [False] * brokers
         self._held: list[list[int]] = [[] for _ in range(brokers)]
         self._transition: Transition | None = None
+        self._waiting: list[Callable[[], None]] = []  # for the transition to be over
         self._post: deque[Callable[[], None]] = deque()  # messages that take no time
         self._delivering = False
         self.moved_at = array("d")  # s; beside it (broker, from, node) of each move
@@ -105,6 +106,10 @@ class Protocol:
     def running(self) -> bool:
         """Whether a transition is under way, or updates still wait for publications that it held back."""
         return self._transition is not None
+
+    def when_over(self, then: Callable[[], None]) -> None:
+        """Have `then()` called once, when the transition that is under way is over and what was held back is enacted."""
+        self._waiting.append(then)
 
     def holds(self, number: int, broker: int) -> bool:
         """Whether the broker holds back a publication that arrives now; then it has taken it."""
@@ -312,6 +317,9 @@ class Protocol:
     def _over(self) -> None:
         self._transition = None
         self._users.release()
+        waiting, self._waiting = self._waiting, []
+        for then in waiting:
+            then()
 
     # -- the manager is dead: brokers settle among themselves
 

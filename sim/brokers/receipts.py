@@ -17,27 +17,22 @@ class Audience(NamedTuple):
 
     topic: int
     version: int
-    users: NDArray[Any]
+    users: NDArray[np.int64]
     brokers: NDArray[np.int32]
 
 
-class Receipts:
-    """Counts what each user receives on each topic, whenever it was published: a publication that has become due to a user is
-    received when it arrives at the broker that hosted the user then."""
+class Audiences:
+    """Who wants each topic, and where these users are, now."""
 
     def __init__(self, workload: Workload, brokers: int) -> None:
         interests, users, topics = workload.interests, len(workload.users), len(workload.topics)
         self._by_topic = np.argsort(interests.indices, kind="stable")
         self._starts = np.searchsorted(interests.indices[self._by_topic], np.arange(topics + 1))
         self._owner = np.repeat(np.arange(users), np.diff(interests.indptr))
-        self._changed: dict[int, set[int]] = {}  # topic → users, where they are no longer those at time 0
+        self._changed: dict[int, NDArray[np.int64]] = {}  # topic → users, where they are no longer those at time 0
         self._host = np.full(users, -1, np.int32)
         self._audiences: dict[int, Audience] = {}
-        self._arrived = np.zeros(brokers, np.int64)
-        self._keys = np.empty(0, np.int64)  # topic << 32 | user
-        self._counts = np.empty(0, np.int64)
-        self._pending: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-        self._held = 0
+        self._arrived = np.zeros(brokers, np.int64)  # scratch
 
     def attach(self, user: int, broker: int) -> None:
         """The user is at this broker from now on."""
@@ -45,37 +40,46 @@ class Receipts:
 
     def change(self, user: int, topic: int, action: int) -> None:
         """The user begins (+1) or ceases (-1) to want the topic."""
+        members = self._members(topic)
+        self._changed[topic] = np.append(members, user) if action > 0 else members[members != user]
+
+    def _members(self, topic: int) -> NDArray[np.int64]:
         members = self._changed.get(topic)
         if members is None:
-            members = self._changed[topic] = set(self._initial(topic).tolist())
-        if action > 0:
-            members.add(user)
-        else:
-            members.remove(user)
-
-    def _initial(self, topic: int) -> NDArray[np.int64]:
-        return self._owner[self._by_topic[self._starts[topic] : self._starts[topic + 1]]]
+            members = self._owner[self._by_topic[self._starts[topic] : self._starts[topic + 1]]]
+        return members
 
     def audience(self, topic: int, version: int) -> Audience:
         """Who wants the topic now; `version` has changed since somebody joined or left the topic or took it to another broker."""
         known = self._audiences.get(topic)
         if known is None or known.version != version:
-            users = np.array(list(self._changed[topic]), int) if topic in self._changed else self._initial(topic)
+            users = self._members(topic)
             known = self._audiences[topic] = Audience(topic, version, users, self._host[users])
         return known
 
-    def arrive(self, audience: Audience, brokers: NDArray[np.int32], times: NDArray[Any]) -> None:
-        """What was due to an audience has arrived at these brokers, all different, so many times."""
+    def reached(self, audience: Audience, brokers: NDArray[np.int32], times: NDArray[Any]) -> NDArray[np.int64]:
+        """How often each of an audience is reached by what has arrived at these brokers, all different, so many times."""
         self._arrived[brokers] = times
-        received = self._arrived[audience.brokers]
+        reached: NDArray[np.int64] = self._arrived[audience.brokers]
         self._arrived[brokers] = 0
-        those = np.flatnonzero(received)
-        self.receive(audience.topic, audience.users[those], received[those])
+        return reached
+
+
+class Receipts:
+    """Counts what each user receives on each topic, whenever it was published: a publication that has become due to a user is
+    received when it arrives at the broker that hosted the user then."""
+
+    def __init__(self) -> None:
+        self._keys = np.empty(0, np.int64)  # topic << 32 | user
+        self._counts = np.empty(0, np.int64)
+        self._pending: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        self._held = 0
 
     def receive(self, topic: int, users: NDArray[Any], times: NDArray[Any]) -> None:
         """Something on the topic has arrived for these users, so many times."""
-        self._pending.append((topic << 32 | users, times))
-        self._held += len(users)
+        those = np.flatnonzero(times)
+        self._pending.append((topic << 32 | users[those], times[those]))
+        self._held += len(those)
         if self._held > _PENDING:
             self._sum_up()
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.compiled import kernel
+from sim.randomness_kernels import keyed_uniform
 
 # columns of the counters per window
 (
@@ -20,8 +21,10 @@ from sim.compiled import kernel
     UPLINKS,
     UPLINK_BYTES,
     STRETCHED,
-) = range(11)
-COUNTERS = 11
+    BEST_EFFORT,
+    BEST_EFFORT_USERS,
+) = range(13)
+COUNTERS = 13
 # rows of the exact sums per window
 NOTIFICATION_DELAY, TREE_DELAY, USER_NOTIFICATION_DELAY, USER_TREE_DELAY, STRETCH = range(5)
 SUMS = 5
@@ -30,6 +33,9 @@ RECEIVED, SENT, BROKER_DELIVERED, RELAYED = range(4)
 # columns of what the folded plane tallies per window
 PUBLISHED, ROOTED, CLIMBING, DUE, DUE_USERS, JOINING, JOINING_USERS, IN_FLIGHT, IN_FLIGHT_USERS = range(9)
 TALLIES = 9
+# columns of what is tallied per window of publications that are offloaded
+OFFLOADED, OFFLOADED_USERS, MISSED, MISSED_USERS, UNDER_WAY, UNDER_WAY_USERS = range(6)
+OFFLOAD_TALLIES = 6
 
 FIRST_BIN = 1e-6  # s: delays below it share bin 0
 BIN_WIDTH = 0.01  # relative width of all others
@@ -365,6 +371,78 @@ def fold_publications(
         )
     latest[0] = last
     return published.size, used
+
+
+@kernel
+def offload_publications(
+    number: NDArray[np.int64],
+    entry: NDArray[np.int64],
+    published: NDArray[np.float64],
+    rooted: NDArray[np.float64],
+    window: NDArray[np.int64],
+    root: NDArray[np.int32],
+    brokers: NDArray[np.int32],
+    users: NDArray[np.int32],
+    entry_from: NDArray[np.int64],
+    key: int,
+    probability: float,
+    extra_delay: float,
+    horizon: float,
+    tally: NDArray[np.int64],
+    reached: NDArray[np.int64],
+    first: int,
+    used: int,
+    measured: NDArray[np.bool_],
+    hop_delay: NDArray[np.float64],
+    counters: NDArray[np.int64],
+    sums: NDArray[np.int64],
+    maxima: NDArray[np.float64],
+    links: NDArray[np.int64],
+    per_broker: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Send the publications from `first` on to brokers that the back end does not serve; stops and returns as `record_flights` does.
+
+    Publication f leaves the broker `root[f]` at `rooted[f]` for the part `entry_from[e]:entry_from[e + 1]` of `brokers`, where so many
+    `users` are due, e being `entry[f]`. It gets to each with the given probability, by a draw keyed by the publication's number and the
+    broker, directly and `extra_delay` (s) later than a hop. `tally` (windows, OFFLOAD_TALLIES) counts what became of it, `reached` how
+    often it arrived, by position in `brokers`.
+    """
+    for f in range(first, number.size):
+        a, b = entry_from[entry[f]], entry_from[entry[f] + 1]
+        if 2 * (used + b - a) > keys.size:
+            return f, used
+        if not rooted[f] < horizon:
+            continue
+        w = window[f]
+        count, total = counters[w], sums[w]
+        for i in range(a, b):
+            here, n = brokers[i], users[i]
+            tally[w, OFFLOADED] += 1
+            tally[w, OFFLOADED_USERS] += n
+            if keyed_uniform(key, number[f], here) >= probability:
+                tally[w, MISSED] += 1
+                tally[w, MISSED_USERS] += n
+                continue
+            arrival = rooted[f] + hop_delay[root[f], here] + extra_delay
+            if arrival >= horizon:
+                tally[w, UNDER_WAY] += 1
+                tally[w, UNDER_WAY_USERS] += n
+                continue
+            reached[i] += 1
+            delay = arrival - published[f]
+            count[DELIVERED] += 1
+            count[DELIVERED_USERS] += n
+            count[BEST_EFFORT] += 1
+            count[BEST_EFFORT_USERS] += n
+            add_exactly(total[NOTIFICATION_DELAY], delay)
+            add_exactly(total[USER_NOTIFICATION_DELAY], delay * n)
+            used += count_delay(keys, counts, w * BINS + delay_bin(delay), 1, n)
+            if measured[w]:
+                per_broker[here, BROKER_DELIVERED] += 1
+                maxima[0] = max(maxima[0], delay)
+    return number.size, used
 
 
 @kernel

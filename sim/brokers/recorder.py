@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_right
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers import record_kernels as rk
 from sim.brokers.messages import Flight
-from sim.brokers.receipts import Receipts
+from sim.brokers.receipts import Audience, Audiences, Receipts
+from sim.brokers.satisfaction import Satisfaction
+from sim.brokers.subscriptions import Offloaded
 from sim.errors import ConservationError
 
-CAUSES = ("joining", "queue_full")
+CAUSES = ("joining", "queue_full", "offloaded")
 _BATCH = 512  # publications that are entered at once
 _POSITIONS = 1 << 16  # of their trees, likewise
 _NONE: NDArray[np.int32] = np.empty(0, np.int32)
@@ -25,12 +28,21 @@ _NONE: NDArray[np.int32] = np.empty(0, np.int32)
 Columns = dict[str, Any]  # column name → array or list
 
 
+class Channel(NamedTuple):
+    """The best-effort channel for what the back end does not serve: how likely it delivers, how much later (s), and its draws' key."""
+
+    probability: float
+    extra_delay: float
+    key: int
+
+
 class Recorder:
     """The books of one run. Publications count in the window in which they were published, control messages when they are sent.
 
     Windows are `width` seconds wide from time 0 on and are cut at `warm_up` too; those before it are kept apart from the metrics.
-    `hop_delay` (brokers, brokers): seconds of a hop without jitter, for the path stretch. `receipts` counts by user, where asked for.
-    `copies`: in how many each publication goes to its roots.
+    `hop_delay` (brokers, brokers): seconds of a hop without jitter, for the path stretch. `copies`: in how many each publication goes
+    to its roots. `receipts` and `satisfaction` count by user, where asked for, and need the `audiences`. `channel` takes what is
+    offloaded.
     """
 
     def __init__(
@@ -40,14 +52,18 @@ class Recorder:
         width: float,
         hop_delay: NDArray[np.float64],
         keep_trace: bool,
-        receipts: Receipts | None,
         copies: int = 1,
+        audiences: Audiences | None = None,
+        receipts: Receipts | None = None,
+        satisfaction: Satisfaction | None = None,
+        channel: Channel | None = None,
     ) -> None:
         starts = np.arange(math.ceil(horizon / width)) * width
         starts = starts[starts < horizon]  # rounding may have put one at the very end
         starts = np.union1d(starts, [warm_up]) if 0 < warm_up < horizon else starts
         self.edges: list[float] = [*starts.tolist(), horizon]
-        self.horizon, self.warm_up, self.receipts = horizon, warm_up, receipts
+        self.horizon, self.warm_up = horizon, warm_up
+        self.audiences, self.receipts, self.satisfaction, self.channel = audiences, receipts, satisfaction, channel
         self._copies = copies
         self._measured = starts >= warm_up
         self.measured: list[bool] = self._measured.tolist()
@@ -60,6 +76,7 @@ class Recorder:
         self.links = np.zeros((brokers, brokers, 2), np.int64)
         self.per_broker = np.zeros((brokers, 4), np.int64)
         self._finished = _Finished()
+        self._offloaded = np.zeros((windows, rk.OFFLOAD_TALLIES), np.int64)
         slots = 1 << max(15, (4 * brokers).bit_length())  # room for one publication that is delivered everywhere
         self._keys = np.full(slots, -1, np.int64)
         self._counts = np.empty((slots, 2), np.int64)  # brokers, users
@@ -87,6 +104,15 @@ class Recorder:
         self.reconfiguration_overhead = [0] * windows
         self.reconfiguration_bound = [0.0] * windows
         self.drain_messages = [0] * windows
+        self.offload_churn = [0] * windows
+        self.offload_messages = [0] * windows
+        self.decisions = [0] * windows  # of the offloading service; what they keep is expected to come to:
+        self.backend_load = [0.0] * windows
+        self.periods = [
+            0
+        ] * windows  # in which something was due; subscribers whom the back end satisfied, and what share:
+        self.satisfied = [0] * windows
+        self.share = [0.0] * windows
         self.ssbr_costs: list[tuple[float, float]] = []  # time (s), from which on it holds
         self.bootstrap_messages = 0
         self.trace: list[tuple[float, float, int, int, int, str, bool]] | None = [] if keep_trace else None
@@ -110,8 +136,12 @@ class Recorder:
         """Enter a publication that no message carries any more (or that the end of the run overtook)."""
         finished = self._finished
         finished.add(flight, uplinks_sent)
-        if self.receipts is not None and flight.audience is not None:
-            self.receipts.arrive(flight.audience, flight.broker_array, ~np.isnan(flight.arrival))
+        period = 0 if self.satisfaction is None else int(self.satisfaction.period_of[flight.number])
+        if flight.audience is not None:
+            arrived = ~np.isnan(flight.arrival) & (flight.due_users > 0)
+            self.arrive(flight.audience, period, 1, flight.broker_array, arrived)
+        if self.satisfaction is not None:
+            self.satisfaction.enter(period, 1)
         if len(finished.window) >= _BATCH or len(finished.arrival) >= _POSITIONS:
             self._enter()
 
@@ -121,6 +151,8 @@ class Recorder:
         if finished.window:
             columns: Any = finished.columns()
             self._kernel(rk.record_flights, columns, len(finished.window))
+            if finished.offloaded:
+                self.offload(*finished.offloaded_columns())
             self._finished = _Finished()
 
     def fold(
@@ -128,6 +160,35 @@ class Recorder:
     ) -> None:
         """Carry publications down their trees and enter them; `columns` are the first ones of `fold_publications`."""
         self._kernel(rk.fold_publications, (*columns, self.horizon, tally, reached, latest), len(columns[-1]))
+
+    def offload(self, columns: Any, entries: Sequence[Offloaded], audiences: Sequence[Audience | None]) -> None:
+        """Send what the back end does not serve by the best-effort channel, and enter it.
+
+        `columns` are the first six of `offload_publications`; an entry holds the brokers that publications go to and how many users
+        are due there, who are among its audience.
+        """
+        channel = self.channel
+        assert channel is not None
+        brokers, users = (np.concatenate(parts) for parts in zip(*entries, strict=True))
+        bounds, reached = starts([brokers for brokers, _ in entries]), np.zeros(len(brokers), np.int64)
+        rest = brokers, users, bounds, channel.key, channel.probability, channel.extra_delay, self.horizon
+        self._kernel(rk.offload_publications, (*columns, *rest, self._offloaded, reached), len(columns[0]))
+        if self.receipts is not None and self.audiences is not None:
+            for audience, first, end in zip(audiences, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+                if audience is not None:
+                    times = self.audiences.reached(audience, brokers[first:end], reached[first:end])
+                    self.receipts.receive(audience.topic, audience.users, times)
+
+    def arrive(
+        self, audience: Audience, period: int, publications: int, brokers: NDArray[np.int32], times: NDArray[Any]
+    ) -> None:
+        """Of so many publications of a period that became due to an audience, so many have arrived at these brokers."""
+        assert self.audiences is not None
+        reached = self.audiences.reached(audience, brokers, times)
+        if self.receipts is not None:
+            self.receipts.receive(audience.topic, audience.users, reached)
+        if self.satisfaction is not None:
+            self.satisfaction.receive(period, audience.users, publications, reached)
 
     def _kernel(self, kernel: Any, columns: Any, publications: int) -> None:
         """Have a kernel enter publications; whenever the hash table of delays is half full, it is emptied first."""
@@ -197,6 +258,7 @@ class Recorder:
         self._enter()
         self._empty()
         self._merge()
+        self._close_offloaded()
         for window, due in enumerate(self.due):
             copies = self._copies * self.published[window]
             accounted = self.rooted[window] + self.dropped[window] + self.climbing[window]
@@ -217,6 +279,19 @@ class Recorder:
                 raise ConservationError(
                     f"window {window}: {self.due_users[window]} notifications were due to users, but {accounted} are accounted for"
                 )
+
+    def _close_offloaded(self) -> None:
+        """Count what became of that which went by the best-effort channel."""
+        books = {
+            rk.OFFLOADED: self.due,
+            rk.OFFLOADED_USERS: self.due_users,
+            rk.MISSED: self.lost["offloaded"],
+            rk.MISSED_USERS: self.lost_users,
+            rk.UNDER_WAY: self.in_flight,
+            rk.UNDER_WAY_USERS: self.in_flight_users,
+        }
+        for column, counts in books.items() if self.channel is not None else ():
+            counts[:] = (self._offloaded[:, column] + counts).tolist()
 
     def _exact(self, row: int, windows: list[int]) -> float:
         high, low = (sum(self._sums[w, row, part].item() for w in windows) for part in (0, 1))
@@ -246,6 +321,8 @@ class Recorder:
             "false_positive_messages": self.false_positives,
             "due_users": self.due_users,
             "delivered_users": c[:, rk.DELIVERED_USERS],
+            "best_effort_deliveries": c[:, rk.BEST_EFFORT],
+            "best_effort_users": c[:, rk.BEST_EFFORT_USERS],
             "broker_subscription_changes": self.subscription_changes,
             "subscription_overhead": self.subscription_overhead,
             "handovers": self.handovers,
@@ -255,6 +332,13 @@ class Recorder:
             "reconfiguration_overhead": self.reconfiguration_overhead,
             "reconfiguration_bound": self.reconfiguration_bound,
             "drain_messages": self.drain_messages,
+            "offload_churn": self.offload_churn,
+            "offload_messages": self.offload_messages,
+            "decisions": self.decisions,
+            "backend_load_sum": self.backend_load,
+            "periods": self.periods,
+            "satisfied_subscribers_sum": self.satisfied,
+            "satisfaction_sum": self.share,
             "ssbr_cost": [self._ssbr_cost(start, end) for start, end in pairwise(self.edges)],
             "notification_overhead": c[:, rk.INTERNAL] + c[:, rk.EXTERNAL],
             "internal_overhead": c[:, rk.INTERNAL],
@@ -307,6 +391,7 @@ class Recorder:
 
         publications, due = total(self.published), total(self.due)
         delivered, delivered_users = counter[rk.DELIVERED], counter[rk.DELIVERED_USERS]
+        by_tree, by_tree_users = delivered - counter[rk.BEST_EFFORT], delivered_users - counter[rk.BEST_EFFORT_USERS]
         overhead = counter[rk.INTERNAL] + counter[rk.EXTERNAL]
         rooted = total(self.rooted)
         seconds = self.horizon - self.warm_up
@@ -319,9 +404,9 @@ class Recorder:
             **{f"notification_delay_p{q}": quantile[q] for q in (50, 95, 99)},
             "notification_delay_max": float(self._maxima[0]) if delivered else None,
             "user_notification_delay": mean(rk.USER_NOTIFICATION_DELAY, delivered_users),
-            "tree_delay": mean(rk.TREE_DELAY, delivered),
-            "user_tree_delay": mean(rk.USER_TREE_DELAY, delivered_users),
-            "tree_hops": counter[rk.TREE_HOPS] / delivered if delivered else None,
+            "tree_delay": mean(rk.TREE_DELAY, by_tree),
+            "user_tree_delay": mean(rk.USER_TREE_DELAY, by_tree_users),
+            "tree_hops": counter[rk.TREE_HOPS] / by_tree if by_tree else None,
             "uplink_hops": counter[rk.UPLINK_HOPS] / rooted if rooted else None,
             "notification_overhead": overhead,
             "internal_overhead": counter[rk.INTERNAL],
@@ -339,6 +424,8 @@ class Recorder:
             "reconfiguration_overhead": total(self.reconfiguration_overhead),
             "reconfiguration_bound": math.fsum(self.reconfiguration_bound[w] for w in after),
             "drain_messages": total(self.drain_messages),
+            "offload_churn": total(self.offload_churn),
+            "offload_messages": total(self.offload_messages),
             "ssbr_cost": self._ssbr_cost(self.warm_up, self.horizon),
             "bootstrap_messages": self.bootstrap_messages,
             "load_stddev": float(load[0]),
@@ -349,6 +436,7 @@ class Recorder:
             "delivered": delivered,
             "lost": sum(total(self.lost[cause]) for cause in CAUSES),
             **{f"lost_{cause}": total(self.lost[cause]) for cause in CAUSES},
+            "best_effort_deliveries": counter[rk.BEST_EFFORT],
             "in_flight": total(self.in_flight),
             "duplicates": total(self.duplicates),
             "false_positive_messages": total(self.false_positives),
@@ -397,6 +485,7 @@ class _Finished:
         self.rooted = array("d")
         self.size = array("q")
         self.window = array("q")
+        self.offloaded: list[Flight] = []
 
     def add(self, flight: Flight, uplinks_sent: int) -> None:
         self.uplinks.append(flight.uplink_array)
@@ -416,6 +505,8 @@ class _Finished:
         self.rooted.append(flight.rooted)
         self.size.append(flight.size)
         self.window.append(flight.window)
+        if flight.offloaded is not None:
+            self.offloaded.append(flight)
 
     def columns(self) -> tuple[Any, ...]:
         due_users = np.concatenate(self.due_users)
@@ -438,6 +529,23 @@ class _Finished:
             np.array(self.copies_from),
             np.concatenate(self.fresh) if self.fresh else due_users,
             np.concatenate(self.further) if self.further else np.empty(0, np.bool_),
+        )
+
+    def offloaded_columns(self) -> tuple[Any, list[Offloaded], list[Audience | None]]:
+        """What `Recorder.offload` takes, an entry for each publication."""
+        flights = self.offloaded
+        columns = (
+            np.array([flight.number for flight in flights]),
+            np.arange(len(flights)),
+            np.array([flight.published for flight in flights]),
+            np.array([flight.rooted for flight in flights]),
+            np.array([flight.window for flight in flights]),
+            np.array([flight.uplink[-1] for flight in flights], np.int32),
+        )
+        return (
+            columns,
+            [flight.offloaded for flight in flights if flight.offloaded is not None],
+            [flight.audience for flight in flights],
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,14 @@ class Subscriptions:
     """Users of each broker that want each topic, with loads and their sum of squares kept up to date.
 
     `transition(topic, broker, +1 | -1)` is called when a broker begins or ceases to want a topic, after the count has changed.
+    What is `served` is what the broker network is to deliver: all that is wanted, unless some is offloaded (SplitSubscriptions).
     """
 
     def __init__(self, topics: int, brokers: int, transition: Callable[[int, int, int], None]) -> None:
         self.wanted = np.zeros((topics, brokers), np.int32)
         self.brokers_wanting = [0] * topics  # per topic: how many brokers, and users, want it
         self.users_wanting = [0] * topics
+        self.served, self.brokers_served, self.users_served = self.wanted, self.brokers_wanting, self.users_wanting
         self.version = [0] * topics  # per topic: changes so far
         self.topics = [0] * brokers
         self.load = [0] * brokers
@@ -72,6 +74,58 @@ class Subscriptions:
         """What brokers know of each other before they have exchanged anything: nothing."""
         nothing = np.broadcast_to(np.int64(0), len(self.load))
         return BrokerStates(np.broadcast_to(np.int32(0), self.wanted.shape), nothing, nothing, nothing)
+
+
+class Offloaded(NamedTuple):
+    """The brokers that want a topic which the back end does not keep for them, and how many of their users do."""
+
+    brokers: NDArray[np.int32]
+    users: NDArray[np.int32]
+
+
+NOBODY = Offloaded(np.empty(0, np.int32), np.empty(0, np.int32))
+
+
+class SplitSubscriptions(Subscriptions):
+    """Subscriptions of which the back end serves only those of topics that it keeps, for each broker; `kept` (topics, brokers)."""
+
+    def __init__(
+        self, topics: int, brokers: int, transition: Callable[[int, int, int], None], kept: NDArray[np.bool_]
+    ) -> None:
+        super().__init__(topics, brokers, transition)
+        self._kept = kept
+        self.served = np.zeros((topics, brokers), np.int32)
+        self.brokers_served, self.users_served = [0] * topics, [0] * topics
+
+    def add(self, topic: int, broker: int) -> None:
+        """One more user of the broker wants the topic."""
+        if self._kept[topic, broker]:
+            self.brokers_served[topic] += int(self.served[topic, broker] == 0)
+            self.served[topic, broker] += 1
+            self.users_served[topic] += 1
+        super().add(topic, broker)
+
+    def remove(self, topic: int, broker: int) -> None:
+        """One user less of the broker wants the topic."""
+        if self._kept[topic, broker]:
+            self.served[topic, broker] -= 1
+            self.users_served[topic] -= 1
+            self.brokers_served[topic] -= int(self.served[topic, broker] == 0)
+        super().remove(topic, broker)
+
+    def split(self, topic: int) -> None:
+        """What is kept of the topic has changed."""
+        served = np.where(self._kept[topic], self.wanted[topic], 0)
+        self.served[topic] = served
+        self.brokers_served[topic] = int(np.count_nonzero(served))
+        self.users_served[topic] = int(served.sum())
+        self.version[topic] += 1
+
+    def offloaded(self, topic: int) -> Offloaded:
+        """Who wants the topic and is not served by the back end."""
+        users = self.wanted[topic] - self.served[topic]
+        brokers = np.flatnonzero(users).astype(np.int32)
+        return Offloaded(brokers, users[brokers])
 
 
 Number = TypeVar("Number", bound=np.generic)

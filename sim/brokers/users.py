@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from sim.brokers.recorder import Recorder
 from sim.brokers.subscriptions import Subscriptions, frozen
 from sim.errors import WorkloadError
 from sim.policies.views import SelectionPolicy, SelectionView
-from sim.workloads.workload import Workload
+from sim.workloads.workload import Interests, Workload
 
 HANDOVER_MESSAGES = 4  # request, reply, leave, join
 
@@ -63,6 +64,21 @@ class Users:
         interests = self._workload.interests
         initial: list[int] = interests.indices[interests.indptr[user] : interests.indptr[user + 1]].tolist()
         return initial
+
+    def interests(self) -> Interests:
+        """What all users want now."""
+        initial = self._workload.interests
+        if not self._changed:
+            return initial
+        before = np.diff(initial.indptr)
+        sizes, same = before.copy(), np.ones(len(before), np.bool_)
+        changed = sorted(self._changed)
+        sizes[changed], same[changed] = [len(self._changed[user]) for user in changed], False
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        indices, kept = np.empty(indptr[-1], np.int32), np.repeat(same, sizes)
+        indices[kept] = initial.indices[np.repeat(same, before)]
+        indices[~kept] = list(chain.from_iterable(self._changed[user] for user in changed))
+        return Interests(indptr, indices)
 
     # -- joining
 
@@ -147,8 +163,8 @@ class Users:
             subscriptions.add(topic, broker)
         subscriptions.users[broker] += 1
         self.host[user] = broker
-        if self._recorder.receipts is not None:
-            self._recorder.receipts.attach(user, broker)
+        if self._recorder.audiences is not None:
+            self._recorder.audiences.attach(user, broker)
         if former >= 0:
             self._touch(former)
             for topic in before:
@@ -284,8 +300,8 @@ class Users:
                 f"subscription_events.parquet: row {row}: user {int(events.user[row])} "
                 f"{'subscribes to' if action > 0 else 'unsubscribes from'} topic {topic} but {state}"
             )
-        if self._recorder.receipts is not None:
-            self._recorder.receipts.change(int(events.user[row]), topic, action)
+        if self._recorder.audiences is not None:
+            self._recorder.audiences.change(int(events.user[row]), topic, action)
         if action > 0:
             topics.append(topic)
             topics.sort()

@@ -22,7 +22,8 @@ from oracles.topic_connected import topic_diameters
 TICKS, CHANGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS = range(
     5
 )  # what happens first at equal times; among equals, what was scheduled first
-LOOKS = -1  # snapshots come before everything of their time
+DECISIONS = -1  # what is offloaded is decided first
+LOOKS = -2  # snapshots come before everything of their time
 
 
 # -- selection
@@ -63,6 +64,28 @@ def similarity(
     return select
 
 
+# -- offloading
+
+Pair = tuple[int, int]  # topic, broker; or publication, broker
+
+
+@dataclass
+class Offloading:
+    """At the start of each period `choose(number, rates, wants, hosts)` gives the pairs (topic, broker) that the back end keeps.
+
+    `arrives(publication, broker)` tells whether the best-effort channel delivers, `extra_delay` how much later than a hop; `by_broker`
+    whether each broker decides alone. Without `choose` all is kept.
+    """
+
+    period: float
+    tau: float
+    smoothing: float
+    choose: Callable[[int, list[float], list[set[int]], list[int]], set[Pair]] | None = None
+    arrives: Callable[[int, int], bool] = lambda publication, broker: True
+    extra_delay: float = 0.0
+    by_broker: bool = False
+
+
 # -- the network
 
 
@@ -90,6 +113,7 @@ class Setting:
     floods: bool = False
     keeps_members: bool = False
     regions: list[int] | None = None
+    offloading: Offloading | None = None
     factor: Callable[[int, int, int], float] = lambda what, source, destination: 1.0
 
 
@@ -151,9 +175,6 @@ class Hop:
     received: float | None = None
 
 
-Pair = tuple[int, int]  # publication, broker
-
-
 class Network:
     """Runs at once; what came out stands in the attributes."""
 
@@ -190,6 +211,11 @@ class Network:
         self.delivered: dict[Pair, float] = {}
         self.lost: dict[Pair, str] = {}
         self.looks: list[list[dict[int, int | None]]] = []
+        self.offloaded: set[Pair] = set()  # topic, broker
+        self.sides: Counter[Pair] = Counter()  # how often each has been offloaded or taken back
+        self.rates: list[float] | None = None  # publications per topic and period
+        self.choices: list[tuple[float, set[Pair], int, int]] = []  # time, what is kept, topics moved, brokers told
+        self.by_channel: set[Pair] = set()  # publications that are due to brokers which the back end does not serve
 
         self.copies: list[Copy] = []  # on links and at brokers
         self.reached: dict[Pair, int] = {}  # publication, node → hops that the first copy took
@@ -216,6 +242,10 @@ class Network:
         self.note_hosting()
         for moment in moments:
             self.at(moment, LOOKS, lambda: self.looks.append(self.all_trees()))
+        offloading = self.setting.offloading
+        if offloading is not None:
+            for number in range(1, int(self.setting.horizon / offloading.period) + 2):
+                self.at(number * offloading.period, DECISIONS, partial(self.watch, number))
         if self.setting.exchange is not None:
             self.at(self.setting.exchange[0], TICKS, self.tick)
         for time in {row[0] for row in (*self.world.changes, *self.world.movements)}:
@@ -315,11 +345,69 @@ class Network:
             (self.now, [self.state(b).total() for b in brokers], [self.host.count(b) for b in brokers]),
         )
 
+    # -- offloading
+
+    def watch(self, number: int) -> None:
+        """A period is over: what is expected of the next."""
+        offloading = self.setting.offloading
+        assert offloading is not None
+        start, end, a = (number - 1) * offloading.period, number * offloading.period, offloading.smoothing
+        seen = [0.0] * len(self.setting.roots)
+        for time, topic, *_ in self.world.publications:
+            seen[topic] += start <= time < end
+        old = self.rates
+        self.rates = seen if old is None else [(1 - a) * o + a * n for o, n in zip(old, seen, strict=True)]
+        self.offload(number)
+
+    def offload(self, number: int) -> None:
+        """Decide what the back end keeps; trees hold those that it serves, at once."""
+        offloading = self.setting.offloading
+        assert offloading is not None
+        assert self.rates is not None
+        everything = {
+            (topic, broker) for topic in range(len(self.setting.roots)) for broker in range(len(self.brokers))
+        }
+        kept = everything
+        if offloading.choose is not None:
+            hosts = [host for host in self.host if host is not None]
+            kept = offloading.choose(number, self.rates, self.wants, hosts)
+        moved = {pair for pair in everything if (pair in kept) == (pair in self.offloaded)}
+        self.offloaded = everything - kept
+        self.sides.update(moved)
+        told = {pair for pair in moved if self.users_of(pair[1], pair[0])}
+        topics = len(told) if offloading.by_broker else len({topic for topic, _ in told})
+        self.choices.append((self.now, kept, topics, len(told)))
+        for topic, broker in moved:
+            self.joined[topic].discard(self.setting.node_of[broker])
+            if (topic, broker) in told & kept:
+                self.joined[topic].add(self.setting.node_of[broker])
+        self.trees = self.all_trees()
+        self.relinking += [self.now] * self.adjust()
+
+    def carried(self, broker: int) -> set[int]:
+        """The topics that the broker wants and the back end keeps for it."""
+        return {topic for topic in self.state(broker) if (topic, broker) not in self.offloaded}
+
+    def send_best_effort(self, number: int, broker: int) -> None:
+        """To a broker that the back end does not serve, directly from the root."""
+        offloading = self.setting.offloading
+        assert offloading is not None
+        self.by_channel.add((number, broker))
+        if not offloading.arrives(number, broker):
+            self.lost[number, broker] = "offloaded"
+            return
+        time = self.now + self.setting.delay[self.origin[number][-1]][broker] + offloading.extra_delay
+        self.at(time, ARRIVALS, partial(self.deliver, number, broker))
+
+    def on_tree(self, number: int, broker: int) -> bool:
+        """Whether the publication is due to the broker, by the tree."""
+        return (number, broker) in self.due.keys() - self.by_channel
+
     # -- trees
 
     def adjust(self) -> int:
         """The links follow what brokers want now: how many messages that takes."""
-        wants = {node: set(self.state(broker)) for broker, node in enumerate(self.setting.node_of)}
+        wants = {node: self.carried(broker) for broker, node in enumerate(self.setting.node_of)}
         return self.setting.overlay.adjust([wants[node] for node in sorted(wants)])
 
     def root(self, topic: int, source: int) -> int:
@@ -337,7 +425,7 @@ class Network:
     def members(self, topic: int) -> set[int]:
         if self.setting.join_by_message:
             return self.joined[topic]
-        return {self.setting.node_of[broker] for broker, t, _ in self.registered if t == topic}
+        return {self.setting.node_of[broker] for broker in range(len(self.brokers)) if topic in self.carried(broker)}
 
     def transition(self, topic: int, broker: int, change: int) -> None:
         node, root, route = self.setting.node_of[broker], self.setting.roots[topic], self.setting.overlay.route
@@ -351,10 +439,13 @@ class Network:
             self.enact(topic, node, change)
             return
         self.transitions.append((self.now, topic, broker, change))
+        if (topic, broker) in self.offloaded:
+            return
         if self.setting.join_by_message:
             self.requests += 1
+            sides = self.sides[topic, broker]
             self.control_message(
-                self.requests, path, 0, len(route(node, root)) - 1, partial(self.enact, topic, node, change)
+                self.requests, path, 0, len(route(node, root)) - 1, partial(self.answer, topic, broker, change, sides)
             )
         else:
             self.control += [self.now] * messages
@@ -370,6 +461,11 @@ class Network:
             self.trees[topic] = self.tree(topic)
             self.tree_changes += 1
             self.tree_changes_across += any(self.world.publications[p][1] == topic for p in self.travelling)
+
+    def answer(self, topic: int, broker: int, change: int, sides: int) -> None:
+        """Too late where the topic has been offloaded or taken back meanwhile: the tree has followed that."""
+        if self.sides[topic, broker] == sides:
+            self.enact(topic, self.setting.node_of[broker], change)
 
     def control_message(
         self, number: int, path: list[int], position: int, root: int, enact: Callable[[], None]
@@ -478,12 +574,14 @@ class Network:
         for broker in range(len(self.brokers)):
             if users := self.users_of(broker, topic):
                 self.due[number, broker] = users
-                if broker in on_tree:
+                if (topic, broker) in self.offloaded:
+                    self.send_best_effort(number, broker)
+                elif broker in on_tree:
                     self.depth[number, broker] = self.depth_of(parents, self.setting.node_of[broker])
                 else:
                     self.lost[number, broker] = "joining"
         if parents:
-            if (number, self.broker_at[root]) in self.due:
+            if self.on_tree(number, self.broker_at[root]):
                 self.deliver(number, self.broker_at[root])
             if self.setting.floods:
                 assert isinstance(self.setting.overlay, TopicConnected)
@@ -499,7 +597,7 @@ class Network:
         for other in copy.around[copy.node]:
             if other != copy.sender:
                 there = self.broker_at[other]
-                hop = Hop(copy.number, here, there, "flood", self.now, (copy.number, there) in self.due)
+                hop = Hop(copy.number, here, there, "flood", self.now, self.on_tree(copy.number, there))
                 self.hops.append(hop)
                 self.travelling[copy.number] += 1
                 onward = Copy(copy.number, copy.around, copy.node, other)
@@ -544,7 +642,12 @@ class Network:
                     ahead |= new
                     new = {other for node in new for other in copy.around[node]}
         for pair in self.due:
-            if pair[0] == number and pair not in self.delivered and self.setting.node_of[pair[1]] not in ahead:
+            if (
+                pair[0] == number
+                and self.on_tree(*pair)
+                and pair not in self.delivered
+                and self.setting.node_of[pair[1]] not in ahead
+            ):
                 self.lost[pair] = "queue_full"
 
     def deliver(self, number: int, broker: int) -> None:
@@ -554,7 +657,7 @@ class Network:
     def forward(self, number: int, parents: dict[int, int | None], node: int) -> None:
         for child in sorted(n for n, above in parents.items() if above == node):
             here, there = self.broker_at[node], self.broker_at[child]
-            hop = Hop(number, here, there, "tree", self.now, (number, there) in self.due)
+            hop = Hop(number, here, there, "tree", self.now, self.on_tree(number, there))
             self.hops.append(hop)
             self.travelling[number] += 1
             self.send(number, here, there, partial(self.reach_tree, number, parents, child, hop))
@@ -563,7 +666,7 @@ class Network:
         broker = hop.destination
         if not self.has_room(broker):
             for below in self.below(parents, node):
-                if (number, self.broker_at[below]) in self.due:
+                if self.on_tree(number, self.broker_at[below]):
                     self.lost[number, self.broker_at[below]] = "queue_full"
             self.gone(number)
             return
@@ -604,6 +707,26 @@ class Network:
             if (number, broker) in self.delivered
         )
 
+    def measured(self, since: float, until: float) -> list[tuple[int, int, float]]:
+        """Of each whole period that begins in a span of time: to how many users anything was due, how many got enough by the back end,
+        and the mean share that they got of what they need."""
+        offloading = self.setting.offloading
+        found = []
+        for number in range(int(self.setting.horizon / offloading.period)) if offloading is not None else ():
+            start, end = number * offloading.period, (number + 1) * offloading.period
+            due: Counter[int] = Counter()
+            received: Counter[int] = Counter()
+            for publication, users in self.audience.items():
+                for user, broker in users.items():
+                    if start <= self.world.publications[publication][0] < end:
+                        due[user] += 1
+                        received[user] += (publication, broker) in self.delivered.keys() - self.by_channel
+            needs = {user: min(offloading.tau, due[user]) for user in due if offloading.tau > 0}
+            if needs and since <= start < until and end <= self.setting.horizon:
+                satisfied = sum(received[user] >= need for user, need in needs.items())
+                found.append((len(needs), satisfied, fmean(min(1, received[u] / need) for u, need in needs.items())))
+        return found
+
     @property
     def in_flight(self) -> set[Pair]:
         return set(self.due) - set(self.delivered) - set(self.lost)
@@ -632,16 +755,21 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         return sum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights) if weights else None
 
     due, delivered = those(network.due), those(network.delivered)
+    by_tree = [pair for pair in delivered if pair not in network.by_channel]
     users = [network.due[pair] for pair in delivered]
+    users_by_tree = [network.due[pair] for pair in by_tree]
+    choices = [choice for choice in network.choices if since <= choice[0] < until]
+    measured = network.measured(since, until)
     delays = [network.delivered[pair] - publications[pair[0]][0] for pair in delivered]
-    below_root = [network.delivered[pair] - network.rooted[pair[0]] for pair in delivered]
+    below_root = [network.delivered[pair] - network.rooted[pair[0]] for pair in by_tree]
     tree = [hop for hop in network.hops if hop.kind != "uplink" and hop.publication in kept]
     uplink = [hop for hop in network.hops if hop.kind == "uplink" and hop.publication in kept]
     regions = network.setting.regions
     crossing = [hop for hop in tree + uplink if regions is not None and regions[hop.source] != regions[hop.destination]]
     lost = Counter(network.lost[pair] for pair in those(network.lost))
     handovers = [row for row in network.handovers if since <= row[0] < until]
-    direct = [network.setting.delay[network.origin[number][0]][broker] for number, broker in delivered]
+    direct = [network.setting.delay[network.origin[number][0]][broker] for number, broker in by_tree]
+    along = [network.delivered[pair] - publications[pair[0]][0] for pair in by_tree]
     jobs = [job for broker in network.brokers for job in broker.jobs if job.taken is not None]
 
     def stddev(loads: list[int], _: list[int]) -> float:
@@ -663,8 +791,8 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "notification_delay_max": max(delays, default=None),
         "user_notification_delay": weighted(delays, users),
         "tree_delay": mean(below_root),
-        "user_tree_delay": weighted(below_root, users),
-        "tree_hops": mean(network.depth[pair] for pair in delivered),
+        "user_tree_delay": weighted(below_root, users_by_tree),
+        "tree_hops": mean(network.depth[pair] for pair in by_tree),
         "uplink_hops": mean(len(network.origin[n]) - 1 for n in network.rooted if n in kept),
         "notification_overhead": len(tree),
         "internal_overhead": sum(hop.subscribes for hop in tree),
@@ -682,6 +810,11 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "reconfiguration_overhead": sum(since <= time < until for time in network.relinking),
         "reconfiguration_bound": 0.0,
         "ssbr_cost": None,
+        "satisfied_subscribers": mean(satisfied for _, satisfied, _ in measured),
+        "satisfaction": mean(share for *_, share in measured),
+        **dict.fromkeys(("backend_load", "backend_capacity", "approximation_ratio")),
+        "offload_churn": sum(topics for _, _, topics, _ in choices),
+        "offload_messages": sum(told for *_, told in choices),
         "bootstrap_messages": network.bootstrap_messages,
         "load_stddev": network.average(since, until, stddev),
         "load_jain": network.average(since, until, jain),
@@ -692,11 +825,13 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "lost": lost.total(),
         "lost_joining": lost["joining"],
         "lost_queue_full": lost["queue_full"],
+        "lost_offloaded": lost["offloaded"],
+        "best_effort_deliveries": len(delivered) - len(by_tree),
         "in_flight": len(those(network.in_flight)),
         "duplicates": sum(network.duplicates[number] for number in kept),
         "false_positive_messages": 0,
         "delivery_ratio": sum(users) / sum(network.due[pair] for pair in due) if due else None,
-        "path_stretch": mean(delay / straight for delay, straight in zip(delays, direct, strict=True) if straight > 0),
+        "path_stretch": mean(delay / straight for delay, straight in zip(along, direct, strict=True) if straight > 0),
         "queue_wait": mean(job.taken - job.arrived for job in jobs if since <= job.arrived < until),
         "utilisation": (
             sum(max(min(job.done, until) - max(job.taken, since), 0.0) for job in jobs)
@@ -715,7 +850,7 @@ def links(network: Network) -> dict[str, float | int | None]:
     degrees = [sum(node in link for link in found) for node in nodes]
     diameters: list[int] = []
     if isinstance(overlay, TopicConnected):
-        wants = [set(network.state(node)) for node in nodes]
+        wants = [network.carried(node) for node in nodes]
         measured = topic_diameters(wants, sorted((min(link), max(link)) for link in found)).values()
         assert None not in measured
         diameters = [each for each in measured if each is not None]

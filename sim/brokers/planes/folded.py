@@ -16,9 +16,9 @@ from sim.brokers import record_kernels as rk
 from sim.brokers.clock import BARRIERS
 from sim.brokers.fabric import Fabric
 from sim.brokers.messages import Message
-from sim.brokers.receipts import Audience, Receipts
-from sim.brokers.recorder import starts
-from sim.brokers.subscriptions import Subscriptions
+from sim.brokers.receipts import Audience
+from sim.brokers.recorder import Recorder, starts
+from sim.brokers.subscriptions import NOBODY, Offloaded, SplitSubscriptions, Subscriptions
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
 from sim.workloads.workload import Publications
 
@@ -47,6 +47,8 @@ class FoldedPlane:
         self._rooted = _Rooted()
         self._departed: dict[int, float] = {}  # when publications left that were held back; infinite: never
         self._released_until = 0.0  # when the last of them leaves its root
+        satisfaction = fabric.recorder.satisfaction
+        self._period_of = None if satisfaction is None else satisfaction.period_of
         self._latest = np.zeros(1)  # when the last one arrives of those that have been folded
 
     def publish(self, first: int, brokers: list[int]) -> None:
@@ -132,24 +134,27 @@ class FoldedPlane:
         rooted, fabric = self._rooted, self._fabric
         tree = fabric.overlay.tree(topic, int(fabric.node_of[uplink[-1]]))
         version = self._subscriptions.version[topic]
-        key = topic, int(tree.nodes[0]) if len(tree) else -1
+        period = 0 if self._period_of is None else int(self._period_of[number])
+        key = topic, int(tree.nodes[0]) if len(tree) else -1, period
         held = rooted.trees.get(key)
         if held is None or held[0] is not tree or held[1] != version:
-            held = tree, version, self._take(tree, topic)
+            held = tree, version, self._take(tree, topic, period)
             rooted.trees[key] = held
         self._enter(number, uplink, time, held[2])
 
-    def _take(self, tree: TopicTree, topic: int) -> int:
-        """Keep a tree with those that are due on it as they are now; its number."""
+    def _take(self, tree: TopicTree, topic: int, period: int) -> int:
+        """Keep a tree with those that are due on it as they are now, for publications of a period; its number."""
         subscriptions = self._subscriptions
         brokers = self._fabric.broker_of[tree.nodes]
-        receipts = self._fabric.recorder.receipts
+        audiences = self._fabric.recorder.audiences
         return self._rooted.take(
             tree,
             brokers,
-            subscriptions.wanted[topic][brokers],
-            (subscriptions.brokers_wanting[topic], subscriptions.users_wanting[topic]),
-            None if receipts is None else receipts.audience(topic, subscriptions.version[topic]),
+            subscriptions.served[topic][brokers],
+            (subscriptions.brokers_served[topic], subscriptions.users_served[topic]),
+            None if audiences is None else audiences.audience(topic, subscriptions.version[topic]),
+            subscriptions.offloaded(topic) if isinstance(subscriptions, SplitSubscriptions) else NOBODY,
+            period,
         )
 
     def _enter(self, number: int, uplink: NDArray[np.int32], time: float, tree: int) -> None:
@@ -165,20 +170,26 @@ class FoldedPlane:
         rooted, recorder = self._rooted, self._fabric.recorder
         if rooted.number:
             number = np.array(rooted.number)
-            published = self._publications.time[number]
+            published, window = self._publications.time[number], recorder.windows(self._publications.time[number])
+            tree, time = np.array(rooted.tree), np.array(rooted.time)
             columns = (
                 *rooted.columns(),
-                np.array(rooted.tree),
+                tree,
                 published,
                 self._departures(number, published),
-                np.array(rooted.time),
+                time,
                 self._publications.size[number].astype(np.int64),
-                recorder.windows(published),
+                window,
             )
             reached = np.zeros(rooted.positions, np.int64)
             recorder.fold(columns, self._tally, reached, self._latest)
-            if recorder.receipts is not None:
-                rooted.arrive(recorder.receipts, reached)
+            if any(len(entry.brokers) for entry in rooted.offloaded):
+                root = np.array([uplink[-1] for uplink in rooted.uplinks])
+                recorder.offload((number, tree, published, time, window, root), rooted.offloaded, rooted.audiences)
+            if recorder.audiences is not None:
+                rooted.arrive(recorder, reached)
+            if recorder.satisfaction is not None:
+                recorder.satisfaction.enter_all(number)
         self._rooted = _Rooted()
 
     def _departures(self, number: NDArray[np.int64], published: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -192,7 +203,7 @@ class FoldedPlane:
     def strand(self, number: int, broker: int) -> None:
         """The publication has been held back by its broker to the end: it counts as on its way to the root."""
         self._departed[number] = np.inf
-        nowhere = self._rooted.take(EMPTY_TREE, EMPTY_TREE.nodes, EMPTY_TREE.nodes, (0, 0), None)
+        nowhere = self._rooted.take(EMPTY_TREE, EMPTY_TREE.nodes, EMPTY_TREE.nodes, (0, 0), None, NOBODY, 0)
         self._enter(number, np.array([broker], np.int32), np.inf, nowhere)
 
     def close(self, held: list[Message]) -> None:
@@ -200,7 +211,7 @@ class FoldedPlane:
         assert not held
         self.settle()
         for time, number, _, uplink in self._climbing:
-            nowhere = self._rooted.take(EMPTY_TREE, EMPTY_TREE.nodes, EMPTY_TREE.nodes, (0, 0), None)
+            nowhere = self._rooted.take(EMPTY_TREE, EMPTY_TREE.nodes, EMPTY_TREE.nodes, (0, 0), None, NOBODY, 0)
             self._enter(number, uplink, time, nowhere)
         self._fold()
         recorder, tally = self._fabric.recorder, self._tally.T.tolist()
@@ -228,11 +239,13 @@ class _Rooted:
         self.uplinks: list[NDArray[np.int32]] = []
         self.positions = 0
         self.trees: dict[
-            tuple[int, int], tuple[TopicTree, int, int]
-        ] = {}  # by topic and root: of which version, its number
+            tuple[int, int, int], tuple[TopicTree, int, int]
+        ] = {}  # by topic, root and period: of which version, its number
         self._taken: list[tuple[NDArray[np.int32], TopicTree, NDArray[np.int32]]] = []
         self._due: list[tuple[int, int]] = []
-        self._audiences: list[Audience | None] = []
+        self._periods = array("q")
+        self.audiences: list[Audience | None] = []
+        self.offloaded: list[Offloaded] = []
 
     def take(
         self,
@@ -241,19 +254,29 @@ class _Rooted:
         due_users: NDArray[np.int32],
         due: tuple[int, int],
         audience: Audience | None,
+        offloaded: Offloaded,
+        period: int,
     ) -> int:
         self._taken.append((brokers, tree, due_users))
         self._due.append(due)
-        self._audiences.append(audience)
+        self._periods.append(period)
+        self.audiences.append(audience)
+        self.offloaded.append(offloaded)
         self.positions += len(tree)
         return len(self._due) - 1
 
-    def arrive(self, receipts: Receipts, reached: NDArray[np.int64]) -> None:
-        """Tell the audiences' receipts how many publications reached each position of the trees."""
-        first = 0
-        for audience, (brokers, _, _) in zip(self._audiences, self._taken, strict=True):
+    def arrive(self, recorder: Recorder, reached: NDArray[np.int64]) -> None:
+        """Tell the audiences how many publications reached each position of the trees, of how many that left their roots."""
+        first, left = (
+            0,
+            np.bincount(
+                np.array(self.tree)[np.array(self.time) < recorder.horizon], minlength=len(self._taken)
+            ).tolist(),
+        )
+        for entry, (brokers, _, due_users) in enumerate(self._taken):
+            audience, times = self.audiences[entry], reached[first : first + len(brokers)]
             if audience is not None:
-                receipts.arrive(audience, brokers, reached[first : first + len(brokers)])
+                recorder.arrive(audience, self._periods[entry], left[entry], brokers, np.where(due_users > 0, times, 0))
             first += len(brokers)
 
     def columns(self) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 from sim.brokers.clock import ARRIVALS, BARRIERS
 from sim.brokers.fabric import Fabric
 from sim.brokers.messages import Flight, Message
-from sim.brokers.subscriptions import Subscriptions
+from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
 from sim.workloads.workload import Publications
 
 NAN = float("nan")
@@ -155,7 +155,7 @@ class MessagePlane:
         tree = self._overlay.tree(flight.topic, int(self._node_of[flight.uplink[-1]]))
         flight.tree = tree
         flight.broker_array = self._broker_of[tree.nodes]
-        flight.due_users = self._subscriptions.wanted[flight.topic][flight.broker_array]
+        flight.due_users = self._subscriptions.served[flight.topic][flight.broker_array]
         self._recorder.rooted[flight.window] += 1
         self._become_due(flight)
         self._rooted(flight)
@@ -174,11 +174,13 @@ class MessagePlane:
         self._forward(flight, 0, flight.rooted, message)
 
     def _become_due(self, flight: Flight) -> None:
-        recorder, window = self._recorder, flight.window
-        due = self._subscriptions.brokers_wanting[flight.topic]
-        due_users = self._subscriptions.users_wanting[flight.topic]
-        if recorder.receipts is not None:
-            flight.audience = recorder.receipts.audience(flight.topic, self._subscriptions.version[flight.topic])
+        recorder, window, subscriptions = self._recorder, flight.window, self._subscriptions
+        due = subscriptions.brokers_served[flight.topic]
+        due_users = subscriptions.users_served[flight.topic]
+        if isinstance(subscriptions, SplitSubscriptions) and due < subscriptions.brokers_wanting[flight.topic]:
+            flight.offloaded = subscriptions.offloaded(flight.topic)
+        if recorder.audiences is not None:
+            flight.audience = recorder.audiences.audience(flight.topic, subscriptions.version[flight.topic])
         recorder.due[window] += due
         recorder.due_users[window] += due_users
         if self._in_part:

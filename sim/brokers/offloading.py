@@ -1,0 +1,263 @@
+"""The offloading service: it watches publications, decides which topics the back end keeps, and has the rest go another way (ODS)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from sim.brokers.clock import OFFLOADING
+from sim.brokers.control import TreeControl
+from sim.brokers.fabric import Fabric
+from sim.brokers.protocol import Protocol
+from sim.brokers.satisfaction import Outcome, Satisfaction
+from sim.brokers.sides import Sides
+from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
+from sim.brokers.users import Users
+from sim.errors import BrokersimError
+from sim.policies.offloading import problem as offloading
+from sim.policies.offloading.bounds import upper_bounds
+from sim.policies.offloading.outcome import Outcome as Expected
+from sim.policies.offloading.outcome import outcome
+from sim.policies.offloading.problem import OffloadingPolicy, Problem
+from sim.policies.offloading.process import OffloadingParameters
+from sim.randomness import mix
+
+EVERYWHERE = -1  # the broker of a decision for all of them
+
+
+@dataclass(frozen=True, eq=False)
+class OffloadingSetting:
+    """The policy that says which topics the back end keeps, the parameters of the service, and the key of its draws.
+
+    Without a policy the back end keeps all topics, and it is measured whom that satisfies.
+    """
+
+    policy: OffloadingPolicy | None
+    parameters: OffloadingParameters
+    key: int
+
+
+@dataclass
+class Decision:
+    """What was decided: how many topics the back end keeps, and their cost, in the notifications per period that are expected.
+
+    Where there is a choice: the capacity, the value of the policy's objective at the expected rates, and the best proven bound of it.
+    `churn`: topics with subscribers that changed sides; `messages` told brokers so.
+    """
+
+    time: float
+    topics: int
+    cost: float
+    capacity: float | None = None
+    value: float | None = None
+    bound: float | None = None
+    churn: int = 0
+    messages: int = 0
+
+
+class Service:
+    """The offloading service. `published(start, end)`: publications per topic from one time to another.
+
+    At the start of each period but the first, it weighs the last one's publications with those before and asks the policy, once or for
+    each broker. What has changed is told to the brokers that want the topic, a message each, and holds at once. While brokers change
+    places nothing is decided: that is made up for when they have.
+    """
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        control: TreeControl,
+        users: Users,
+        subscriptions: Subscriptions,
+        sides: Sides | None,
+        satisfaction: Satisfaction,
+        protocol: Protocol | None,
+        settle: Callable[[], None],
+        published: Callable[[float, float], NDArray[np.int64]],
+        setting: OffloadingSetting,
+    ) -> None:
+        self._fabric, self._control, self._users, self._protocol = fabric, control, users, protocol
+        self._subscriptions, self._sides, self._satisfaction = subscriptions, sides, satisfaction
+        self._settle, self._published, self._setting = settle, published, setting
+        self._rates: NDArray[np.float64] | None = None  # publications per topic and period
+        self._former: dict[int, offloading.Decision] = {}
+        self._period = 0
+        self._late = False
+        self.decisions: dict[int, Decision] = {}  # by period
+
+    def start(self) -> None:
+        """Decide from now on."""
+        self._fabric.clock.process(self._run())
+
+    def _run(self) -> Generator[simpy.Event, Any, None]:
+        clock, period = self._fabric.clock, self._setting.parameters.period
+        while True:
+            self._period += 1
+            yield clock.until(self._period * period, OFFLOADING)
+            self._watch()
+            if self._protocol is None or not self._protocol.running:
+                self._decide()
+            elif not self._late:
+                self._late = True
+                self._protocol.when_over(self._make_up)
+
+    def _make_up(self) -> None:
+        self._late = False
+        self._decide()
+
+    def _watch(self) -> None:
+        """Weigh the publications of the period that has ended with those before."""
+        parameters, number = self._setting.parameters, self._period
+        seen = self._published((number - 1) * parameters.period, number * parameters.period).astype(np.float64)
+        weight = parameters.smoothing
+        self._rates = seen if self._rates is None else (1 - weight) * self._rates + weight * seen
+
+    # -- deciding
+
+    def _decide(self) -> None:
+        """Ask the policy, and enact what it says."""
+        policy, sides, now = self._setting.policy, self._sides, self._fabric.clock.now
+        if policy is None or sides is None:
+            self.decisions[self._period] = self._all_kept()
+            return
+        kept = np.zeros_like(sides.kept)
+        topics, cost, capacity, value, bound = 0, 0.0, 0.0, 0.0, 0.0
+        for broker, problem in self._problems():
+            chosen = policy.decide(problem, self._former.get(broker))
+            self._former[broker] = chosen
+            result = self._checked(problem, chosen)
+            kept[chosen.topics, slice(None) if broker == EVERYWHERE else broker] = True
+            topics += len(chosen.topics)
+            cost += result.cost
+            capacity += problem.capacity
+            value += result.value_of(policy.objective)
+            bound += min(upper_bounds(problem, policy.objective, chosen.topics).values())
+        churn, messages = self._enact(sides, kept)
+        self.decisions[self._period] = Decision(now, topics, cost, capacity, value, bound, churn, messages)
+        recorder = self._fabric.recorder
+        recorder.offload_churn[recorder.window(now)] += churn
+        recorder.offload_messages[recorder.window(now)] += messages
+
+    def _all_kept(self) -> Decision:
+        assert self._rates is not None
+        cost = self._rates * self._subscriptions.users_wanting
+        return Decision(self._fabric.clock.now, int(np.count_nonzero(cost)), math.fsum(cost))
+
+    def _problems(self) -> Iterator[tuple[int, Problem]]:
+        """What there is to decide: for all brokers together, or for each one that has users."""
+        interests = self._users.interests()
+        if self._setting.parameters.scope == "network":
+            yield EVERYWHERE, self._problem(EVERYWHERE, interests.indptr, interests.indices)
+            return
+        sizes, host = np.diff(interests.indptr), self._users.host
+        for broker in np.unique(host).tolist():
+            here = host == broker
+            indptr = np.concatenate([[0], np.cumsum(sizes[here])])
+            yield broker, self._problem(broker, indptr, interests.indices[np.repeat(here, sizes)])
+
+    def _problem(self, broker: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> Problem:
+        parameters, key = self._setting.parameters, mix(self._setting.key, self._period, broker + 1)
+        assert self._rates is not None
+        problem = Problem.of(indptr, indices, self._rates, 0.0, parameters.tau, key=key)
+        return problem.with_capacity(parameters.capacity.of(math.fsum(problem.cost)))
+
+    def _checked(self, problem: Problem, decision: offloading.Decision) -> Expected:
+        """What a decision comes to. Raises BrokersimError where it cannot be."""
+        topics, name = decision.topics, type(self._setting.policy).__name__
+        if len(np.unique(topics)) < len(topics) or (
+            len(topics) and not 0 <= topics.min() <= topics.max() < problem.topics
+        ):
+            raise BrokersimError(f"offloading policy {name}: expected topics from 0 to {problem.topics - 1}, each once")
+        result = outcome(problem, topics)
+        if result.cost > problem.capacity:
+            raise BrokersimError(
+                f"offloading policy {name}: topics that cost {result.cost:g} are more than the capacity, {problem.capacity:g}"
+            )
+        return result
+
+    # -- enacting
+
+    def _enact(self, sides: Sides, kept: NDArray[np.bool_]) -> tuple[int, int]:
+        """Have topics change sides; how many with subscribers do, and the messages that tell brokers."""
+        subscriptions = self._subscriptions
+        assert isinstance(subscriptions, SplitSubscriptions)
+        moved = kept != sides.kept
+        topics = np.flatnonzero(moved.any(axis=1))
+        if not len(topics):
+            return 0, 0
+        self._settle()
+        sides.kept[:] = kept
+        sides.moves += moved
+        for topic in topics.tolist():
+            subscriptions.split(topic)
+        self._control.follow(moved, subscriptions.served)
+        self._control.changed()
+        told = moved & (subscriptions.wanted > 0)
+        messages = int(np.count_nonzero(told))
+        alone = self._setting.parameters.scope == "broker"
+        return messages if alone else int(np.count_nonzero(told.any(axis=1))), messages
+
+    # -- what came out
+
+    def close(self) -> None:
+        """Enter into the books, per window, what was decided in it, and what the periods came to that began in it."""
+        recorder = self._fabric.recorder
+        for decision in self.decisions.values():
+            (window,) = recorder.windows(np.array([decision.time])).tolist()
+            recorder.decisions[window] += 1
+            recorder.backend_load[window] += decision.cost
+        for start, measured in self._measured(0.0):
+            (window,) = recorder.windows(np.array([start])).tolist()
+            recorder.periods[window] += 1
+            recorder.satisfied[window] += measured.satisfied
+            recorder.share[window] += measured.satisfaction / measured.subscribers
+
+    def _measured(self, since: float) -> list[tuple[float, Outcome]]:
+        """The periods that began since then, and what they came to, if anything was due to anybody."""
+        period = self._setting.parameters.period
+        measured = ((number * period, each) for number, each in sorted(self._satisfaction.outcomes.items()))
+        return [(start, each) for start, each in measured if start >= since and each.subscribers]
+
+    def metrics(self) -> dict[str, float | None]:
+        """Means over the periods and decisions after the warm-up; None where there are none."""
+        warm_up = self._fabric.recorder.warm_up
+        decisions = [decision for decision in self.decisions.values() if decision.time >= warm_up]
+        measured = [each for _, each in self._measured(warm_up)]
+        return {
+            "satisfied_subscribers": _mean([float(each.satisfied) for each in measured]),
+            "satisfaction": _mean([each.satisfaction / each.subscribers for each in measured]),
+            "backend_load": _mean([decision.cost for decision in decisions]),
+            "backend_capacity": _mean([d.capacity for d in decisions if d.capacity is not None]),
+            "approximation_ratio": _mean([d.value / d.bound for d in decisions if d.value is not None and d.bound]),
+        }
+
+    def table(self) -> dict[str, Any]:
+        """A row for each period that began: what was decided in it, and whom the back end satisfied."""
+        period, horizon = self._setting.parameters.period, self._fabric.recorder.horizon
+        numbers = range(math.ceil(horizon / period))
+        decisions = [self.decisions.get(number) for number in numbers]
+        measured = [self._satisfaction.outcomes.get(number) for number in numbers]
+        return {
+            "start": [number * period for number in numbers],
+            **{
+                field.name: [getattr(decision, field.name, None) for decision in decisions]
+                for field in fields(Decision)
+            },
+            **{name: [getattr(each, name, None) for each in measured] for name in Outcome._fields},
+        }
+
+
+def _mean(values: list[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+UNMEASURED: dict[str, float | None] = dict.fromkeys(
+    ("satisfied_subscribers", "satisfaction", "backend_load", "backend_capacity", "approximation_ratio")
+)
+"""The metrics of a network without the service."""

@@ -1,0 +1,68 @@
+"""How many users the back end satisfies, measured: what it delivered to each in a period, of what was due (ODS eq. 1 to 4)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Outcome(NamedTuple):
+    """What a period came to, over the `subscribers` to whom anything was needed in it.
+
+    `satisfied` of them received what they needed; `satisfaction` is the sum of what share of it each received, at most 1.
+    """
+
+    subscribers: int
+    satisfied: int
+    satisfaction: float
+
+
+class Satisfaction:
+    """Counts what becomes due to each user in a period and what arrives of it by the back end, whenever it arrives.
+
+    A user needs tau notifications in a period, or all that are due where these are fewer. Publications belong to the period in which
+    they are published; `times` (ascending, s) are theirs. Periods of `period` seconds that end by the horizon are measured, each as
+    soon as all its publications have been entered.
+    """
+
+    def __init__(self, times: NDArray[np.float64], users: int, tau: float, period: float, horizon: float) -> None:
+        self.periods = int(horizon / period) + 1
+        while self.periods * period > horizon:
+            self.periods -= 1
+        ends = np.arange(1, self.periods + 1) * period
+        self.period_of: NDArray[np.int64] = np.searchsorted(ends, times, side="right")  # of each publication
+        self.outcomes: dict[int, Outcome] = {}
+        self._left = np.bincount(self.period_of[: np.searchsorted(times, horizon)], minlength=self.periods + 1)
+        self._users, self._tau = users, tau
+        self._counts: dict[int, NDArray[np.int64]] = {}  # period → due and received (2, users)
+
+    def receive(self, period: int, users: NDArray[np.int64], publications: int, received: NDArray[np.int64]) -> None:
+        """So many publications of a period became due to these users, and arrived so many times at each."""
+        if period < self.periods:
+            counts = self._counts.get(period)
+            if counts is None:
+                counts = self._counts[period] = np.zeros((2, self._users), np.int64)
+            counts[0, users] += publications
+            counts[1, users] += received
+
+    def enter_all(self, numbers: NDArray[np.int64]) -> None:
+        """It is known what became of these publications."""
+        for period, publications in enumerate(np.bincount(self.period_of[numbers]).tolist()):
+            if publications:
+                self.enter(period, publications)
+
+    def enter(self, period: int, publications: int) -> None:
+        """It is known what became of so many publications of a period."""
+        self._left[period] -= publications
+        if not self._left[period] and period < self.periods:
+            self._measure(period)
+
+    def _measure(self, period: int) -> None:
+        due, received = self._counts.pop(period, np.zeros((2, 0), np.int64))
+        need = np.minimum(due, self._tau)
+        those = np.flatnonzero(need > 0)
+        satisfied = int(np.count_nonzero(received[those] >= need[those]))
+        share = np.minimum(received[those] / need[those], 1.0)
+        self.outcomes[period] = Outcome(len(those), satisfied, float(share.sum()))
