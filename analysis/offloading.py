@@ -33,10 +33,8 @@ def capacity_curve(points: Sequence[Mapping[str, Any]], policy: str, objective: 
         alt.Chart(table)
         .mark_line(point={"size": 16})
         .encode(
-            x=alt.X(
-                "capacity:Q", title="capacity (cost of the topics that are kept, at most)", axis=alt.Axis(format="~s")
-            ),
-            y=alt.Y("value:Q", title=title, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s")),
+            x=alt.X("capacity:Q", title="capacity (cost of the topics that are kept, at most)"),
+            y=alt.Y("value:Q", title=title, scale=alt.Scale(zero=True)),
             color=by_colour(names),
             strokeDash=by_dash(names),
             tooltip=[

@@ -159,5 +159,5 @@ def read_problem(content: Any, place: Keys = ()) -> Problem:
 
 
 def bytes_needed(subscribers: int, topics: int, interests: int) -> float:
-    """What a decision takes at least: interests by subscriber and by topic, and some numbers for each of both."""
-    return 8.0 * interests + 40.0 * subscribers + 80.0 * topics
+    """What a decision takes: interests by subscriber, by topic and by subscriber's rate, and some numbers for each of both."""
+    return 12.0 * interests + 40.0 * subscribers + 80.0 * topics
