@@ -154,27 +154,6 @@ def satisfiable(
 
 
 @kernel
-def shares(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    rate: NDArray[np.float64],
-    need: NDArray[np.float64],
-    kept: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """The sum of min(rate, need) / need over the topics of each subscriber, by the part `kept` of each topic; 1 where need is 0 (n)."""
-    share = np.ones(need.size)
-    for subscriber in range(need.size):
-        goal = need[subscriber]
-        if goal > 0:
-            total = 0.0
-            for i in range(indptr[subscriber], indptr[subscriber + 1]):
-                topic = indices[i]
-                total += min(rate[topic], goal) * kept[topic]
-            share[subscriber] = total / goal
-    return share
-
-
-@kernel
 def profits(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
@@ -191,3 +170,45 @@ def profits(
                 topic = indices[i]
                 profit[topic] += min(rate[topic], limit) * value
     return profit
+
+
+@kernel
+def descend(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    need: NDArray[np.int64],
+    parted: int,
+    part: float,
+    length: float,
+    price: NDArray[np.float64],
+    topics: NDArray[np.float64],
+) -> tuple[float, float, float]:
+    """Change the prices of subscribers (n) by -`length` times what they receive beyond 1, within 0 and 1.
+
+    `topics` (l, 2): the rate of each topic, below 0 where it is not kept, and, changed, its `profits` at the new prices. A subscriber
+    receives min(rate, need) / need of each topic that is kept, `part` of it of the topic `parted`. Returns the sum of 1 - price, that
+    of what subscribers receive up to 1, and that of the squares of what they receive beyond 1, where the price can follow.
+    """
+    topics[:, 1] = 0
+    free, reached, steepness = 0.0, 0.0, 0.0
+    for subscriber in range(need.size):
+        if need[subscriber] == 0:
+            continue
+        goal, begin, end = float(need[subscriber]), indptr[subscriber], indptr[subscriber + 1]
+        received = 0.0
+        for i in range(begin, end):
+            events = min(max(topics[indices[i], 0], 0.0), goal)
+            received += events * part if indices[i] == parted else events
+        reached += min(received / goal, 1.0)
+        slope = received / goal - 1
+        old = price[subscriber]
+        if (slope > 0 and old > 0) or (slope < 0 and old < 1):
+            steepness += slope * slope
+            price[subscriber] = min(max(old - length * slope, 0.0), 1.0)
+        free += 1 - price[subscriber]
+        if price[subscriber] > 0:
+            worth = price[subscriber] / goal
+            for i in range(begin, end):
+                topic = indices[i]
+                topics[topic, 1] += min(abs(topics[topic, 0]), goal) * worth
+    return free, reached, steepness

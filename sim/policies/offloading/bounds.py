@@ -19,9 +19,10 @@ from sim.policies.offloading.problem import Objective, Problem
 
 Topics: TypeAlias = NDArray[np.integer[Any]]
 
-STEPS = 50
+STEPS = 40
 """Of `lp_dual`."""
-_PATIENCE, _SHORTER = 5, 0.7
+_FACTOR, _PATIENCE, _SHORTER = 1.5, 3, 0.5
+_AT_ONCE = 1e9
 _MOST = 1 << 62
 
 
@@ -70,14 +71,17 @@ def hull(problem: Problem) -> float:
     It rises by 1 / tau_v up to the largest sum of rates below tau_v, then on a line to 1 at the smallest sum that is enough: all that
     subsets reach is on these lines or below. Their parts are taken from the steepest on.
     """
+    _, value = _fill(*_lines(problem), _units(problem))
+    return _up(problem, value)
+
+
+def _lines(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How far the lines of all subscribers' hulls rise, and their lengths."""
     below, enough = kernels.sums_about(problem.indptr, problem.indices, _rates(problem), problem.need)
     first = np.where(enough == problem.need, problem.need, below).astype(np.float64)
-    gain = first / np.maximum(problem.need, 1)
-    last = (enough < kernels.NEVER) & (enough > problem.need)
-    lengths = np.concatenate([first, enough[last] - first[last]])
-    gains = np.concatenate([gain, 1 - gain[last]])
-    _, value = _fill(gains, lengths, _units(problem))
-    return _up(problem, value)
+    share = first / np.maximum(problem.need, 1)
+    last = (enough > problem.need) & (enough < kernels.NEVER)
+    return np.concatenate([share, 1 - share[last]]), np.concatenate([first, enough[last] - first[last]])
 
 
 def data_dependent(problem: Problem, topics: Topics) -> float:
@@ -105,19 +109,15 @@ def lp_dual(problem: Problem, objective: Objective, topics: Topics | None = None
     cannot be satisfied within the capacity are left out, and the bound is rounded down to a whole number.
 
     A price falls where the knapsack brings more than is needed and rises where it brings less, by steps after Polyak ("Minimization of
-    unsmooth functionals", 1969): as long as it would take to come to the best sum of parts seen, a lower bound of the minimum, and
-    shorter after a few steps in vain.
+    unsmooth functionals", 1969), as long as it would take to come to the best sum of parts seen, a lower bound of the minimum, if the
+    slopes were those of the step before; they are halved after a few in vain. At the start all prices are 1, but 0 for those who
+    receive more than they need from the topics.
     """
-    rate = _rates(problem)
-    need = problem.need
-    if objective == "satisfied":
-        can = kernels.satisfiable(
-            problem.indptr, problem.indices, rate, problem.cost, need, problem.capacity * (1 + 1e-9)
-        )
-        need = np.where(can, need, 0)
-    dual = _Dual(problem, rate.astype(np.float64), need)
+    dual = _Dual(problem, objective)
     if topics is not None and cost_of(problem, topics) <= problem.capacity:
-        dual.start(_indicator(problem, topics).astype(np.float64))
+        dual.descend(_indicator(problem, topics), _AT_ONCE)
+    else:
+        dual.descend(np.zeros(problem.topics), 0.0)
     for _ in range(STEPS):
         if not dual.step():
             break
@@ -126,49 +126,48 @@ def lp_dual(problem: Problem, objective: Objective, topics: Topics | None = None
 
 
 class _Dual:
-    """Prices (n) of what subscribers get, the best bound and the best sum of parts that were seen."""
+    """Prices (n), the best bound, and the best sum of parts that was reached."""
 
-    def __init__(self, problem: Problem, rate: NDArray[np.float64], need: NDArray[np.int64]) -> None:
-        self._problem, self._rate, self._need = problem, rate, need.astype(np.float64)
-        self._inverse = _inverse(need)
-        self._active = need > 0
-        self._price = self._active.astype(np.float64)
-        self._length, self._in_vain = 1.0, 0
-        self.best = float(np.count_nonzero(self._active))
+    def __init__(self, problem: Problem, objective: Objective) -> None:
+        rate, need = _rates(problem), problem.need
+        if objective == "satisfied":
+            capacity = problem.capacity * (1 + 1e-9)
+            can = kernels.satisfiable(problem.indptr, problem.indices, rate, problem.cost, need, capacity)
+            need = np.where(can, need, 0)
+        self._problem, self._need = problem, need
+        self._price = (need > 0).astype(np.float64)
+        self._topics = np.column_stack((rate.astype(np.float64), np.zeros(rate.size)))
+        self._free, self._steepness = 0.0, 0.0
+        self._factor, self._in_vain = _FACTOR, 0
         self._reached = 0.0
-
-    def start(self, kept: NDArray[np.float64]) -> None:
-        """Prices that suit these parts of topics: the lower, the more a subscriber gets beyond what it needs."""
-        share = self._shares(kept)
-        self._price[share >= 1] = (1 - share[share >= 1] / 2).clip(0)
-        self._price[~self._active] = 0
-
-    def _shares(self, kept: NDArray[np.float64]) -> NDArray[np.float64]:
-        share = kernels.shares(self._problem.indptr, self._problem.indices, self._rate, self._need, kept)
-        self._reached = max(self._reached, float(np.minimum(share, 1)[self._active].sum()))
-        return share
+        self.best = float(np.count_nonzero(need))
 
     def step(self) -> bool:
         """Take a step; False where the bound is what can be reached."""
-        problem, price = self._problem, self._price
-        profit = kernels.profits(problem.indptr, problem.indices, self._rate, self._need, price * self._inverse)
-        kept, value = _fill(profit, problem.cost, problem.capacity)
-        value += float((1 - price)[self._active].sum())
+        kept, value = _fill(self._topics[:, 1], self._problem.cost, self._problem.capacity)
+        value += self._free
         if value < self.best:
             self.best, self._in_vain = value, 0
         else:
             self._in_vain += 1
             if self._in_vain == _PATIENCE:
-                self._length, self._in_vain = self._length * _SHORTER, 0
-        slope = self._shares(kept) - 1
-        slope[(slope > 0) & (price <= 0)] = 0
-        slope[(slope < 0) & (price >= 1)] = 0
-        steepness = float((slope * slope).sum())
-        if steepness == 0 or self.best <= self._reached:
+                self._factor, self._in_vain = self._factor * _SHORTER, 0
+        if self.best <= self._reached:
             return False
-        slope *= self._length * (value - self._reached) / steepness
-        np.clip(price - slope, 0, 1, out=price)
+        too_much = self._factor * (value - self._reached)
+        self.descend(kept, too_much / self._steepness if self._steepness > 0 else _AT_ONCE)
         return True
+
+    def descend(self, kept: NDArray[Any], length: float) -> None:
+        """Change prices by so much of the slope where these parts of topics are kept, of which one at most is not all or nothing."""
+        topics = self._topics
+        np.copysign(topics[:, 0], np.where(kept > 0, 1.0, -1.0), out=topics[:, 0])
+        parted = np.flatnonzero((kept > 0) & (kept < 1))
+        part = (int(parted[0]), float(kept[parted[0]])) if parted.size else (-1, 1.0)
+        self._free, reached, self._steepness = kernels.descend(
+            self._problem.indptr, self._problem.indices, self._need, *part, length, self._price, topics
+        )
+        self._reached = max(self._reached, reached)
 
 
 def _rates(problem: Problem) -> NDArray[np.int64]:
@@ -189,16 +188,19 @@ def _indicator(problem: Problem, topics: Topics) -> NDArray[np.bool_]:
 
 def _fill(gains: NDArray[np.float64], costs: NDArray[np.float64], capacity: float) -> tuple[NDArray[np.float64], float]:
     """The fractional knapsack: the part of each thing that is taken, and what all comes to; the first on ties."""
-    ratio = np.divide(gains, costs, out=np.full(gains.size, np.inf), where=costs > 0)
-    order = np.argsort(-ratio, kind="stable")
+    dearness = np.negative(np.divide(gains, costs, out=np.full(gains.size, np.inf), where=costs > 0))
+    order = np.argsort(dearness, kind="stable")
+    del dearness  # they are large
     spent = np.cumsum(costs[order])
     whole = int(np.searchsorted(spent, capacity, side="right"))
     taken = np.zeros(gains.size)
     taken[order[:whole]] = 1
+    value = float(gains[order[:whole]].sum())
     if whole < gains.size:
-        cost = costs[order[whole]]
-        taken[order[whole]] = (capacity - (spent[whole - 1] if whole else 0.0)) / cost
-    return taken, float((gains * taken).sum())
+        last, left = order[whole], capacity - (spent[whole - 1] if whole else 0.0)
+        taken[last] = left / costs[last]
+        value += float(gains[last] * taken[last])
+    return taken, value
 
 
 def _units(problem: Problem) -> int:
