@@ -98,8 +98,8 @@ class Service:
     def _run(self) -> Generator[simpy.Event, Any, None]:
         clock, period = self._fabric.clock, self._setting.parameters.period
         while True:
+            yield clock.until((self._period + 1) * period, OFFLOADING)
             self._period += 1
-            yield clock.until(self._period * period, OFFLOADING)
             self._watch()
             if self._protocol is None or not self._protocol.running:
                 self._decide()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import network as oracle
+from oracles import reconfiguration as places_oracle
 from test_against_oracle import (
     GRAIN,
     Case,
@@ -25,11 +27,15 @@ from test_against_oracle import (
     expected_world,
     reproducible,
 )
+from test_folded import NOTHING_CONTENDS, tables
+from test_reconfiguration import PAYS, Shuffle, processes
 
 from sim.brokers.network import Network
 from sim.brokers.offloading import OffloadingSetting
+from sim.brokers.reconfiguration import ReconfigurationSetting
 from sim.policies.offloading.problem import Decision, Problem
 from sim.policies.offloading.process import OffloadingParameters
+from sim.policies.reconfiguration.process import ProcessParameters
 from sim.randomness import Streams, mix, uniform
 
 KEY = 7
@@ -76,7 +82,7 @@ def offloading(case: Case, service: dict[str, Any], plane: str = "auto", policy:
     return built(case, plane=plane, subscribers=True, offloading=setting, **more)
 
 
-def expected(case: Case, service: dict[str, Any]) -> oracle.Network:
+def expected(case: Case, service: dict[str, Any]) -> oracle.Setting:
     chosen = OffloadingParameters(**service)
     channel = Streams(case.seed).key("best-effort channel")
 
@@ -112,29 +118,27 @@ def expected(case: Case, service: dict[str, Any]) -> oracle.Network:
         chosen.extra_delay,
         chosen.scope == "broker",
     )
-    return oracle.Network(setting, expected_world(case))
+    return setting
 
 
 NOT_COMPARED = ("backend_load", "backend_capacity", "approximation_ratio")
 
 
-def compare(case: Case, service: dict[str, Any]) -> oracle.Network:
-    network, truth = offloading(case, service, trace=True), expected(case, service)
+def compare(case: Case, network: Network, truth: oracle.Network, metrics: Any = oracle.metrics) -> None:
     finished: list[Any] = []
     finish = network.recorder.finish
     network.recorder.finish = lambda flight, *sent: (finished.append(flight), finish(flight, *sent))
     network.run()
     compare_messages(network, finished, truth)
-    metrics = network.metrics()
-    compare_metrics({**metrics, **dict.fromkeys(NOT_COMPARED)}, oracle.metrics(truth, case.warm_up, case.horizon))
-    compare_windows(network.recorder.timeseries(), truth)
+    found = network.metrics() | dict.fromkeys(NOT_COMPARED)
+    compare_metrics(found, metrics(truth, case.warm_up, case.horizon))
+    compare_windows(network.recorder.timeseries(), truth, metrics)
     compare_delays(network, truth)
     compare_brokers(network, case, truth)
     received = network.subscribers()
     pairs = zip(received["topic"].tolist(), received["user"].tolist(), strict=True)
     assert dict(zip(pairs, received["delivered"].tolist(), strict=True)) == truth.received
     compare_decisions(network, case, truth)
-    return truth
 
 
 def compare_decisions(network: Network, case: Case, truth: oracle.Network) -> None:
@@ -163,7 +167,8 @@ def test_simulator_and_oracle_agree_on_everything(
     @reproducible(examples)
     @given(cases(looks=[], **fixed), services())
     def run(case: Case, service: dict[str, Any]) -> None:
-        truth = compare(case, service)
+        truth = oracle.Network(expected(case, service), expected_world(case))
+        compare(case, offloading(case, service, "messages", trace=True), truth)
         by_channel, delivered = truth.by_channel, truth.delivered.keys()
         tally["split"] += bool(by_channel)
         tally["delivered by both"] += bool(by_channel & delivered) and bool(delivered - by_channel)
@@ -173,3 +178,91 @@ def test_simulator_and_oracle_agree_on_everything(
     run()
     assert tally["split"] >= examples / 2, tally
     assert min(tally[what] for what in ("delivered by both", "in flight by the channel", *causes)) >= 5, tally
+
+
+def all_tables(network: Network) -> dict[str, bytes]:
+    parts = {"moves": network.configurations(), "decisions": network.offloadings() or {}}
+    return tables(network) | {
+        name: repr({k: list(v) for k, v in part.items()}).encode() for name, part in parts.items()
+    }
+
+
+@reproducible(80)
+@given(cases(**NOTHING_CONTENDS), services())
+def test_planes_agree_to_the_last_bit(case: Case, service: dict[str, Any]) -> None:
+    one, other = (offloading(case, service, plane) for plane in ("messages", "folded"))
+    one.run()
+    other.run()
+    mine, others = all_tables(one), all_tables(other)
+    assert [name for name in mine if mine[name] != others[name]] == []
+
+
+def reconfigured(case: Case, service: dict[str, Any], process: dict[str, Any], plane: str, **more: Any) -> Network:
+    """Brokers change places again and again, while topics are offloaded and taken back."""
+    parameters = ProcessParameters().model_copy(update={"threshold": 1.0, "constants": PAYS, **process})
+    places = ReconfigurationSetting(Shuffle(2 + case.seed % 4), parameters, case.seed)
+    return offloading(case, service, plane, reconfiguration=places, **more)
+
+
+def test_nothing_is_lost_count_of_while_brokers_change_places_too() -> None:
+    """Every run checks that what was due was delivered, lost or is on its way; planes agree where both are exact."""
+    tally: Counter[str] = Counter()
+
+    @reproducible(60)
+    @given(cases(geometry="chord"), services(), processes())
+    def run(case: Case, service: dict[str, Any], process: dict[str, Any]) -> None:
+        network = reconfigured(case, service, process, "messages")
+        waited = waiting(network)
+        network.run()
+        if case.jitter == 0 and case.service[0] == "none":
+            other = reconfigured(case, service, process, "folded")
+            other.run()
+            mine, others = all_tables(network), all_tables(other)
+            assert [name for name in mine if mine[name] != others[name]] == []
+        metrics = network.metrics()
+        tally.update(
+            {name: metrics[name] > 0 for name in ("reconfigurations", "lost_offloaded", "offload_churn", "handovers")}
+        )
+        tally.update({"waited": bool(waited), "moved": network.setting.join == "message"})
+
+    run()
+    assert min(tally.values()) >= 10, tally
+
+
+def test_simulator_and_oracle_agree_while_brokers_change_places_too() -> None:
+    tally: Counter[str] = Counter()
+
+    @reproducible(40)
+    @given(cases(geometry="chord", join="instant", looks=[]), services(), processes())
+    def run(case: Case, service: dict[str, Any], process: dict[str, Any]) -> None:
+        shuffle = Shuffle(2 + case.seed % 4)
+
+        def choose(number: int, node_of: list[int]) -> list[int]:
+            problem = SimpleNamespace(key=mix(case.seed, number), node_of=np.array(node_of))
+            return shuffle.reconfigure(problem).node_of.tolist()
+
+        places = places_oracle.Process(
+            process["period"], choose, 0.3, PAYS, process["timeout"], process["manager_down"]
+        )
+        truth = places_oracle.Network(expected(case, service), expected_world(case), places)
+        compare(case, reconfigured(case, service, process, "messages", trace=True), truth, places_oracle.metrics)
+        late = [time for time, *_ in truth.choices if time % service["period"]]
+        tally.update({"moves": len(truth.moves), "by the channel": len(truth.by_channel), "late": len(late)})
+
+    run()
+    assert min(tally.values()) >= 20, tally
+
+
+def waiting(network: Network) -> list[float]:
+    """Fills with the times at which a decision had to wait; none may fall while brokers change places."""
+    times: list[float] = []
+    protocol, service = network._protocol, network.offloading
+    when_over, decide = protocol.when_over, service._decide
+
+    def decided() -> None:
+        assert not protocol.running
+        decide()
+
+    protocol.when_over = lambda then: (times.append(network.clock.now), when_over(then))
+    service._decide = decided
+    return times

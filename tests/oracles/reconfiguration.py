@@ -35,6 +35,7 @@ class Network(network.Network):
         self.dead = False
         self.running = False
         self.attempt = 0
+        self.late: int | None = None  # an offloading decision that waits
         self.held: list[tuple[int, int]] = []  # broker, publication
         self.held_changes: list[float] = []
         self.released: set[int] = set()
@@ -91,7 +92,7 @@ class Network(network.Network):
         brokers = dict(zip(node_of, range(len(node_of)), strict=True))
         total = 0.0
         for topic, root in enumerate(self.setting.roots):
-            wanting = {broker for broker, t, _ in self.registered if t == topic}
+            wanting = {broker for broker in range(len(self.brokers)) if topic in self.carried(broker)}
             tree = self.setting.overlay.tree(root, {node_of[broker] for broker in wanting})
             for node in tree:
                 relays = node != root and brokers[node] not in wanting
@@ -146,12 +147,12 @@ class Network(network.Network):
             messages += 1  # TREE_UPDATED
             for topic, root in enumerate(setting.roots):
                 before = new[broker] in self.joined[topic]
-                if before != bool(self.users_of(broker, topic)):
+                if before != (topic in self.carried(broker)):
                     there, back = route(new[broker], root), route(root, new[broker])
                     messages += 2 if setting.two_requests else len(there) - 1 + len(back) - 1
         self.protocol += [self.now] * messages
         for topic in range(len(setting.roots)):
-            self.joined[topic] = {new[broker] for broker, t, _ in self.registered if t == topic}
+            self.joined[topic] = {new[broker] for broker in range(n) if topic in self.carried(broker)}
         self.trees = self.all_trees()
         self.resume()
 
@@ -182,6 +183,15 @@ class Network(network.Network):
             self.world = replace(whole, changes=changes, movements=movements)
             self.change()
         self.world = whole
+        if self.late is not None:
+            number, self.late = self.late, None
+            self.offload(number)
+
+    def offload(self, number: int) -> None:
+        if self.running:
+            self.late = number
+        else:
+            super().offload(number)
 
     def publish(self, number: int) -> None:
         if self.holding:
