@@ -231,6 +231,8 @@ def test_the_command_s_capacity_tau_and_seed_in_place_of_the_file_s(brokersim: B
         (but(capacity=0), {"topics": [], "cost": 0, "satisfied": 0, "satisfaction": 0.0}),
         (but(capacity="0%"), {"topics": [], "capacity": 0}),
         (but(capacity=1), {"topics": [], "capacity": 1}),
+        (but(capacity=1e18), {"topics": [2, 4, 0, 1], "capacity": 1e18}),
+        (but(capacity="1e18%"), {"topics": [2, 4, 0, 1], "capacity": 2.6e17}),
         (but(interests=[]), {"topics": [], "subscribers": 0, "satisfied": 0, "satisfaction": None, "value": 0}),
         (but(interests=[[], []], event_rate=[]), {"topics": [], "subscribers": 2, "free": 2, "satisfaction": None}),
         (but(event_rate=[0] * 5), {"topics": [], "free": 7, "satisfied": 0, "satisfaction": None}),
@@ -291,19 +293,23 @@ def test_problems_at_the_edge(
         (but(tau=None), "tau: expected a valid number (got null)"),
         (
             but(capacity="ten"),
-            "capacity: expected a number of notifications per period (0 or more) or a share such as '10%', found 'ten'",
+            "capacity: expected a number of notifications per period (0 to 1e18) or a share such as '10%', found 'ten'",
         ),
         (
             but(capacity=-1),
-            "capacity: expected a number of notifications per period (0 or more) or a share such as '10%', found -1",
+            "capacity: expected a number of notifications per period (0 to 1e18) or a share such as '10%', found -1",
         ),
         (
             but(capacity=float("nan")),
-            "capacity: expected a number of notifications per period (0 or more) or a share such as '10%', found nan",
+            "capacity: expected a number of notifications per period (0 to 1e18) or a share such as '10%', found nan",
         ),
         (
             but(capacity=float("inf")),
-            "capacity: expected a number of notifications per period (0 or more) or a share such as '10%', found inf",
+            "capacity: expected a number of notifications per period (0 to 1e18) or a share such as '10%', found inf",
+        ),
+        (
+            but(capacity="1e300%"),
+            "capacity: expected a number of notifications per period (0 to 1e18) or a share such as '10%', found '1e300%'",
         ),
         (but(seed=-1), "seed: expected a value greater than or equal to 0 (got -1)"),
         (
@@ -329,7 +335,7 @@ def test_a_file_that_says_something_else(brokersim: Brokersim, instance: Path, c
         (["bad.json"], "bad.json: not valid JSON (Expecting value: line 1 column 2 (char 1))"),
         (
             ["i.json", "--capacity", "-3"],
-            "--capacity: expected a number of notifications per period (0 or more) or a share such as '10%', found '-3'",
+            "--capacity: expected a number of notifications per period (0 to 1e18) or a share such as '10%', found '-3'",
         ),
         (["i.json", "--tau", "nan"], "--tau: expected a number of events per period (0 or more), found 'nan'"),
         (["i.json", "--tau", "[1, 2]"], "--tau: expected a number of events per period (0 or more), found '[1, 2]'"),

@@ -138,8 +138,8 @@ def solution(problem: Problem, decision: Decision, objective: Objective, bounds:
 
 
 def _plain(number: float) -> float | int:
-    """Whole numbers as such."""
-    return int(number) if float(number).is_integer() else float(number)
+    """Whole numbers as such, as far as float64 has all of them."""
+    return int(number) if number < 2**53 and float(number).is_integer() else float(number)
 
 
 def read_problem(content: Any, place: Keys = ()) -> Problem:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -39,9 +38,9 @@ def parse_capacity(value: Any) -> Capacity:
         amount = float(number)
     except ValueError:
         amount = -1.0
-    if isinstance(value, bool) or not (0 <= amount < math.inf):
+    if isinstance(value, bool) or not (0 <= amount <= 1e18):
         raise ValueError(
-            f"expected a number of notifications per period (0 or more) or a share such as '10%', found {value!r}"
+            f"expected a number of notifications per period (0 to 1e18) or a share such as '10%', found {value!r}"
         )
     return Capacity(float(Decimal(number) / 100), True) if number != text else Capacity(amount)
 
