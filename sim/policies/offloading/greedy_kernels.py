@@ -18,16 +18,16 @@ _UNBOUNDED = np.iinfo(np.int64).max
 class Instance(NamedTuple):
     """n subscribers, l topics, and how far subscribers are from what they need.
 
-    Subscriber v wants `topics[first_topic[v]:first_topic[v + 1]]`, whose order changes as they are sorted by event rate where that
-    pays (`is_sorted`, n); the subscribers of topic t are `subscribers[first_subscriber[t]:first_subscriber[t + 1]]`. `event_rate` (l)
-    and `missing` (n), the events that a subscriber still needs, are of one type. `weight` (n): what an event is worth to a subscriber
-    (F-B3M); `one`: what a subscriber that becomes satisfied is worth (B3M), `of_shares` tells which of the two counts. `score` (l):
-    what topics are worth.
+    Subscriber v wants `topics[first_topic[v]:first_topic[v + 1]]`, in any order; for B3M, those behind the first `short_topics[v]` (n)
+    are such that each satisfies v alone. The subscribers of topic t are `subscribers[first_subscriber[t]:first_subscriber[t + 1]]`.
+    `event_rate` (l) and `missing` (n), the events that a subscriber still needs, are of one type; `missing` never rises. `weight` (n):
+    what an event is worth to a subscriber (F-B3M); `one`: what a subscriber that becomes satisfied is worth (B3M), `of_shares` tells
+    which of the two counts. `score` (l): what topics are worth.
     """
 
     first_topic: NDArray[np.int64]
     topics: NDArray[np.int32]
-    is_sorted: NDArray[np.bool_]
+    short_topics: NDArray[np.int32]
     first_subscriber: NDArray[np.int64]
     subscribers: NDArray[np.int32]
     event_rate: Events
@@ -143,29 +143,6 @@ def _fill(heap: Heap, score: NDArray[np.int64], candidate: NDArray[np.bool_]) ->
 
 
 @kernel
-def _sort_by_rate(topics: NDArray[np.int32], start: int, stop: int, event_rate: Events) -> None:
-    """Sort some topics by event rate, in place (Shell's sort with Ciura's gaps, three times as wide from 701 on)."""
-    gap = 1
-    for wider in (4, 10, 23, 57, 132, 301, 701):
-        if wider < stop - start:
-            gap = wider
-    while gap > 0:
-        for i in range(start + gap, stop):
-            topic = topics[i]
-            rate = event_rate[topic]
-            j = i
-            while j >= start + gap and event_rate[topics[j - gap]] > rate:
-                topics[j] = topics[j - gap]
-                j -= gap
-            topics[j] = topic
-        narrower = 0
-        for other in (1, 4, 10, 23, 57, 132, 301):
-            if other < gap:
-                narrower = other
-        gap = narrower
-
-
-@kernel
 def score_of(instance: Instance, topic: int) -> int:
     """What a topic is worth, computed anew (algorithms 1 and 4)."""
     rate = instance.event_rate[topic]
@@ -250,19 +227,25 @@ def _receive_whole(instance: Instance, heap: Heap, picked: int) -> None:
                 rate = instance.event_rate[topic]
                 instance.score[topic] -= one if rate >= before else rate * weight
             continue
-        if not instance.is_sorted[subscriber]:
-            _sort_by_rate(instance.topics, start, stop, instance.event_rate)
-            instance.is_sorted[subscriber] = True
         new_weight = one // after
-        for j in range(start, stop):
+        stop = start + instance.short_topics[subscriber]
+        j = start
+        while j < stop:
             topic = instance.topics[j]
             rate = instance.event_rate[topic]
-            if rate >= before:
-                break  # and so are all that follow: they satisfy the subscriber, as they would have before
-            score = instance.score[topic] + (one if rate >= after else rate * new_weight) - rate * weight
+            if rate < after:
+                j += 1
+                score = instance.score[topic] + rate * (new_weight - weight)
+            else:
+                stop -= 1
+                instance.topics[j], instance.topics[stop] = instance.topics[stop], topic
+                if rate >= before:
+                    continue  # it would have satisfied the subscriber before
+                score = instance.score[topic] + one - rate * weight
             instance.score[topic] = score
             if score > heap.bound[topic]:
                 _raise(heap, topic, score)
+        instance.short_topics[subscriber] = stop - start
 
 
 @kernel

@@ -28,7 +28,7 @@ def instance_of(
     return greedy_kernels.Instance(
         writable(problem.indptr),
         writable(problem.indices) if of_shares else problem.indices.copy(),
-        np.zeros(0 if of_shares else problem.subscribers, np.bool_),
+        np.zeros(0, np.int32) if of_shares else np.diff(problem.indptr).astype(np.int32),
         *problem.by_topic,
         problem.event_rate.astype(events),
         missing,
