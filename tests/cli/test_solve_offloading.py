@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from oracles.offloading import Case
 
-from sim import memory
+from sim import memory, plugins
 from sim.cli import solve_offloading
 from sim.randomness import Streams
 from sim.workloads.synthetic.poisson import PoissonWorkload
@@ -117,6 +117,7 @@ def test_what_no_limit_would_give_may_be_over_capacity(brokersim: Brokersim) -> 
         ),  # 3 / 8 a notification for topic 2, and then 1 for topic 4; the others do not fit
         ("fb3m", [2, 0], 14, 3, 5 / 6, 5),  # type G: 3 for topic 2, then 2 for topic 0
         ("fb3m-slow", [2, 0], 14, 3, 5 / 6, 5),
+        ("partial-enumeration", [2, 0], 14, 3, 5 / 6, 5),
         ("popular", [2, 0], 14, 3, 5 / 6, 3),
         ("loudest", [1, 4], 12, 2, 4 / 9, 2),
         ("none", [0, 1, 2, 3, 4], 26, 6, 1, 6),
@@ -171,7 +172,7 @@ def literal(given: dict[str, Any]) -> Case:
     return Case(interests, rates, cost, capacity, tau)
 
 
-POLICIES = ["b3m", "fb3m", "fb3m-slow", "random", "popular", "loudest", "none"]
+POLICIES = [name for name in (*plugins.names("offloading"), "none") if name != "partial-enumeration"]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -363,6 +364,18 @@ def test_what_is_refused(brokersim: Brokersim, tmp_path: Path, arguments: list[s
     found = brokersim("solve", "offloading", *arguments, "--policy", "b3m")
     assert found == (2, "", f"brokersim: error: {message}\n")
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_policy_that_is_for_few_topics(brokersim: Brokersim, instance: Path) -> None:
+    many = {"interests": [[topic] for topic in range(41)], "event_rate": [1] * 41, "capacity": 9, "tau": 1}
+    for content, place in ((many, ""), ([SMALL, many], "[1]: ")):
+        instance.write_text(json.dumps(content))
+        assert brokersim("solve", "offloading", "i.json", "--policy", "partial-enumeration") == (
+            2,
+            "",
+            f"brokersim: error: i.json: {place}policy partial-enumeration: 41 topics that fit come to 11,522 ways to start, "
+            "allowed: up to 40 topics (policy fb3m takes any number)\n",
+        )
 
 
 def test_a_policy_that_nobody_knows(brokersim: Brokersim) -> None:
