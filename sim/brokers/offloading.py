@@ -115,8 +115,8 @@ class Service:
         """Weigh the publications of the period that has ended with those before."""
         parameters, number = self._setting.parameters, self._period
         seen = self._published((number - 1) * parameters.period, number * parameters.period).astype(np.float64)
-        weight = parameters.smoothing
-        self._rates = seen if self._rates is None else (1 - weight) * self._rates + weight * seen
+        # in this form rates that stay the same are the same to the last bit
+        self._rates = seen if self._rates is None else self._rates + parameters.smoothing * (seen - self._rates)
 
     # -- deciding
 
@@ -165,7 +165,8 @@ class Service:
         parameters, key = self._setting.parameters, mix(self._setting.key, self._period, broker + 1)
         assert self._rates is not None
         problem = Problem.of(indptr, indices, self._rates, 0.0, parameters.tau, key=key)
-        return problem.with_capacity(parameters.capacity.of(math.fsum(problem.cost)))
+        slack = problem.topics * 2.0**-52 if problem.scale > 1 else 0.0  # of 100 % all fit, however fractions are rounded in a sum
+        return problem.with_capacity(parameters.capacity.of(math.fsum(problem.cost) * (1 + slack)))
 
     def _checked(self, problem: Problem, decision: offloading.Decision) -> Expected:
         """What a decision comes to. Raises BrokersimError where it cannot be."""

@@ -356,7 +356,7 @@ class Network:
         for time, topic, *_ in self.world.publications:
             seen[topic] += start <= time < end
         old = self.rates
-        self.rates = seen if old is None else [(1 - a) * o + a * n for o, n in zip(old, seen, strict=True)]
+        self.rates = seen if old is None else [o + a * (n - o) for o, n in zip(old, seen, strict=True)]
         self.offload(number)
 
     def offload(self, number: int) -> None:
