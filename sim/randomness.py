@@ -46,6 +46,11 @@ def mix(key: int, a: int, b: int = 0) -> int:
     return state
 
 
+def subkey(key: int, a: int, b: int = 0) -> int:
+    """A 63-bit key that belongs to (key, a, b), for draws of a thing's own."""
+    return mix(key, a, b) >> 1
+
+
 def uniform(key: int, a: int, b: int = 0) -> float:
     """A draw in (0, 1) that belongs to (key, a, b)."""
     # 52 bits: with 53 the sum would need 54, and the largest would round to 1

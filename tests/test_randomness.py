@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.randomness import Streams, exponential, mix, normal, uniform
+from sim.randomness import Streams, exponential, mix, normal, subkey, uniform
 from sim.randomness_kernels import keyed_uniform
 
 N = 20_000
@@ -83,6 +83,12 @@ def test_draws_do_not_depend_on_the_order_in_which_they_are_asked_for() -> None:
 def test_both_parts_of_an_identity_count() -> None:
     assert len({mix(KEY, a, b) for a in range(100) for b in range(100)}) == 10_000
     assert mix(KEY, 1, 2) != mix(KEY, 2, 1)
+
+
+def test_keys_of_keys_fit_where_keys_do():
+    keys = {subkey(KEY, a, b) for a in range(100) for b in range(100)}
+    assert len(keys) == 10_000
+    assert max(keys) == int(np.array(max(keys), np.int64)), "compiled code takes keys of 63 bits"
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 2**40), st.integers(0, 2**40))

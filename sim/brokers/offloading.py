@@ -26,7 +26,7 @@ from sim.policies.offloading.outcome import Outcome as Expected
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import OffloadingPolicy, Problem
 from sim.policies.offloading.process import OffloadingParameters
-from sim.randomness import mix
+from sim.randomness import subkey
 
 EVERYWHERE = -1  # the broker of a decision for all of them
 
@@ -162,10 +162,12 @@ class Service:
             yield broker, self._problem(broker, indptr, interests.indices[np.repeat(here, sizes)])
 
     def _problem(self, broker: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> Problem:
-        parameters, key = self._setting.parameters, mix(self._setting.key, self._period, broker + 1)
+        parameters, key = self._setting.parameters, subkey(self._setting.key, self._period, broker + 1)
         assert self._rates is not None
         problem = Problem.of(indptr, indices, self._rates, 0.0, parameters.tau, key=key)
-        slack = problem.topics * 2.0**-52 if problem.scale > 1 else 0.0  # of 100 % all fit, however fractions are rounded in a sum
+        slack = (
+            problem.topics * 2.0**-52 if problem.scale > 1 else 0.0
+        )  # of 100 % all fit, however fractions are rounded in a sum
         return problem.with_capacity(parameters.capacity.of(math.fsum(problem.cost) * (1 + slack)))
 
     def _checked(self, problem: Problem, decision: offloading.Decision) -> Expected:

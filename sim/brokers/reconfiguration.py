@@ -19,7 +19,7 @@ from sim.overlay.trees import RendezvousTrees
 from sim.policies.reconfiguration.cost import Objective
 from sim.policies.reconfiguration.problem import Problem, ReconfigurationPolicy
 from sim.policies.reconfiguration.process import ProcessParameters
-from sim.randomness import mix
+from sim.randomness import subkey
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,5 +146,5 @@ class Manager:
             round_trips=self._round_trips,
             count_rendezvous=parameters.count_rendezvous,
             constants=parameters.constants,
-            key=mix(self._setting.key, number),
+            key=subkey(self._setting.key, number),
         )

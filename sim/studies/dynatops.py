@@ -35,6 +35,8 @@ BROKERS = (3, 5, 10, 20)
 FREE_DAYS, FREE_HOURS = (2, 7, 14, 28), (5, 10, 20, 40)
 SIZES = {"brokers": ((10, 100), (100, 100), (1000, 100)), "topics": ((100, 50), (100, 500), (100, 5000))}
 """Brokers and topics of the points of figure 10 and table II, by what is varied."""
+REPLICATIONS = 3
+"""At any scale: intervals of two say nothing."""
 PUBLICATIONS = 1000
 """Of each topic, where a policy is asked once: those of the scenarios in a reconfiguration-free period."""
 TIMES, STAYS = (1, 2, 3, 5, 10, 20, 50), (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 7.0, 14.0, 30.0)
@@ -55,36 +57,36 @@ def sweeps(setting: SweepSetting) -> Iterator[Sweep | Computed]:
     location, poisson = _location(setting), _poisson(setting)
     yield Computed("fig-5", "dynatops/fig-5.toml", f"{setting.scale}", partial(_visits, folder / "fig-5.toml", setting))
     points = [Point(f"c = {c}", {"c": c}, (*location, *_clusters(c))) for c in CELLS]
-    yield Sweep("fig-6abf", "dynatops/fig-6abf.toml", tuple(points), setting.replications(3))
+    yield Sweep("fig-6abf", "dynatops/fig-6abf.toml", tuple(points), REPLICATIONS)
     points = [Point("c = 10", {}, location)]
-    yield Sweep("fig-6cde", "dynatops/fig-6cde.toml", tuple(points), setting.replications(3))
+    yield Sweep("fig-6cde", "dynatops/fig-6cde.toml", tuple(points), REPLICATIONS)
     rates = thinned(RATES, setting.scale)
     points = [Point(f"rate {rate:g}", {"rate": rate}, (*poisson, f"workload.change_rate={rate}")) for rate in rates]
-    yield Sweep("fig-7", "dynatops/fig-7.toml", tuple(points), setting.replications(3))
+    yield Sweep("fig-7", "dynatops/fig-7.toml", tuple(points), REPLICATIONS)
     points = [
         Point(name, {"pattern": name}, (*poisson, f'workload.pattern="{pattern}"', f'workload.change="{change}"'))
         for name, (pattern, change) in PATTERNS.items()
     ]
-    yield Sweep("fig-8", "dynatops/fig-8.toml", tuple(points), setting.replications(3))
+    yield Sweep("fig-8", "dynatops/fig-8.toml", tuple(points), REPLICATIONS)
     points = [
         Point(f"{d} d", {"days": d}, (*location, f'reconfiguration.period="{d}d"'))
         for d in thinned(FREE_DAYS, setting.scale)
     ]
-    yield Sweep("fig-9ab", "dynatops/fig-9ab.toml", tuple(points), setting.replications(3))
+    yield Sweep("fig-9ab", "dynatops/fig-9ab.toml", tuple(points), REPLICATIONS)
     points = [
         Point(f"{h} h", {"hours": h}, (*poisson, *_periods(h, ("ours: lsap-sweep",))))
         for h in thinned(FREE_HOURS, setting.scale)
     ]
-    yield Sweep("fig-9cd", "dynatops/fig-9cd.toml", tuple(points), setting.replications(3))
+    yield Sweep("fig-9cd", "dynatops/fig-9cd.toml", tuple(points), REPLICATIONS)
     points = [Point(f"c = {c}", {"c": c}, (*poisson, *_clusters(c))) for c in BROKERS]
-    yield Sweep("clusters", "dynatops/clusters.toml", tuple(points), setting.replications(3))
-    yield Sweep("flooding", "dynatops/flooding.toml", (Point("0.1", {}, poisson),), setting.replications(3))
+    yield Sweep("clusters", "dynatops/clusters.toml", tuple(points), REPLICATIONS)
+    yield Sweep("flooding", "dynatops/flooding.toml", (Point("0.1", {}, poisson),), REPLICATIONS)
     rates = thinned(PUBLICATION_RATES, setting.scale)
     points = [
         Point(f"{rate:g} an hour", {"publications": rate}, (*poisson, f"workload.publication_rate={rate}"))
         for rate in rates
     ]
-    yield Sweep("publication-rate", "dynatops/publication-rate.toml", tuple(points), setting.replications(3))
+    yield Sweep("publication-rate", "dynatops/publication-rate.toml", tuple(points), REPLICATIONS)
     for section, patterns in (("fig-10", ("uniform", "multimodal")), ("table-2", ("multimodal",))):
         path, scale = folder / f"{section}.toml", f"{setting.scale}"
         table = partial(_savings, path, setting, patterns)
@@ -123,7 +125,7 @@ def _visits(path: Path, setting: SweepSetting) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     users = setting.sized(USERS)
     scenario = load_scenario(path, (f"workload.users={users}",)).base
-    for replication in range(setting.replications(3)):
+    for replication in range(REPLICATIONS):
         visits = visits_of(prepare_workload(scenario, replication, None))
         shares = visit_shares(visits)
         ours = {"variant": "mobility generator", "replication": replication, "seed": scenario.seed}

@@ -37,7 +37,7 @@ from sim.brokers.reconfiguration import ReconfigurationSetting
 from sim.errors import BrokersimError, ScenarioError
 from sim.policies.reconfiguration.problem import Problem, Reconfiguration
 from sim.policies.reconfiguration.process import ProcessParameters
-from sim.randomness import mix, uniform
+from sim.randomness import subkey, uniform
 from sim.scenario import load_scenario
 from sim.simulation import build, prepare_workload, simulate
 
@@ -548,7 +548,7 @@ def expected(case: Case, process: dict[str, Any]) -> oracle.Network:
     key, shuffle = case.seed, Shuffle(2 + case.seed % 4)
 
     def choose(number: int, node_of: list[int]) -> list[int]:
-        problem = SimpleNamespace(key=mix(key, number), node_of=np.array(node_of))
+        problem = SimpleNamespace(key=subkey(key, number), node_of=np.array(node_of))
         return shuffle.reconfigure(problem).node_of.tolist()
 
     return oracle.Network(
