@@ -258,16 +258,27 @@ def _show(source: Path, policy: str, objective: str, solutions: list[dict[str, A
     from sim.cli.run import PLAIN_WIDTH
 
     console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    per = _per(source)
     if not any("curve" in solution for solution in solutions):
-        console.print(f"{source}: {policy}", style="bold")
+        console.print(f"{source}: {policy}{per}", style="bold")
         console.print(_table(solutions, objective))
     for i, solution in enumerate(solutions):
         if "curve" in solution:
-            console.print(f"{source}{f' [{i}]' if listed else ''}: {policy}, by capacity", style="bold")
+            console.print(f"{source}{f' [{i}]' if listed else ''}: {policy}{per}, by capacity", style="bold")
             console.print(_table(solution["curve"], objective, curve=True))
     if not listed:
         for line in _told(solutions[0], objective):
             console.print(line)
+
+
+def _per(source: Path) -> str:
+    """The period of a workload's rates."""
+    if not source.is_dir():
+        return ""
+    from sim.units import format_duration
+    from sim.workloads.manifest import read_manifest
+
+    return f", per {format_duration(read_manifest(source)[0]['period'])}"
 
 
 def _table(solutions: Sequence[dict[str, Any]], objective: str, curve: bool = False) -> Table:

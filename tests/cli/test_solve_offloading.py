@@ -405,7 +405,7 @@ def test_a_workload_is_a_file_of_its_users(brokersim: Brokersim, tmp_path: Path,
         assert {**found, "seconds": 0} == {**expected, "seconds": 0}
         assert policy == "none" or 0 < found["satisfied"] < 60
         out = brokersim("solve", "offloading", "w", *options[:-1])[1]
-        assert out.startswith(f"w: {policy}\n")
+        assert out.startswith(f"w: {policy}, per 1 d\n")
 
 
 def test_workloads_that_ask_for_nothing(brokersim: Brokersim, tmp_path: Path) -> None:
