@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sim.policies.offloading import greedy_kernels, scoring
+from sim.policies.offloading import greedy_kernels, scoring, warm_start
 from sim.policies.offloading.outcome import cost_of, outcome
 from sim.policies.offloading.problem import By, Decision, Objective, Problem
 from sim.policies.offloading.process import WithoutParameters
@@ -67,30 +67,37 @@ def furthest(problem: Problem, decisions: Sequence[Decision]) -> Decision:
     return max(decisions, key=lambda decision: outcome(problem, decision.topics).total)
 
 
-class B3m(WithoutParameters):
-    """GreedyB3M (ODS, algorithm 2): the topic that satisfies most for its cost, shares of what subscribers still need counted in."""
-
-    objective: Objective = "satisfied"
-    runs: tuple[By, ...] = ("ratio",)
-
-    def decide(self, problem: Problem, previous: Decision | None = None) -> Decision:
-        """Topics in the order of the picks."""
-        return run(problem, self.objective)
-
-
-class Fb3m(WithoutParameters):
-    """ModifiedGreedyFB3M (ODS, algorithm 7): the better of greedy by gain (type G) and greedy by gain for the cost (type R)."""
-
-    objective: Objective = "satisfaction"
-    runs: tuple[By, ...] = ("gain", "ratio")
+class _Greedy(WithoutParameters):
+    objective: Objective
+    runs: tuple[By, ...]
     _engine: Engine = "delta"
 
+    def __init__(self, parameters: WithoutParameters.Parameters) -> None:
+        self._warm_start = parameters.warm_start
+
     def decide(self, problem: Problem, previous: Decision | None = None) -> Decision:
-        """Topics in the order of the picks; type G where both are worth the same."""
+        """Topics in the order of the picks; of the runs, the first on ties. From what was decided before, if that may be."""
+        kept = warm_start.kept(problem, previous, self.objective) if previous is not None and self._warm_start else None
+        if previous is not None and kept is not None:
+            return run(problem, self.objective, previous.by, engine=self._engine, kept=kept)
         return furthest(problem, [run(problem, self.objective, by, engine=self._engine) for by in self.runs])
+
+
+class B3m(_Greedy):
+    """GreedyB3M (ODS, algorithm 2): the topic that satisfies most for its cost, shares of what subscribers still need counted in."""
+
+    objective = "satisfied"
+    runs = ("ratio",)
+
+
+class Fb3m(_Greedy):
+    """ModifiedGreedyFB3M (ODS, algorithm 7): the better of greedy by gain (type G) and greedy by gain for the cost (type R)."""
+
+    objective = "satisfaction"
+    runs = ("gain", "ratio")
 
 
 class Fb3mSlow(Fb3m):
     """ModifiedGreedyFB3MSlow (ODS, VII.C): as fb3m, but each pick computes all topics anew that share a subscriber with it."""
 
-    _engine: Engine = "slow"
+    _engine = "slow"

@@ -1,0 +1,112 @@
+"""The most satisfied subscribers that the greedy choices together find (B3M), polished."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.policies.offloading import kernels, portfolio_kernels, scoring, warm_start
+from sim.policies.offloading.greedy import run
+from sim.policies.offloading.problem import Decision, Objective, Problem
+from sim.policies.offloading.process import WithoutParameters
+
+Topics = NDArray[np.int32]
+
+
+class Portfolio(WithoutParameters):
+    """The best of GreedyB3M and GreedyFB3M (type R), also for those alone whom they can satisfy, polished: never below `b3m`."""
+
+    objective: Objective = "satisfied"
+
+    def __init__(self, parameters: WithoutParameters.Parameters) -> None:
+        self._warm_start = parameters.warm_start
+
+    def decide(self, problem: Problem, previous: Decision | None = None) -> Decision:
+        """The first of the best that are found, its topics in the order of the last picks."""
+        if previous is not None and self._warm_start:
+            kept = warm_start.within_capacity(problem, warm_start.still_there(problem, previous))
+            if warm_start.few_moves(problem, previous, kept):
+                return Decision(polished(problem, run(problem, kept=kept).topics))
+        found = [polished(problem, start) for start in _starts(problem)]
+        return Decision(max(found, key=lambda topics: satisfied(problem, topics).sum()))
+
+
+def polished(problem: Problem, topics: Topics) -> Topics:
+    """The topics, or others in their places with which more subscribers are satisfied, until no step finds such.
+
+    A step makes room, by giving away what nobody is satisfied by or what a greedy choice that starts from these topics would not keep,
+    and refills it.
+    """
+    value = satisfied(problem, topics).sum()
+    while True:
+        for kept in _steps(problem, topics):
+            other = run(problem, kept=kept).topics
+            if (higher := satisfied(problem, other).sum()) > value:
+                topics, value = other, higher
+                break
+        else:
+            return topics
+
+
+def satisfied(problem: Problem, topics: Topics) -> NDArray[np.bool_]:
+    """Whom these topics satisfy (n), without those that need nothing."""
+    return (problem.need > 0) & (_received(problem, topics) >= problem.need)
+
+
+def without_idle(problem: Problem, topics: Topics) -> Topics:
+    """The topics but for those that nobody is satisfied by, the dearest first of those of which one can go, the first on ties."""
+    order = np.argsort(-problem.cost[topics], kind="stable")
+    stays = np.ones(len(topics), np.bool_)
+    stays[order] = ~portfolio_kernels.idle(
+        *problem.by_topic,
+        scoring.writable(problem.event_rate),
+        problem.need,
+        _received(problem, topics),
+        topics[order],
+    )
+    return topics[stays]
+
+
+def _starts(problem: Problem) -> Iterator[Topics]:
+    """GreedyB3M; this and GreedyFB3M (type R) for all that the capacity can satisfy; each of them focused."""
+    yield run(problem).topics
+    active = portfolio_kernels.reachable(
+        scoring.writable(problem.indptr),
+        scoring.writable(problem.indices),
+        scoring.writable(problem.event_rate),
+        scoring.writable(problem.cost),
+        problem.need,
+        problem.capacity,
+    )
+    objectives: tuple[Objective, Objective] = ("satisfied", "satisfaction")
+    for objective in objectives:
+        start = run(problem, objective, active=active).topics
+        yield start
+        for aim in objectives:
+            yield _focused(problem, start, aim)
+
+
+def _focused(problem: Problem, topics: Topics, aim: Objective) -> Topics:
+    """Greedy for those alone whom the topics satisfy, which may cost less, and then for all, again while that satisfies more."""
+    reached = satisfied(problem, topics)
+    while True:
+        other = run(problem, kept=run(problem, aim, active=reached).topics).topics
+        more = satisfied(problem, other)
+        if more.sum() <= reached.sum():
+            return topics
+        topics, reached = other, more
+
+
+def _steps(problem: Problem, topics: Topics) -> Iterator[Topics]:
+    yield without_idle(problem, topics)
+    kept = warm_start.kept(problem, Decision(topics), "satisfied")
+    if kept is not None:
+        yield kept
+
+
+def _received(problem: Problem, topics: Topics) -> NDArray[np.int64]:
+    rate = np.zeros_like(problem.event_rate)
+    rate[topics] = problem.event_rate[topics]
+    return kernels.received(problem.indptr, problem.indices, rate)

@@ -1,0 +1,32 @@
+"""What the polish of B3M's portfolio gives away, and whom the capacity cannot satisfy, by trying (on `tests/oracles/offloading.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from oracles.offloading import Case
+
+
+def satisfied(case: Case, topics: Sequence[int]) -> set[int]:
+    """Those that need something, and get it by these topics."""
+    return {v for v in range(len(case.interests)) if case.need(v) > 0 and case.remaining(v, topics) <= 0}
+
+
+def without_idle(case: Case, topics: Sequence[int]) -> list[int]:
+    """The topics without those that can go, the dearest first, with the same subscribers satisfied."""
+    left = list(topics)
+    for topic in sorted(topics, key=lambda topic: -case.cost[topic]):
+        fewer = [other for other in left if other != topic]
+        if satisfied(case, fewer) == satisfied(case, left):
+            left = fewer
+    return left
+
+
+def within_reach(case: Case, v: int) -> bool:
+    """Whether any set of topics that fits the capacity gives a subscriber what it needs."""
+    wanted = case.interests[v]
+    sets = (chosen for size in range(len(wanted) + 1) for chosen in combinations(wanted, size))
+    return any(
+        case.remaining(v, chosen) <= 0 and sum(case.cost[topic] for topic in chosen) <= case.capacity for chosen in sets
+    )

@@ -1,0 +1,170 @@
+"""The portfolio and the warm start against steps by hand, and what must hold whatever changes between two decisions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from oracles import portfolio as oracle
+from test_offloading_greedy import problem_of, random_case
+
+from sim import plugins
+from sim.policies.conformance import check_offloading
+from sim.policies.offloading import portfolio, portfolio_kernels, warm_start
+from sim.policies.offloading.greedy import B3m, Fb3m, run
+from sim.policies.offloading.outcome import outcome
+from sim.policies.offloading.portfolio import Portfolio
+from sim.policies.offloading.problem import Decision, Problem
+
+CASES = [replace(random_case(seed), active=None, kept=()) for seed in range(200)]
+POLICIES = [B3m, Fb3m, Portfolio]
+
+
+def decide(policy: Any, problem: Problem, previous: Decision | None = None, **parameters: Any) -> Decision:
+    decision: Decision = policy(policy.Parameters(**parameters)).decide(problem, previous)
+    return decision
+
+
+def market(
+    seed: int = 1, topics: int = 300, subscribers: int = 1500, rates: NDArray[np.int64] | None = None
+) -> Problem:
+    """Lognormal rates, popular topics and others; a tenth of what all would cost."""
+    rng = np.random.default_rng(seed)
+    weight = 1 / np.arange(1, topics + 1) ** 0.9
+    wanted = [
+        np.unique(rng.choice(topics, size, p=weight / weight.sum()))
+        for size in np.minimum(rng.geometric(0.15, subscribers), topics)
+    ]
+    own = np.maximum(rng.lognormal(3, 2, topics), 1).astype(np.int64)
+    indptr = np.cumsum([0, *map(len, wanted)])
+    indices = np.concatenate(wanted).astype(np.int32)
+    problem = Problem.of(indptr, indices, own if rates is None else rates, 0.0, 100)
+    return problem.with_capacity(float(np.floor(0.1 * np.sum(own * problem.degrees))))
+
+
+def satisfied(problem: Problem, topics: NDArray[np.int32]) -> set[int]:
+    return set(np.flatnonzero(portfolio.satisfied(problem, topics)).tolist())
+
+
+def test_the_portfolio_conforms_and_goes_by_its_name() -> None:
+    check_offloading(Portfolio)
+    assert plugins.load("offloading", "portfolio") is Portfolio
+
+
+def test_what_is_given_away_and_who_is_out_of_reach_as_by_trying() -> None:
+    given_away = out_of_reach = 0
+    rng = np.random.default_rng(1)
+    for case in CASES:
+        problem = problem_of(case)
+        topics = rng.permutation(problem.topics)[: rng.integers(problem.topics + 1)].astype(np.int32)
+        left = portfolio.without_idle(problem, topics)
+        assert left.tolist() == oracle.without_idle(case, topics.tolist())
+        given_away += len(topics) - len(left)
+        reach = portfolio_kernels.reachable(
+            problem.indptr, problem.indices, problem.event_rate, problem.cost, problem.need, problem.capacity
+        )
+        by_trying = np.array([oracle.within_reach(case, v) for v in range(problem.subscribers)], bool)
+        assert not np.any(by_trying & ~reach)  # who can be satisfied counts
+        out_of_reach += np.count_nonzero(~reach)
+    assert given_away > 100
+    assert out_of_reach > 100
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32))
+def test_the_polish_loses_nobody_and_the_portfolio_never_to_greedy(seed: int) -> None:
+    problem = problem_of(replace(random_case(seed), active=None, kept=()))
+    start = run(problem).topics
+    assert satisfied(problem, portfolio.without_idle(problem, start)) == satisfied(problem, start)
+    values = [len(satisfied(problem, start)), len(satisfied(problem, portfolio.polished(problem, start)))]
+    found = decide(Portfolio, problem).topics
+    values += [len(satisfied(problem, found))]
+    assert values == sorted(values)
+    assert outcome(problem, found).cost <= problem.capacity
+    assert len(set(found.tolist())) == len(found)
+
+
+def test_the_portfolio_finds_what_greedy_does_not() -> None:
+    problem = market()
+    plain, found = (len(satisfied(problem, decide(policy, problem).topics)) for policy in (B3m, Portfolio))
+    assert found > plain
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_where_nothing_has_changed_nothing_moves(policy: Any) -> None:
+    for case in CASES[::2]:
+        problem = problem_of(case)
+        first = decide(policy, problem)
+        assert decide(policy, problem, first).topics.tolist() == first.topics.tolist()
+    problem = market()
+    first = decide(policy, problem)
+    assert decide(policy, problem, first).topics.tolist() == first.topics.tolist()
+    if policy is not Portfolio:  # it is the start that says so, not a decision made anew
+        kept = warm_start.kept(problem, first, policy.objective)
+        assert kept is not None
+        assert kept.tolist() == first.topics.tolist()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_few_topics_move_where_few_rates_change(policy: Any) -> None:
+    """Three of 300 rates are doubled: as good as what is decided anew, with fewer moves."""
+    moved_anew = moved = 0
+    for seed in range(5):
+        before = market(seed)
+        first = decide(policy, before)
+        rng = np.random.default_rng(seed)
+        rates = before.event_rate.copy()
+        rates[rng.choice(300, 3, replace=False)] *= 2
+        after = replace(before, event_rate=rates, cost=(rates * before.degrees).astype(np.float64))
+        anew, warm = decide(policy, after, first, warm_start=False), decide(policy, after, first)
+        assert anew.topics.tolist() == decide(policy, after).topics.tolist()
+        values = [outcome(after, found.topics).value_of(policy.objective) for found in (anew, warm)]
+        assert values[1] >= 0.98 * values[0]
+        assert outcome(after, warm.topics).cost <= after.capacity
+        moved_anew += len(np.setxor1d(first.topics, anew.topics))
+        moved += len(np.setxor1d(first.topics, warm.topics))
+    assert moved < 0.5 * moved_anew
+
+
+def test_a_topic_that_has_grown_leaves_and_one_that_has_shrunk_comes() -> None:
+    before = market()
+    first = decide(B3m, before)
+    is_kept = np.zeros(300, np.bool_)
+    is_kept[first.topics] = True
+    grown = int(first.topics[len(first.topics) // 2])
+    shrunk = int(np.argmax(np.where(is_kept, -1, before.cost)))
+    rates = before.event_rate.copy()
+    rates[grown], rates[shrunk] = 200 * rates[grown], 1 + rates[shrunk] // 50
+    after = replace(before, event_rate=rates, cost=(rates * before.degrees).astype(np.float64))
+    kept = warm_start.kept(after, first, "satisfied")
+    assert kept is not None
+    assert grown not in kept
+    assert shrunk in kept
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32), other=st.integers(0, 2**32), share=st.sampled_from([0, 0.3, 1.0]))
+def test_decisions_hold_whatever_changes(seed: int, other: int, share: float) -> None:
+    """Other subscribers, interests, rates, costs and thresholds, topics that vanish, and less capacity, down to none."""
+    before, case = (problem_of(replace(random_case(s), active=None, kept=())) for s in (seed, other))
+    after = case.with_capacity(share * case.capacity)
+    for policy in POLICIES:
+        found = decide(policy, after, decide(policy, before))
+        topics = found.topics.tolist()
+        assert len(set(topics)) == len(topics)
+        assert all(0 <= topic < after.topics and after.cost[topic] > 0 for topic in topics)
+        assert outcome(after, topics).cost <= after.capacity
+        assert (
+            run(after, policy.objective, found.by, kept=topics).topics.tolist() == topics
+        )  # nothing is left that fits
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_without_capacity_nothing_is_kept(policy: Any) -> None:
+    problem = market()
+    assert not decide(policy, problem.with_capacity(0.0), decide(policy, problem)).topics.size
