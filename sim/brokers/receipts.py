@@ -29,7 +29,9 @@ class Audiences:
         self._by_topic = np.argsort(interests.indices, kind="stable")
         self._starts = np.searchsorted(interests.indices[self._by_topic], np.arange(topics + 1))
         self._owner = np.repeat(np.arange(users), np.diff(interests.indptr))
-        self._changed: dict[int, NDArray[np.int64]] = {}  # topic → users, where they are no longer those at time 0
+        self._members: dict[int, NDArray[np.int64]] = {}  # topic → users, where they are no longer those at time 0
+        self._changes: dict[int, dict[int, int]] = {}  # topic → user → ±1, since it was last asked who wants it
+        self._leaving = np.zeros(users, np.bool_)  # scratch
         self._host = np.full(users, -1, np.int32)
         self._audiences: dict[int, Audience] = {}
         self._arrived = np.zeros(brokers, np.int64)  # scratch
@@ -40,20 +42,29 @@ class Audiences:
 
     def change(self, user: int, topic: int, action: int) -> None:
         """The user begins (+1) or ceases (-1) to want the topic."""
-        members = self._members(topic)
-        self._changed[topic] = np.append(members, user) if action > 0 else members[members != user]
+        changes = self._changes.setdefault(topic, {})
+        if changes.pop(user, 0) != -action:  # else it changed its mind
+            changes[user] = action
 
-    def _members(self, topic: int) -> NDArray[np.int64]:
-        members = self._changed.get(topic)
+    def _wanting(self, topic: int) -> NDArray[np.int64]:
+        members = self._members.get(topic)
         if members is None:
             members = self._owner[self._by_topic[self._starts[topic] : self._starts[topic + 1]]]
+        changes = self._changes.pop(topic, None)
+        if changes:
+            leaving = [user for user, action in changes.items() if action < 0]
+            self._leaving[leaving] = True
+            staying = members[~self._leaving[members]]
+            self._leaving[leaving] = False
+            joining = [user for user, action in changes.items() if action > 0]
+            members = self._members[topic] = np.concatenate([staying, np.array(joining, np.int64)])
         return members
 
     def audience(self, topic: int, version: int) -> Audience:
         """Who wants the topic now; `version` has changed since somebody joined or left the topic or took it to another broker."""
         known = self._audiences.get(topic)
         if known is None or known.version != version:
-            users = self._members(topic)
+            users = self._wanting(topic)
             known = self._audiences[topic] = Audience(topic, version, users, self._host[users])
         return known
 
