@@ -25,10 +25,11 @@ NAMES = (
     "snapshot",
     "offloading",
     "offloading_full",
+    "offloading_quality",
     "pipelines",
     "spotify",
 )
-ASKED = {"offloading_full", "pipelines", "spotify"}
+ASKED = {"offloading_full", "offloading_quality", "pipelines", "spotify"}
 """Those that take minutes, or libraries that nothing else needs: measured only where they are named."""
 
 

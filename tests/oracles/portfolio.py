@@ -24,7 +24,9 @@ def without_idle(case: Case, topics: Sequence[int]) -> list[int]:
 
 
 def within_reach(case: Case, v: int) -> bool:
-    """Whether any set of topics that fits the capacity gives a subscriber what it needs."""
+    """Whether a subscriber needs something, and any set of topics that fits the capacity brings it."""
+    if case.need(v) == 0:
+        return False
     wanted = case.interests[v]
     sets = (chosen for size in range(len(wanted) + 1) for chosen in combinations(wanted, size))
     return any(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.policies.offloading import kernels, portfolio_kernels, scoring, warm_start
+from sim.policies.offloading import bound_kernels, kernels, portfolio_kernels, scoring, warm_start
 from sim.policies.offloading.greedy import run
 from sim.policies.offloading.problem import Decision, Objective, Problem
 from sim.policies.offloading.process import WithoutParameters
@@ -55,6 +55,19 @@ def satisfied(problem: Problem, topics: Topics) -> NDArray[np.bool_]:
     return (problem.need > 0) & (_received(problem, topics) >= problem.need)
 
 
+def within_reach(problem: Problem) -> NDArray[np.bool_]:
+    """Whom the capacity may satisfy (n): parts of topics, of those that fit, suffice within it."""
+    fitting = np.where(problem.cost <= problem.capacity, problem.event_rate, 0)
+    return bound_kernels.satisfiable(
+        problem.indptr,
+        problem.indices,
+        fitting,
+        problem.cost,
+        problem.need,
+        problem.capacity * (1 + 1e-9),  # lest rounding excludes anybody
+    )
+
+
 def without_idle(problem: Problem, topics: Topics) -> Topics:
     """The topics but for those that nobody is satisfied by, the dearest first of those of which one can go, the first on ties."""
     order = np.argsort(-problem.cost[topics], kind="stable")
@@ -72,14 +85,7 @@ def without_idle(problem: Problem, topics: Topics) -> Topics:
 def _starts(problem: Problem) -> Iterator[Topics]:
     """GreedyB3M; this and GreedyFB3M (type R) for all that the capacity can satisfy; each of them focused."""
     yield run(problem).topics
-    active = portfolio_kernels.reachable(
-        scoring.writable(problem.indptr),
-        scoring.writable(problem.indices),
-        scoring.writable(problem.event_rate),
-        scoring.writable(problem.cost),
-        problem.need,
-        problem.capacity,
-    )
+    active = within_reach(problem)
     objectives: tuple[Objective, Objective] = ("satisfied", "satisfaction")
     for objective in objectives:
         start = run(problem, objective, active=active).topics

@@ -1,4 +1,4 @@
-"""Compiled parts of the portfolio: whom capacity suffices for, and what is idle. Slow twin: tests/oracles/portfolio.py."""
+"""The compiled part of the portfolio: which topics nobody is satisfied by. Slow twin: tests/oracles/portfolio.py."""
 
 from __future__ import annotations
 
@@ -6,40 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.compiled import kernel
-
-
-@kernel
-def reachable(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    event_rate: NDArray[np.int64],
-    cost: NDArray[np.float64],
-    need: NDArray[np.int64],
-    capacity: float,
-) -> NDArray[np.bool_]:
-    """Subscribers (n) that the capacity may satisfy: topics that fit it suffice, and so does it for the cheapest parts of them."""
-    found = np.zeros(need.size, np.bool_)
-    for subscriber in range(need.size):
-        received, spent = 0, 0.0
-        for i in range(indptr[subscriber], indptr[subscriber + 1]):
-            topic = indices[i]
-            if cost[topic] <= capacity:
-                received += event_rate[topic]
-                spent += cost[topic]
-        if received < need[subscriber]:
-            continue
-        if spent > capacity:
-            wanted = indices[indptr[subscriber] : indptr[subscriber + 1]]
-            wanted = wanted[(cost[wanted] <= capacity) & (event_rate[wanted] > 0)]
-            price = cost[wanted] / event_rate[wanted]
-            received, spent = 0, 0.0
-            for k in np.argsort(price):
-                taken = min(need[subscriber] - received, event_rate[wanted[k]])
-                received += taken
-                spent += taken * price[k]
-            spent *= 1 - 1e-9  # rounding excludes nobody
-        found[subscriber] = spent <= capacity
-    return found
 
 
 @kernel
