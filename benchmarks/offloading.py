@@ -109,13 +109,12 @@ def decide(problem: Problem, algorithm: str, by: By = "ratio") -> Decision:
 
 
 def figures() -> Iterator[Figure]:
-    """The same picks on small problems of all kinds; CPU times at 1/50 of the size; the slow engine, and decisions again."""
+    """The same picks on small problems of all kinds; CPU times at 1/50 of the size; the slow engine."""
     with reference() as plain:
         yield _equal(plain)
         for tau in (27, 2763):
             yield from beside(plain, "dense, 1/50", spotify("dense", 0.02, tau), tau)
     yield _slow()
-    yield again("dense, 1/50", spotify("dense", 0.02, 27))
 
 
 def beside(plain: Reference | None, size: str, problem: Problem, tau: int, rounds: int = 3) -> Iterator[Figure]:
@@ -199,36 +198,3 @@ def _slow() -> Figure:
     )
     text = f"{ratio:,.0f} times faster ({ours:.2f} s against {theirs:.0f} s)"
     return Figure("fb3m, dense, 1/100, τ = 27: beside fb3m-slow, the same picks", text, "≥ 100 times", ratio >= 100)
-
-
-def again(size: str, problem: Problem) -> Figure:
-    """A decision that starts from the one before, once the rates of 1 % of the topics have changed, beside a full one."""
-    chosen = policy("b3m")
-    previous = chosen.decide(problem)
-    random = np.random.default_rng(1)
-    rates = problem.event_rate.copy()
-    changed = random.choice(len(rates), len(rates) // 100, replace=False)
-    rates[changed] = np.maximum(1, rates[changed] * random.uniform(0.5, 2, len(changed))).astype(np.int64)
-    later = Problem.of(problem.indptr, problem.indices, rates, 0.0, problem.threshold)
-    later = replace(later, capacity=SHARE * float(later.cost.sum()))
-    found: dict[bool, Decision] = {}
-
-    def seconds(warm: bool) -> float:
-        def work() -> None:
-            found[warm] = chosen.decide(replace(later), previous if warm else None)
-
-        return cpu_seconds(work)
-
-    full, warm, ratio = alternate(lambda: seconds(False), lambda: seconds(True), 3)
-    moved = [len(np.setxor1d(previous.topics, found[start].topics)) for start in (True, False)]
-    value = [outcome(later, found[start].topics).satisfied for start in (True, False)]
-    text = (
-        f"{ratio:.1f} times faster ({1000 * warm:,.0f} ms against {1000 * full:,.0f} ms), "
-        f"{moved[0] / moved[1]:.2f} of the moved topics, {value[0] / value[1]:.4f} of the value"
-    )
-    return Figure(
-        f"b3m, {size}, τ = 27, 1 % of the rates changed: from the decision before, beside a full one",
-        text,
-        "≥ 3 times, ≤ 0.4, ≥ 0.999",
-        ratio >= 3 and moved[0] <= 0.4 * moved[1] and value[0] >= 0.999 * value[1],
-    )

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from benchmarks.measure import Figure, cpu_seconds
-from benchmarks.offloading import again, beside, policy, reference, spotify
+from benchmarks.offloading import beside, policy, reference, spotify
 
 MEMORY = 1.75
 """Most memory (GiB) of the command that decides on the dense workload."""
@@ -39,8 +39,6 @@ def figures() -> Iterator[Figure]:
     with reference() as plain:
         for shape, tau, rounds in (("sparse", 27, 3), ("sparse", 2763, 3), ("dense", 27, 3), ("dense", 2763, 1)):
             yield from beside(plain, f"{shape}, full size", spotify(shape, 1, tau), tau, rounds)
-    for shape in ("sparse", "dense"):
-        yield again(f"{shape}, full size", spotify(shape, 1, 27))
 
 
 def _commands() -> Iterator[Figure]:
