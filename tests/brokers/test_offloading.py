@@ -36,12 +36,14 @@ from sim import plugins
 from sim.brokers.network import Network
 from sim.brokers.offloading import OffloadingSetting
 from sim.brokers.reconfiguration import ReconfigurationSetting
-from sim.errors import BrokersimError
+from sim.errors import BrokersimError, ScenarioError
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Decision, Problem
 from sim.policies.offloading.process import OffloadingParameters
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.randomness import Streams, subkey, uniform
+from sim.scenario import Scenario, load_scenario
+from sim.simulation import build, simulate
 
 KEY = 7
 
@@ -481,3 +483,52 @@ def test_a_policy_that_decides_what_cannot_be_fails_the_run(topics: tuple[int, .
     network = line([set(), {0, 1}, {0}], [(5.0, 0), (5.0, 1)], Keep(*topics), capacity=2)
     with pytest.raises(BrokersimError, match=f"offloading policy Keep: {message}"):
         network.run()
+
+
+# -- scenarios
+
+
+def scenario(**offloading: Any) -> Scenario:
+    return load_scenario({"network": {"brokers": 4}, "offloading": offloading}).base
+
+
+WORLD = tiny.workload([{0, 1}, {0}, {1}], [(float(n), n % 2, n % 3, 1) for n in range(100)], topics=2, horizon=100.0)
+
+
+@pytest.mark.parametrize("kind", plugins.names("offloading"))
+def test_a_scenario_names_a_policy_and_gets_a_table_and_metrics(kind: str) -> None:
+    record = simulate(scenario(kind=kind, capacity="50%", tau=3, period="20s"), WORLD, 0)
+    table = record.tables["decisions/offloading"]
+    assert table["start"] == [0.0, 20.0, 40.0, 60.0, 80.0]
+    assert table["time"] == [None, 20.0, 40.0, 60.0, 80.0]
+    assert 0 < record.metrics["backend_load"] <= record.metrics["backend_capacity"]
+    assert 0 < record.metrics["approximation_ratio"] <= 1
+    assert 1 < record.metrics["satisfied_subscribers"] < 3
+    assert record.metrics["offload_messages"] > 0
+
+
+def test_without_a_policy_satisfaction_is_measured_where_tau_says_what_satisfies() -> None:
+    plain, measured = simulate(scenario(), WORLD, 0), simulate(scenario(kind="none", tau=3, period="20s"), WORLD, 0)
+    assert plain.metrics["satisfied_subscribers"] is None
+    assert "decisions/offloading" not in plain.tables
+    assert measured.metrics["satisfied_subscribers"] == pytest.approx(3.0, abs=0.5)
+    assert measured.metrics["backend_load"] == 40.0
+    assert plain.tables["timeseries"].keys() == measured.tables["timeseries"].keys()
+
+
+def test_what_cannot_be_offloaded_is_refused() -> None:
+    world = tiny.content([(0, {0: 1})], [(1.0, -1, 1, [1])])
+    refused = (
+        r'offloading\.kind: "none" is about topics, but a content workload has content \(allowed: "none", without tau\)'
+    )
+    with pytest.raises(ScenarioError, match=refused):
+        build(scenario(kind="none", tau=3), world, 0)
+    assert build(scenario(), world, 0).offloading is None
+    with pytest.raises(
+        ScenarioError, match=r"offloading\.period: 1,000,000 periods at most, so 0.0001 s or more up to 100 s, found"
+    ):
+        build(scenario(kind="b3m", period="1us"), WORLD, 0)
+    with pytest.raises(ScenarioError, match=r"offloading\.kind: unknown kind, did you mean 'b3m'\?"):
+        scenario(kind="b3n")
+    with pytest.raises(ScenarioError, match=r"offloading\.capacity: unknown key \(allowed: kind, tau, period\)"):
+        scenario(kind="none", capacity="10%")
