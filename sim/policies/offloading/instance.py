@@ -22,7 +22,7 @@ from sim.validation import dotted, nested, problems, show
 
 Quantity = Annotated[float, Field(ge=0, le=2**53)]
 """No number up to here loses anything as a float64."""
-_KINDS = ("one", "each")
+_KINDS = ("(of all)", "(of each)")  # as what tau is read, which keys of mistakes tell, too
 
 
 class Instance(BaseModel):
@@ -38,7 +38,7 @@ class Instance(BaseModel):
     cost: list[Quantity] | None = None
     capacity: Annotated[Capacity, PlainValidator(parse_capacity)]
     tau: Annotated[
-        Annotated[Quantity, Tag("one")] | Annotated[list[Quantity], Tag("each")],
+        Annotated[Quantity, Tag(_KINDS[0])] | Annotated[list[Quantity], Tag(_KINDS[1])],
         Discriminator(lambda tau: _KINDS[isinstance(tau, list)]),
     ]
     seed: int = Field(1, ge=0, lt=2**63)
