@@ -43,20 +43,25 @@ def run(
     greedy_kernels.receive_all(instance, given)
     engine_number = ENGINES.index(engine)
     picks = greedy_kernels.pick(
-        instance, _heap(problem, by), candidate, scoring.writable(problem.cost), spent, capacity, engine_number
+        instance,
+        _heap(problem, objective, by),
+        candidate,
+        scoring.writable(problem.cost),
+        spent,
+        capacity,
+        engine_number,
     )
     return Decision(np.concatenate([given, picks]), by)
 
 
-def _heap(problem: Problem, by: By) -> greedy_kernels.Heap:
+def _heap(problem: Problem, objective: Objective, by: By) -> greedy_kernels.Heap:
     topics = problem.topics
+    rising = topics if objective == "satisfied" else 0
     return greedy_kernels.Heap(
-        np.empty(topics),
-        np.empty(topics, np.int32),
-        np.zeros(1, np.int64),
-        np.empty(topics, np.int32),
-        np.empty(topics, np.int64),
+        np.empty(topics, greedy_kernels.ENTRY),
         scoring.writable(problem.cost) if by == "ratio" else np.ones(topics),
+        np.empty(rising, np.int32),
+        np.empty(rising, np.int64),
     )
 
 

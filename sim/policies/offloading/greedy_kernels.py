@@ -38,19 +38,25 @@ class Instance(NamedTuple):
     score: NDArray[np.int64]
 
 
-class Heap(NamedTuple):
-    """Topics by key, the highest first and the lowest topic on ties, in the first `size[0]` places of `keys` and `topics` (l).
+ENTRY = np.dtype(
+    [("key", np.float64), ("topic", np.int32)], align=True
+)  # side by side, so that one cache line has both
 
-    `place` (l): where a topic stands. `bound` (l): the score that a topic's key was made of, never below its own; unbounded for those
-    that are in no place. `divisor` (l): what scores are divided by for keys.
+
+class Heap(NamedTuple):
+    """Topics by key, the highest first and the lowest topic on ties, in `entries` (l, of ENTRY).
+
+    `divisor` (l): what scores are divided by for keys. Where scores can rise, `place` (l) is where a topic stands, and `bound` (l) the
+    score that its key was made of, never below its own, unbounded for topics that are in no place; else both are empty.
     """
 
-    keys: NDArray[np.float64]
-    topics: NDArray[np.int32]
-    size: NDArray[np.int64]
+    entries: NDArray[np.void]
+    divisor: NDArray[np.float64]
     place: NDArray[np.int32]
     bound: NDArray[np.int64]
-    divisor: NDArray[np.float64]
+
+
+# What is called for each topic or pair gets the arrays that it needs, not all in a tuple: handing that on would cost as much again.
 
 
 @kernel
@@ -77,85 +83,91 @@ def worth_of_events(need: NDArray[np.int64], one: int) -> NDArray[np.int64]:
 
 
 @kernel
-def _sink(heap: Heap, place: int, key: float, topic: int) -> None:
-    """Put a topic where it belongs, from a place without an entry downwards."""
-    size = heap.size[0]
+def _put(entries: NDArray[np.void], place: NDArray[np.int32], at: int, key: float, topic: int) -> None:
+    entries[at].key, entries[at].topic = key, topic
+    if place.size:
+        place[topic] = at
+
+
+@kernel
+def _sink(entries: NDArray[np.void], place: NDArray[np.int32], size: int, at: int, key: float, topic: int) -> None:
+    """Put a topic where it belongs among the first `size` entries, from one that is free downwards."""
     while True:
-        child = _CHILDREN * place + 1
+        child = _CHILDREN * at + 1
         if child >= size:
             break
-        best, best_key = child, heap.keys[child]
+        best, best_key, best_topic = child, entries[child].key, entries[child].topic
         for other in range(child + 1, min(child + _CHILDREN, size)):
-            other_key = heap.keys[other]
-            if other_key > best_key or (other_key == best_key and heap.topics[other] < heap.topics[best]):
-                best, best_key = other, other_key
-        best_topic = heap.topics[best]
+            other_key, other_topic = entries[other].key, entries[other].topic
+            if other_key > best_key or (other_key == best_key and other_topic < best_topic):
+                best, best_key, best_topic = other, other_key, other_topic
         if key > best_key or (key == best_key and topic < best_topic):
             break
-        heap.keys[place], heap.topics[place] = best_key, best_topic
-        heap.place[best_topic] = place
-        place = best
-    heap.keys[place], heap.topics[place] = key, topic
-    heap.place[topic] = place
+        _put(entries, place, at, best_key, best_topic)
+        at = best
+    _put(entries, place, at, key, topic)
 
 
 @kernel
-def _raise(heap: Heap, topic: int, score: int) -> None:
-    """Set the bound of a topic that stands in the heap above a score that passed it, and put the topic where it belongs."""
-    heap.bound[topic] = score + (score >> _SLACK)
-    key = heap.bound[topic] / heap.divisor[topic]
-    place = heap.place[topic]
-    while place > 0:
-        above = (place - 1) // _CHILDREN
-        above_key, above_topic = heap.keys[above], heap.topics[above]
+def _raise(entries: NDArray[np.void], place: NDArray[np.int32], key: float, topic: int) -> None:
+    """Put a topic whose key is higher now where it belongs."""
+    at = place[topic]
+    while at > 0:
+        above = (at - 1) // _CHILDREN
+        above_key, above_topic = entries[above].key, entries[above].topic
         if above_key > key or (above_key == key and above_topic < topic):
             break
-        heap.keys[place], heap.topics[place] = above_key, above_topic
-        heap.place[above_topic] = place
-        place = above
-    heap.keys[place], heap.topics[place] = key, topic
-    heap.place[topic] = place
+        _put(entries, place, at, above_key, above_topic)
+        at = above
+    _put(entries, place, at, key, topic)
 
 
 @kernel
-def _pop(heap: Heap) -> None:
-    heap.bound[heap.topics[0]] = _UNBOUNDED
-    heap.size[0] -= 1
-    last = heap.size[0]
-    if last > 0:
-        _sink(heap, 0, heap.keys[last], heap.topics[last])
-
-
-@kernel
-def _fill(heap: Heap, score: NDArray[np.int64], candidate: NDArray[np.bool_]) -> None:
-    """Make a heap of the candidates (l) that are worth something."""
-    size = 0
+def _fill(heap: Heap, score: NDArray[np.int64], candidate: NDArray[np.bool_]) -> int:
+    """Make a heap of the candidates (l) that are worth something; how many they are."""
+    entries, place, size = heap.entries, heap.place, 0
+    heap.bound[:] = _UNBOUNDED
     for topic in range(score.size):
         if candidate[topic] and score[topic] > 0:
-            heap.keys[size], heap.topics[size] = score[topic] / heap.divisor[topic], topic
-            heap.bound[topic], heap.place[topic] = score[topic], size
+            _put(entries, place, size, score[topic] / heap.divisor[topic], topic)
+            if place.size:
+                heap.bound[topic] = score[topic]
             size += 1
-        else:
-            heap.bound[topic] = _UNBOUNDED
-    heap.size[0] = size
-    for place in range(size - 1, -1, -1):
-        _sink(heap, place, heap.keys[place], heap.topics[place])
+    for at in range(size - 1, -1, -1):
+        _sink(entries, place, size, at, entries[at].key, entries[at].topic)
+    return size
+
+
+@kernel
+def _score(
+    subscribers: NDArray[np.int32],
+    start: int,
+    stop: int,
+    rate: int,
+    missing: Events,
+    weight: NDArray[np.int64],
+    one: int,
+    of_shares: bool,
+) -> int:
+    """What a topic of this rate is worth to `subscribers[start:stop]`."""
+    score = 0
+    for i in range(start, stop):
+        subscriber = subscribers[i]
+        needed = missing[subscriber]
+        if needed > 0:
+            if of_shares:
+                score += min(needed, rate) * weight[subscriber]
+            else:
+                score += one if rate >= needed else rate * (one // needed)
+    return score
 
 
 @kernel
 def score_of(instance: Instance, topic: int) -> int:
     """What a topic is worth, computed anew (algorithms 1 and 4)."""
-    rate = instance.event_rate[topic]
-    score = 0
-    for i in range(instance.first_subscriber[topic], instance.first_subscriber[topic + 1]):
-        subscriber = instance.subscribers[i]
-        missing = instance.missing[subscriber]
-        if missing > 0:
-            if instance.of_shares:
-                score += min(missing, rate) * instance.weight[subscriber]
-            else:
-                score += instance.one if rate >= missing else rate * (instance.one // missing)
-    return score
+    start, stop = instance.first_subscriber[topic], instance.first_subscriber[topic + 1]
+    rate, missing, weight = instance.event_rate[topic], instance.missing, instance.weight
+    return _score(instance.subscribers, start, stop, rate, missing, weight, instance.one, instance.of_shares)
 
 
 @kernel
@@ -173,12 +185,17 @@ def score_all(instance: Instance) -> None:
 
 
 @kernel
+def _receive(subscribers: NDArray[np.int32], start: int, stop: int, rate: int, missing: Events) -> None:
+    for i in range(start, stop):
+        subscriber = subscribers[i]
+        missing[subscriber] = max(0, missing[subscriber] - rate)
+
+
+@kernel
 def receive(instance: Instance, topic: int) -> None:
     """The subscribers of the topic get its events; scores are left as they are."""
-    rate = instance.event_rate[topic]
-    for i in range(instance.first_subscriber[topic], instance.first_subscriber[topic + 1]):
-        subscriber = instance.subscribers[i]
-        instance.missing[subscriber] = max(0, instance.missing[subscriber] - rate)
+    start, stop = instance.first_subscriber[topic], instance.first_subscriber[topic + 1]
+    _receive(instance.subscribers, start, stop, instance.event_rate[topic], instance.missing)
 
 
 @kernel
@@ -191,61 +208,67 @@ def receive_all(instance: Instance, topics: NDArray[np.int32]) -> None:
 @kernel
 def _receive_shares(instance: Instance, picked: int) -> None:
     """The same with all scores by deltas (F-B3M). They never rise."""
-    picked_rate = instance.event_rate[picked]
+    first_topic, topics, event_rate, score = instance.first_topic, instance.topics, instance.event_rate, instance.score
+    subscribers, missing, worth = instance.subscribers, instance.missing, instance.weight
+    picked_rate = event_rate[picked]
     for i in range(instance.first_subscriber[picked], instance.first_subscriber[picked + 1]):
-        subscriber = instance.subscribers[i]
-        before = instance.missing[subscriber]
+        subscriber = subscribers[i]
+        before = missing[subscriber]
         if before == 0:
             continue
         after = max(0, before - picked_rate)
-        instance.missing[subscriber] = after
-        weight = instance.weight[subscriber]
-        for j in range(instance.first_topic[subscriber], instance.first_topic[subscriber + 1]):
-            topic = instance.topics[j]
-            rate = instance.event_rate[topic]
+        missing[subscriber] = after
+        weight = worth[subscriber]
+        for j in range(first_topic[subscriber], first_topic[subscriber + 1]):
+            topic = topics[j]
+            rate = event_rate[topic]
             if rate > after:
-                instance.score[topic] -= (min(before, rate) - after) * weight
+                score[topic] -= (min(before, rate) - after) * weight
 
 
 @kernel
 def _receive_whole(instance: Instance, heap: Heap, picked: int) -> None:
     """The same for B3M, where the score of a topic rises as subscribers miss less, and falls where they miss nothing any more."""
-    picked_rate = instance.event_rate[picked]
-    one = instance.one
+    first_topic, topics, short_topics = instance.first_topic, instance.topics, instance.short_topics
+    subscribers, missing, one = instance.subscribers, instance.missing, instance.one
+    event_rate, scores = instance.event_rate, instance.score
+    entries, place, bound, divisor = heap.entries, heap.place, heap.bound, heap.divisor
+    picked_rate = event_rate[picked]
     for i in range(instance.first_subscriber[picked], instance.first_subscriber[picked + 1]):
-        subscriber = instance.subscribers[i]
-        before = instance.missing[subscriber]
+        subscriber = subscribers[i]
+        before = missing[subscriber]
         if before == 0:
             continue
         after = max(0, before - picked_rate)
-        instance.missing[subscriber] = after
+        missing[subscriber] = after
         weight = one // before
-        start, stop = instance.first_topic[subscriber], instance.first_topic[subscriber + 1]
+        start, stop = first_topic[subscriber], first_topic[subscriber + 1]
         if after == 0:
             for j in range(start, stop):
-                topic = instance.topics[j]
-                rate = instance.event_rate[topic]
-                instance.score[topic] -= one if rate >= before else rate * weight
+                topic = topics[j]
+                rate = event_rate[topic]
+                scores[topic] -= one if rate >= before else rate * weight
             continue
         new_weight = one // after
-        stop = start + instance.short_topics[subscriber]
+        stop = start + short_topics[subscriber]
         j = start
         while j < stop:
-            topic = instance.topics[j]
-            rate = instance.event_rate[topic]
+            topic = topics[j]
+            rate = event_rate[topic]
             if rate < after:
                 j += 1
-                score = instance.score[topic] + rate * (new_weight - weight)
+                score = scores[topic] + rate * (new_weight - weight)
             else:
                 stop -= 1
-                instance.topics[j], instance.topics[stop] = instance.topics[stop], topic
+                topics[j], topics[stop] = topics[stop], topic
                 if rate >= before:
                     continue  # it would have satisfied the subscriber before
-                score = instance.score[topic] + one - rate * weight
-            instance.score[topic] = score
-            if score > heap.bound[topic]:
-                _raise(heap, topic, score)
-        instance.short_topics[subscriber] = stop - start
+                score = scores[topic] + one - rate * weight
+            scores[topic] = score
+            if score > bound[topic]:
+                bound[topic] = score + (score >> _SLACK)
+                _raise(entries, place, bound[topic] / divisor[topic], topic)
+        short_topics[subscriber] = stop - start
 
 
 @kernel
@@ -256,11 +279,14 @@ def _receive_slowly(instance: Instance, heap: Heap, picked: int, stamp: NDArray[
         subscriber = instance.subscribers[i]
         for j in range(instance.first_topic[subscriber], instance.first_topic[subscriber + 1]):
             topic = instance.topics[j]
-            if stamp[topic] != picks:
-                stamp[topic] = picks
-                instance.score[topic] = score_of(instance, topic)
-                if instance.score[topic] > heap.bound[topic]:
-                    _raise(heap, topic, instance.score[topic])
+            if stamp[topic] == picks:
+                continue
+            stamp[topic] = picks
+            score = score_of(instance, topic)
+            instance.score[topic] = score
+            if not instance.of_shares and score > heap.bound[topic]:
+                heap.bound[topic] = score
+                _raise(heap.entries, heap.place, score / heap.divisor[topic], topic)
 
 
 DELTA, LAZY, SLOW = 0, 1, 2
@@ -282,35 +308,44 @@ def pick(
     computes scores anew as topics come to the top, which is right where scores never rise: for shares alone.
     """
     score_all(instance)
-    _fill(heap, instance.score, candidate)
-    picks = np.empty(instance.score.size, np.int32)
+    size = _fill(heap, instance.score, candidate)
+    entries, place, bound, divisor, score = heap.entries, heap.place, heap.bound, heap.divisor, instance.score
+    first_subscriber, subscribers, event_rate = instance.first_subscriber, instance.subscribers, instance.event_rate
+    missing, weight, one, of_shares = instance.missing, instance.weight, instance.one, instance.of_shares
+    picks = np.empty(score.size, np.int32)
     count = 0
-    stamp = np.zeros(0 if engine == DELTA else instance.score.size, np.int32)
-    while heap.size[0] > 0:
-        topic = heap.topics[0]
-        if spent + cost[topic] > capacity:
-            _pop(heap)
+    stamp = np.zeros(0 if engine == DELTA else score.size, np.int32)
+    while size > 0:
+        topic = entries[0].topic
+        fits = spent + cost[topic] <= capacity
+        if fits:
+            start, stop, rate = first_subscriber[topic], first_subscriber[topic + 1], event_rate[topic]
+            if engine == LAZY and stamp[topic] != count:
+                stamp[topic] = count
+                score[topic] = _score(subscribers, start, stop, rate, missing, weight, one, of_shares)
+            key = score[topic] / divisor[topic]
+            if key < entries[0].key:
+                if place.size:
+                    bound[topic] = score[topic]
+                _sink(entries, place, size, 0, key, topic)
+                continue
+            if score[topic] == 0:
+                break
+        if place.size:
+            bound[topic] = _UNBOUNDED
+        size -= 1
+        if size > 0:
+            _sink(entries, place, size, 0, entries[size].key, entries[size].topic)
+        if not fits:
             continue
-        if engine == LAZY and stamp[topic] != count:
-            stamp[topic] = count
-            instance.score[topic] = score_of(instance, topic)
-        score = instance.score[topic]
-        key = score / heap.divisor[topic]
-        if key < heap.keys[0]:
-            heap.bound[topic] = score
-            _sink(heap, 0, key, topic)
-            continue
-        if score == 0:
-            break
-        _pop(heap)
         spent += cost[topic]
         picks[count] = topic
         count += 1
         if engine == LAZY:
-            receive(instance, topic)
+            _receive(subscribers, start, stop, rate, missing)
         elif engine == SLOW:
             _receive_slowly(instance, heap, topic, stamp, count)
-        elif instance.of_shares:
+        elif of_shares:
             _receive_shares(instance, topic)
         else:
             _receive_whole(instance, heap, topic)
