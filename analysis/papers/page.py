@@ -164,8 +164,8 @@ def _agrees(target: Target) -> str:
 def _notes(reproduction: Reproduction) -> Iterator[str]:
     if reproduction.scale < 1:
         yield (
-            f"This is a quick look (--scale {reproduction.scale:g}): fewer points, fewer replications, fewer users and less time "
-            "than the paper has, so verdicts may differ from those at full scale."
+            f"This is a quick look (--scale {reproduction.scale:g}): {reproduction.paper.smaller}, so verdicts may differ from those "
+            "at full scale."
         )
     failed = [failure for section in reproduction.sections.values() for failure in section.failed]
     if failed:

@@ -101,7 +101,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper and what is known of it. `readings` are the ways to read it, the one that reproduces it first; or "" alone."""
+    """A paper and what is known of it. `readings` are the ways to read it, the one that reproduces it first; or "" alone.
+
+    `smaller` says what a quick look has less of.
+    """
 
     name: str
     title: str
@@ -112,6 +115,7 @@ class Paper:
     claims: tuple[Claim, ...]
     misprints: tuple[Misprint, ...]
     derived: tuple[Derived, ...] = ()
+    smaller: str = "fewer points, fewer replications, fewer users and less time than the paper has"
 
     def with_derived(self, runs: pd.DataFrame) -> pd.DataFrame:
         """The table of runs with the derived numbers that its columns allow."""

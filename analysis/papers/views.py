@@ -142,7 +142,8 @@ def _tables(paper: Paper, table: Table, runs: pd.DataFrame) -> Iterator[View]:
         caption = table.caption if value is None else f"{table.caption}: {value}"
         metrics = table.metrics
         if table.columns:
-            columns = {str(name): (metrics[0], name) for name in dict.fromkeys(chosen[table.columns])}
+            known = chosen[chosen[metrics[0]].notna()]
+            columns = {str(name): (metrics[0], name) for name in dict.fromkeys(known[table.columns])}
         else:
             columns = {paper.named(metric): (metric, None) for metric in metrics}
         rows = []

@@ -18,7 +18,7 @@ def reproduce(
         typer.Argument(
             metavar="PAPER",
             help="content: publications with exact targets. dynatops: dynamic subscriptions. "
-            "overlays: topic-connected overlays (Onus & Richa).",
+            "ods: satisfied subscribers under a capacity. overlays: topic-connected overlays (Onus & Richa).",
         ),
     ],
     figure: Annotated[

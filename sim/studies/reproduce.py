@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import as_file, files
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim.errors import InputError, unknown
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from analysis.papers.page import Reproduction, SectionRuns
     from analysis.papers.paper import Paper
     from sim.experiments.engines import Progress
@@ -22,11 +26,11 @@ if TYPE_CHECKING:
 STUDIES = {
     "content": ("analysis.papers.content", "sim.studies.content"),
     "dynatops": ("analysis.papers.dynatops", "sim.studies.dynatops"),
+    "ods": ("analysis.papers.ods", "sim.studies.ods"),
     "overlays": ("analysis.papers.overlays", "sim.studies.overlays"),
 }
 """Modules of each paper: `PAPER`, what it claims and its page shows; and `sweeps(setting)`, what is run or computed for it."""
 PAGE = "index.html"
-TABLE = "table.parquet"
 OFTEN = 5.0  # s, between two lines about the same section
 
 Say = Callable[[str], None]
@@ -83,44 +87,49 @@ def reproduce(asked: Asked, out: Path, jobs: int = 1, say: Say = lambda line: No
         setting = SweepSetting(asked.scale, Path(scenarios), out, asked.data)
         # what is wrong with the data is told before anything is run
         planned = [sweep for sweep in sweeps(setting) if sweep.section in sources]
-        made = {sweep.section: _made(sweep, setting, jobs, say) for sweep in planned}
+        made = {name: _made(list(parts), setting, jobs, say) for name, parts in groupby(planned, attrgetter("section"))}
     reproduction = Reproduction(paper, made, asked.command, version(), asked.scale)
     write_page(reproduction, out / asked.page)
     say(f"{sum(len(section.runs) for section in made.values()):,} runs, {time.perf_counter() - began:.1f} s")
     return reproduction
 
 
-def _made(sweep: Sweep | Computed, setting: SweepSetting, jobs: int, say: Say) -> SectionRuns:
+def _made(parts: Sequence[Sweep | Computed], setting: SweepSetting, jobs: int, say: Say) -> SectionRuns:
+    """What one section shows: a sweep, or a table in parts."""
+    import pandas as pd
+
+    from analysis.papers.page import SectionRuns
     from sim.studies.sweeps import Sweep
 
-    return _run(sweep, setting, jobs, say) if isinstance(sweep, Sweep) else _compute(sweep, setting, say)
+    first = parts[0]
+    if isinstance(first, Sweep):
+        return _run(first, setting, jobs, say)
+    tables = [_table(part, setting, say) for part in parts if not isinstance(part, Sweep)]
+    table = pd.concat(tables, ignore_index=True)
+    points = list(dict.fromkeys(table["point"]))
+    return SectionRuns(table, f"scenarios/{first.scenario}", points, table["replication"].nunique(), first.notes)
 
 
-def _compute(section: Computed, setting: SweepSetting, say: Say) -> SectionRuns:
-    """The table of a section that is computed, or the one that is there."""
+def _table(part: Computed, setting: SweepSetting, say: Say) -> pd.DataFrame:
+    """A table that is computed, or the one that is there."""
     import pandas as pd
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from analysis.papers.page import SectionRuns
     from sim.experiments.plan import version
     from sim.workloads.tables import write_table
     from sim.writing import whole_file
 
-    path = setting.folder / section.section / TABLE
-    identity = {b"version": version().encode(), b"identity": section.identity.encode()}
+    path = setting.folder / part.section / f"{part.part}.parquet"
+    identity = {b"version": version().encode(), b"identity": part.identity.encode()}
     known = pq.read_schema(path).metadata if path.is_file() else {}
     if any(known.get(key) != value for key, value in identity.items()):
-        say(f"{section.section}: computed as in scenarios/{section.scenario}")
+        say(f"{part.section}: {part.part} computed as in scenarios/{part.scenario}")
         path.parent.mkdir(parents=True, exist_ok=True)
+        table = pa.Table.from_pandas(part.table(), preserve_index=False)
         with whole_file(path) as unfinished:
-            write_table(
-                unfinished,
-                pa.Table.from_pandas(section.table(), preserve_index=False).replace_schema_metadata(identity),
-            )
-    table = pd.read_parquet(path)
-    points = list(dict.fromkeys(table["point"]))
-    return SectionRuns(table, f"scenarios/{section.scenario}", points, table["replication"].nunique(), section.notes)
+            write_table(unfinished, table.replace_schema_metadata(identity))
+    return pd.read_parquet(path)
 
 
 def _run(sweep: Sweep, setting: SweepSetting, jobs: int, say: Say) -> SectionRuns:

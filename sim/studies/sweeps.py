@@ -67,7 +67,8 @@ class Computed:
     """A section whose table is computed and not simulated; `scenario` is the file that says of what.
 
     `table` makes it, with columns `variant`, `point`, `replication`, `seed`, those that points stand for, and numbers. It is kept in
-    the section's folder until another version of the program, or another `identity` of the inputs, is asked for it.
+    the section's folder until another version of the program, or another `identity` of the inputs, is asked for it. Several of one
+    section are the parts of its table, each kept by its name.
     """
 
     section: str
@@ -75,6 +76,7 @@ class Computed:
     identity: str
     table: Callable[[], pd.DataFrame]
     notes: tuple[str, ...] = ()
+    part: str = "table"
 
 
 def _joined(variant: str, point: Point) -> str:

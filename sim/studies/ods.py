@@ -1,0 +1,234 @@
+"""What is run for "Maximizing the Number of Satisfied Subscribers": decisions on workloads of two shapes, and what none exceeds."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.policies.offloading.problem import Objective, OffloadingPolicy, Problem
+from sim.studies.sweeps import Computed, SweepSetting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCENARIO = "ods/capacity.toml"
+SHAPES = ("sparse", "dense")
+TAUS = (2, 27, 276, 2763)
+CAPACITY, STEPS, APART = 10, 20, 5
+"""That of the scenario (% of all notifications), the steps up to it of runs and bounds, and each how many policies are asked anew."""
+B3M, FB3M, SLOW = "GreedyB3M", "ModifiedGreedyFB3M", "ModifiedGreedyFB3MSlow"
+CONTROL = "control"
+ONE_RUN = {B3M: f"{B3M}, one run", FB3M: f"{FB3M}, one run"}
+BOUND, BEST, PAPER = "bound of the paper", "best proven bound", "paper"
+PAPER_RATIOS = {B3M: {2: 0.87, 27: 0.83, 276: 0.75, 2763: 0.82}, FB3M: {2763: 0.9}}
+PAPER_TRACE = {"topics": 1.1e6, "subscribers": 4.9e6, "event_rate": 2763.0, "lowest_tau": 0.1, "highest_tau": 100.0}
+SLOWLY, LEAST, TINY = 0.01, 0.001, 0.0001
+"""The slow policy is asked at so much of the scale, but the least at least; compiled is by a tiny one."""
+
+
+def sweeps(setting: SweepSetting) -> Iterator[Computed]:
+    """All that the page shows, by the folders of its tables; decisions take long at full size, and are kept in parts."""
+    path, scale = setting.scenarios / SCENARIO, setting.scale
+    replications = range(min(3, int(1 / scale)))  # as many as together are no larger than full size
+    yield Computed("trace", SCENARIO, f"{scale}", partial(_trace, path, scale, replications))
+    for replication, shape in itertools.product(replications, SHAPES):
+        table = partial(_decisions, path, scale, shape, replication)
+        yield Computed("decisions", SCENARIO, f"{scale}", table, part=f"{shape}-{replication}")
+    small = min(scale, max(SLOWLY * scale, LEAST))
+    notes = (f"At scale {small:g}.",)
+    yield Computed("slow", SCENARIO, f"{scale}", partial(_slow, path, small, replications), notes)
+
+
+@dataclass(frozen=True)
+class _Case:
+    """The scenario's policies by its variants, and the problem of a workload; `of` is what all rows about it have in common."""
+
+    policies: Mapping[str, OffloadingPolicy]
+    problem: Problem
+    of: Mapping[str, Any]
+
+    def at(self, tau: int) -> dict[str, Any]:
+        """What all rows about one threshold have in common."""
+        return {**self.of, "tau": tau, "threshold": f"{tau:,}", "panel": f"{self.of['reading']}, τ = {tau:,}"}
+
+
+def _case(path: Path, scale: float, shape: str, replication: int) -> _Case:
+    """The workload is that of `brokersim generate` with the seed of the scenario, one higher for each replication."""
+    from sim import plugins
+    from sim.policies.offloading.instance import make_problem
+    from sim.policies.offloading.process import OffloadingParameters
+    from sim.randomness import Streams
+    from sim.scenario import load_scenario
+
+    asked = (f'workload.kind="spotify-{shape}"', f"workload.scale={scale}", 'workload.publications="none"')
+    experiment = load_scenario(path, asked)
+    tables = {variant: scenario.offloading for variant, scenario in experiment.variants.items()}
+    policies = {name: plugins.load("offloading", table.kind)(table.parameters) for name, table in tables.items()}
+    table, chosen = experiment.base.workload, experiment.base.offloading.parameters
+    assert isinstance(chosen, OffloadingParameters)
+    seed = experiment.base.seed + replication
+    workload = plugins.load("workload", table.kind)(table.parameters).generate(Streams(seed))
+    interests, rates = workload.interests, workload.topics.event_rate
+    problem = make_problem(interests.indptr, interests.indices, rates, chosen.capacity, chosen.tau, seed=seed)
+    return _Case(policies, problem, {"reading": shape, "replication": replication, "seed": seed})
+
+
+def _trace(path: Path, scale: float, replications: Iterable[int]) -> pd.DataFrame:
+    """What the paper tells of its trace, and the workloads; topics and subscribers are those at scale 1."""
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    for replication, shape in itertools.product(replications, SHAPES):
+        case = _case(path, scale, shape, replication)
+        problem = case.problem
+        mean = float(problem.event_rate.mean()) / problem.scale
+        rows.append(
+            {
+                **case.of,
+                "variant": f"spotify-{shape}",
+                "topics": problem.topics / scale,
+                "subscribers": problem.subscribers / scale,
+                "event_rate": mean,
+                "lowest_tau": 100 * TAUS[0] / mean,
+                "highest_tau": 100 * TAUS[-1] / mean,
+                "topics_per_subscriber": len(problem.indices) / problem.subscribers,
+            }
+        )
+    rows.append({**PAPER_TRACE, "variant": PAPER, "reading": PAPER, "replication": 0, "seed": rows[0]["seed"]})
+    return pd.DataFrame(rows).assign(point=f"scale {scale:g}")
+
+
+def _decisions(path: Path, scale: float, shape: str, replication: int) -> pd.DataFrame:
+    """What policies reach at each threshold, with all of the capacity, parts of it, and on the way there."""
+    import pandas as pd
+
+    _compile(path)
+    case = _case(path, scale, shape, replication)
+    rows: list[dict[str, Any]] = []
+    for tau, objective in itertools.product(TAUS, get_args(Objective)):
+        question = _Question(replace(case.problem, threshold=tau), objective)
+        for variant, policy in case.policies.items():
+            if policy.objective == objective and variant != SLOW:
+                question.ask(variant, policy)
+        of = {**case.at(tau), "scale": scale}
+        rows += [{**of, **row} for row in question.rows()]
+    for variant, told in PAPER_RATIOS.items():
+        rows += [
+            {**case.at(tau), "variant": f"{PAPER}: {variant}", "capacity": CAPACITY, "ratio": ratio}
+            for tau, ratio in told.items()
+        ]
+    table = pd.DataFrame(rows)
+    parts = [f", {capacity:g} %" if capacity < CAPACITY else "" for capacity in table["capacity"]]
+    return table.assign(point="τ = " + table["threshold"] + parts)
+
+
+@dataclass
+class _Question:
+    """One of the two problems at one threshold: what variants reach, by steps of the capacity, and what nothing exceeds."""
+
+    problem: Problem
+    objective: Objective
+    reached: dict[str, dict[int, float]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    best: dict[int, tuple[float, NDArray[np.int32]]] = field(default_factory=dict)
+
+    def _at(self, step: int) -> Problem:
+        return self.problem.with_capacity(self.problem.capacity * step / STEPS)
+
+    def ask(self, variant: str, policy: OffloadingPolicy) -> None:
+        """Let a policy decide; controls at the whole capacity alone."""
+        topics, self.seconds[variant] = _decide(policy, self.problem)
+        self._note(variant, STEPS, topics)
+        if not variant.startswith(CONTROL):
+            for step in range(APART, STEPS, APART):
+                self._note(variant, step, policy.decide(self._at(step)).topics)
+        if variant in ONE_RUN:
+            spent = np.cumsum(self.problem.cost[topics])
+            for step in range(1, STEPS + 1):
+                picked = np.searchsorted(spent, self._at(step).capacity, side="right")
+                self._note(ONE_RUN[variant], step, topics[:picked])
+
+    def _note(self, variant: str, step: int, topics: NDArray[np.int32]) -> None:
+        from sim.policies.offloading.outcome import outcome
+
+        value = outcome(self.problem, topics).value_of(self.objective)
+        self.reached.setdefault(variant, {})[step] = value
+        if value > self.best.get(step, (-1.0,))[0]:
+            self.best[step] = value, topics
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """A row for each number, `capacity` in % of all notifications, shares in % of all subscribers in need."""
+        bounds = self._bounds()
+        everybody = np.count_nonzero(self.problem.need)
+        for variant, steps in {**self.reached, **bounds}.items():
+            for step, value in sorted(steps.items()):
+                row = {
+                    "variant": variant,
+                    "capacity": CAPACITY * step / STEPS,
+                    self.objective: 100 * value / everybody,
+                    "gap": 100 * (bounds[BOUND][step] - value) / everybody,
+                }
+                if variant in ONE_RUN and step in (run := self.reached[ONE_RUN[variant]]):
+                    row["ahead"] = value - run[step]
+                if step == STEPS:
+                    row[f"{self.objective}_at_capacity"] = row[self.objective]
+                if step == STEPS and variant in self.seconds:
+                    row["ratio"] = value / bounds[BOUND][step]
+                    row["proven"] = value / bounds[BEST][step]
+                    row["seconds"] = self.seconds[variant]
+                yield row
+
+    def _bounds(self) -> dict[str, dict[int, float]]:
+        from sim.policies.offloading.bounds import threshold, upper_bounds
+
+        told, proven = {}, {}
+        for step in range(1, STEPS + 1):
+            problem = self._at(step)
+            if step % APART == 0:
+                found = upper_bounds(problem, self.objective, self.best[step][1])
+                told[step], proven[step] = found["threshold"], min(found.values())
+            else:
+                told[step] = threshold(problem, self.objective)
+        return {BOUND: told, BEST: proven}
+
+
+def _slow(path: Path, scale: float, replications: Iterable[int]) -> pd.DataFrame:
+    """F-B3M and its slow version: CPU time, how many times that of the other it is, and how many picks are not the same."""
+    import pandas as pd
+
+    _compile(path)
+    rows: list[dict[str, Any]] = []
+    for replication, shape in itertools.product(replications, SHAPES):
+        case = _case(path, scale, shape, replication)
+        for tau in TAUS:
+            problem = replace(case.problem, threshold=tau)
+            picks, seconds = _decide(case.policies[FB3M], problem)
+            same, longer = _decide(case.policies[SLOW], problem)
+            of = {**case.at(tau), "point": f"τ = {tau:,}"}
+            rows.append({**of, "variant": FB3M, "milliseconds": 1000 * seconds})
+            slow = {"milliseconds": 1000 * longer, "times": longer / seconds, "differing": float((picks != same).sum())}
+            rows.append({**of, "variant": SLOW, **slow})
+    return pd.DataFrame(rows)
+
+
+def _decide(policy: OffloadingPolicy, problem: Problem) -> tuple[NDArray[np.int32], float]:
+    """The picks, and the CPU time (s) from the interests on."""
+    fresh = replace(problem)  # nothing is derived of it yet
+    began = time.process_time()
+    topics = policy.decide(fresh).topics
+    return topics, time.process_time() - began
+
+
+def _compile(path: Path) -> None:
+    """Have all policies decide once, so that no time is that of compiling."""
+    case = _case(path, TINY, SHAPES[0], 0)
+    for policy in case.policies.values():
+        policy.decide(case.problem)
