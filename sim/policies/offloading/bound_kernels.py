@@ -177,6 +177,8 @@ def descend(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     need: NDArray[np.int64],
+    missing: NDArray[np.int64],
+    given: NDArray[np.bool_],
     parted: int,
     part: float,
     length: float,
@@ -185,20 +187,24 @@ def descend(
 ) -> tuple[float, float, float]:
     """Change the prices of subscribers (n) by -`length` times what they receive beyond 1, within 0 and 1.
 
-    `topics` (l, 2): the rate of each topic, below 0 where it is not kept, and, changed, its `profits` at the new prices. A subscriber
-    receives min(rate, need) / need of each topic that is kept, `part` of it of the topic `parted`. Returns the sum of 1 - price, that
-    of what subscribers receive up to 1, and that of the squares of what they receive beyond 1, where the price can follow.
+    A subscriber receives min(rate, missing) / missing of each topic that is kept, `part` of it of the topic `parted`, and nothing of
+    the topics `given` (l) where less is missing than its need. `topics` (l, 2): each topic's rate, below 0 where it is not kept, and,
+    changed, what it brings to all if it is kept, by the new prices. Returns the sum of 1 - price, that of what subscribers receive up
+    to 1, and that of the squares of what they receive beyond 1, where the price can follow.
     """
     topics[:, 1] = 0
     free, reached, steepness = 0.0, 0.0, 0.0
     for subscriber in range(need.size):
         if need[subscriber] == 0:
             continue
-        goal, begin, end = float(need[subscriber]), indptr[subscriber], indptr[subscriber + 1]
+        goal, short = float(missing[subscriber]), missing[subscriber] < need[subscriber]
+        begin, end = indptr[subscriber], indptr[subscriber + 1]
         received = 0.0
         for i in range(begin, end):
-            events = min(max(topics[indices[i], 0], 0.0), goal)
-            received += events * part if indices[i] == parted else events
+            topic = indices[i]
+            if not (short and given[topic]):
+                events = min(max(topics[topic, 0], 0.0), goal)
+                received += events * part if topic == parted else events
         reached += min(received / goal, 1.0)
         slope = received / goal - 1
         old = price[subscriber]
@@ -210,5 +216,6 @@ def descend(
             worth = price[subscriber] / goal
             for i in range(begin, end):
                 topic = indices[i]
-                topics[topic, 1] += min(abs(topics[topic, 0]), goal) * worth
+                if not (short and given[topic]):
+                    topics[topic, 1] += min(abs(topics[topic, 0]), goal) * worth
     return free, reached, steepness

@@ -19,8 +19,8 @@ from sim.policies.offloading.problem import Objective, Problem
 
 Topics: TypeAlias = NDArray[np.integer[Any]]
 
-STEPS = 40
-"""Of `lp_dual`."""
+STEPS = 25
+"""Of each run of `lp_dual`."""
 _FACTOR, _PATIENCE, _SHORTER = 1.5, 3, 0.5
 _AT_ONCE = 1e9
 _MOST = 1 << 62
@@ -101,73 +101,74 @@ def data_dependent(problem: Problem, topics: Topics) -> float:
 
 
 def lp_dual(problem: Problem, objective: Objective, topics: Topics | None = None) -> float:
-    """Either objective with any costs: the dual of the linear relaxation, by subgradient steps.
+    """Either objective with any costs: the dual of linear relaxations, by subgradient steps.
 
     In the relaxation a subscriber's part y_v is at most 1 and at most Σ min(ev_t, tau_v) / tau_v · x_t over its topics, of which the
     back end keeps the parts x_t. For any prices alpha_v from 0 to 1 of the second bound, Σ (1 - alpha_v) and the best fractional
-    knapsack of topics worth Σ_v alpha_v min(ev_t, tau_v) / tau_v is a bound: the best of those seen is taken. In B3M subscribers that
-    cannot be satisfied within the capacity are left out, and the bound is rounded down to a whole number.
+    knapsack of topics worth Σ_v alpha_v min(ev_t, tau_v) / tau_v is a bound: the best of those seen is taken.
+
+    In B3M subscribers that cannot be satisfied within the capacity are left out, and the bound is rounded down to a whole number. Its
+    second relaxation gives nothing for events that are not enough: whom a set of topics leaves short is not satisfied unless the others
+    bring what is missing, r_v, so that y_v is at most Σ min(ev_t, r_v) / r_v · x_t over these (knapsack-cover inequalities; Carr,
+    Fleischer, Leung and Phillips, "Strengthening integrality gaps for capacitated network design and covering problems", 2000). The
+    sets are that of the best knapsack of the first relaxation, and the topics of the decision.
 
     A price falls where the knapsack brings more than is needed and rises where it brings less, by steps after Polyak ("Minimization of
     unsmooth functionals", 1969), as long as it would take to come to the best sum of parts seen, a lower bound of the minimum, if the
     slopes were those of the step before; they are halved after a few in vain. At the start all prices are 1, but 0 for those who
     receive more than they need from the topics.
     """
-    dual = _Dual(problem, objective)
+    rate, need = _rates(problem), problem.need
+    if objective == "satisfied":
+        capacity = problem.capacity * (1 + 1e-9)
+        can = kernels.satisfiable(problem.indptr, problem.indices, rate, problem.cost, need, capacity)
+        need = np.where(can, need, 0)
+    start = np.zeros(problem.topics, np.bool_)
     if topics is not None and cost_of(problem, topics) <= problem.capacity:
-        dual.descend(_indicator(problem, topics), _AT_ONCE)
-    else:
-        dual.descend(np.zeros(problem.topics), 0.0)
+        start = _indicator(problem, topics)
+    best, kept = _descend(problem, rate, need, start, np.zeros_like(start))
+    if objective == "satisfied":
+        sets = [kept == 1, start] if start.any() else [kept == 1]
+        best = min([best, *(_descend(problem, rate, need, given, given)[0] for given in sets)])
+        return float(np.floor(_up(problem, best)))
+    return _up(problem, best)
+
+
+def _descend(
+    problem: Problem,
+    rate: NDArray[np.int64],
+    need: NDArray[np.int64],
+    start: NDArray[np.bool_],
+    given: NDArray[np.bool_],
+) -> tuple[float, NDArray[np.float64]]:
+    """The best bound from prices that suit the topics `start`, and its knapsack; where `given` leave one short, the others must do."""
+    missing = need - received(problem.indptr, problem.indices, rate * given)
+    np.copyto(missing, need, where=missing <= 0)
+    price = (need > 0).astype(np.float64)
+    topics = np.column_stack((rate.astype(np.float64), np.zeros(rate.size)))
+    best, best_kept = float(np.count_nonzero(need)), start.astype(np.float64)
+    reached, factor, in_vain = 0.0, _FACTOR, 0
+    kept, length = best_kept, _AT_ONCE if start.any() else 0.0
     for _ in range(STEPS):
-        if not dual.step():
-            break
-    bound = _up(problem, dual.best)
-    return float(np.floor(bound)) if objective == "satisfied" else bound
-
-
-class _Dual:
-    """Prices (n), the best bound, and the best sum of parts that was reached."""
-
-    def __init__(self, problem: Problem, objective: Objective) -> None:
-        rate, need = _rates(problem), problem.need
-        if objective == "satisfied":
-            capacity = problem.capacity * (1 + 1e-9)
-            can = kernels.satisfiable(problem.indptr, problem.indices, rate, problem.cost, need, capacity)
-            need = np.where(can, need, 0)
-        self._problem, self._need = problem, need
-        self._price = (need > 0).astype(np.float64)
-        self._topics = np.column_stack((rate.astype(np.float64), np.zeros(rate.size)))
-        self._free, self._steepness = 0.0, 0.0
-        self._factor, self._in_vain = _FACTOR, 0
-        self._reached = 0.0
-        self.best = float(np.count_nonzero(need))
-
-    def step(self) -> bool:
-        """Take a step; False where the bound is what can be reached."""
-        kept, value = _fill(self._topics[:, 1], self._problem.cost, self._problem.capacity)
-        value += self._free
-        if value < self.best:
-            self.best, self._in_vain = value, 0
-        else:
-            self._in_vain += 1
-            if self._in_vain == _PATIENCE:
-                self._factor, self._in_vain = self._factor * _SHORTER, 0
-        if self.best <= self._reached:
-            return False
-        too_much = self._factor * (value - self._reached)
-        self.descend(kept, too_much / self._steepness if self._steepness > 0 else _AT_ONCE)
-        return True
-
-    def descend(self, kept: NDArray[Any], length: float) -> None:
-        """Change prices by so much of the slope where these parts of topics are kept, of which one at most is not all or nothing."""
-        topics = self._topics
         np.copysign(topics[:, 0], np.where(kept > 0, 1.0, -1.0), out=topics[:, 0])
         parted = np.flatnonzero((kept > 0) & (kept < 1))
         part = (int(parted[0]), float(kept[parted[0]])) if parted.size else (-1, 1.0)
-        self._free, reached, self._steepness = kernels.descend(
-            self._problem.indptr, self._problem.indices, self._need, *part, length, self._price, topics
+        free, sum_of_parts, steepness = kernels.descend(
+            problem.indptr, problem.indices, need, missing, given, *part, length, price, topics
         )
-        self._reached = max(self._reached, reached)
+        reached = max(reached, sum_of_parts)
+        kept, value = _fill(topics[:, 1], problem.cost, problem.capacity)
+        value += free
+        if value < best:
+            best, best_kept, in_vain = value, kept, 0
+        else:
+            in_vain += 1
+            if in_vain == _PATIENCE:
+                factor, in_vain = factor * _SHORTER, 0
+        if best <= reached:
+            break
+        length = factor * (value - reached) / steepness if steepness > 0 else _AT_ONCE
+    return best, best_kept
 
 
 def _rates(problem: Problem) -> NDArray[np.int64]:
