@@ -252,8 +252,8 @@ def _busiest_tree(network: Network, positions: NDArray[np.float64] | None) -> Co
     """
     workload, overlay = network.workload, network.setting.overlay
     published = workload.published()
-    wanted = network.subscriptions.wanted.any(axis=1)
-    topic = int(np.argmax(np.where(wanted, published + 1, 0)))
+    served = network.subscriptions.served.any(axis=1)
+    topic = int(np.argmax(np.where(served, published + 1, 0)))
     publishers = workload.publications.publisher[workload.on_topic(topic)]
     source = int(np.bincount(network.users.host[publishers[publishers >= 0]], minlength=1).argmax())
     tree = overlay.tree(topic, int(overlay.uplink(topic, int(network.node_of[source]))[-1]))
@@ -266,5 +266,5 @@ def _busiest_tree(network: Network, positions: NDArray[np.float64] | None) -> Co
         "position": [None] * size if positions is None else positions[tree.nodes],
         "broker": brokers,
         "parent": np.where(tree.parents < 0, -1, tree.nodes[tree.parents]),
-        "subscribes": network.subscriptions.wanted[topic, brokers] > 0,
+        "subscribes": network.subscriptions.served[topic, brokers] > 0,
     }
