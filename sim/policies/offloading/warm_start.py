@@ -9,21 +9,23 @@ from sim.policies.offloading import greedy_kernels, scoring, warm_start_kernels
 from sim.policies.offloading.outcome import cost_of
 from sim.policies.offloading.problem import Decision, Objective, Problem
 
-_TAIL = 0.02
+_TAIL = 0.05
 """The share of the capacity that the last picks take which make room."""
-_IGNORED = 1e-4
+_IGNORED = 2e-4
 """The share of what the picks are worth that may be forgone for fewer moves."""
+_OUT_OF_ORDER = 1.25
+"""A pick may have come too early where a later one is worth so many times as much for its cost."""
 _ANEW = 0.25
 """The share of the picks beyond whose change it is better to decide anew."""
 
 
 def kept(problem: Problem, previous: Decision, objective: Objective) -> NDArray[np.int32] | None:
-    """The topics of the previous decision that the greedy starts from, in the order of the picks; None if it had better decide anew.
+    """The topics that the greedy starts from, in the order of the picks; None if it had better decide anew.
 
-    Topics that are gone, and those that are worth nothing any more, are dropped. The level is what topics are worth, for their cost,
-    near the last picks. Earlier picks that have come to be worth less go, and topics that have come to be worth more and that the
-    greedy would have picked by then take their places; but for those that change the least. Then the last picks make room, as few
-    of them as do. Where nothing has changed, all is kept as it was.
+    The picks of the previous decision are made again, but for those that are worth nothing any more or come too early; the level is
+    what topics are worth, for their cost, where the last picks begin. What came too early stays if it is worth the level there, and
+    topics join that are worth more and that the greedy would have picked by then. Of those that go or join, the ones that matter
+    least do not. Then the last picks make room, as few of them as do. Where nothing has changed, all is kept as it was.
     """
     picks = still_there(problem, previous)
     if not picks.size:
@@ -36,25 +38,58 @@ def kept(problem: Problem, previous: Decision, objective: Objective) -> NDArray[
     split = _split(problem, picks, keys)
     enough = _IGNORED * scores.sum()
 
-    doubtful = keys < keys[split]
-    doubtful[split:] = False
-    doubtful |= scores == 0
-    doubtful[doubtful] = _most((keys[split] - keys[doubtful]) * divisor[picks[doubtful]], enough)
-    instance = instance._replace(missing=missing)
-    stays = ~doubtful
-    stays[:split] = ~warm_start_kernels.outdated(instance, picks[:split], doubtful[:split], int(picks[split]), divisor)
-    first, last = picks[:split][stays[:split]], picks[split:][stays[split:]]
-
+    place = warm_start_kernels.median_after(keys)
+    later, later_keys = picks[place], keys[place]
+    doubtful = (_OUT_OF_ORDER * keys < later_keys) | (scores == 0)
+    worst = (np.maximum(later_keys, keys[split]) - keys)[doubtful] * divisor[picks[doubtful]]
+    doubtful[doubtful] = _most(worst, enough)
+    instance = instance._replace(missing=missing.copy())
+    out = np.empty(len(picks), np.bool_)
+    out[:split] = warm_start_kernels.outdated(instance, picks[:split], doubtful[:split], later[:split], divisor)
     greedy_kernels.score_all(instance)
-    level = instance.score[picks[split]] / divisor[picks[split]]
-    candidate = (problem.cost > 0) & (cost_of(problem, first) + problem.cost <= problem.capacity)
-    candidate[picks] = False
-    new = np.flatnonzero(candidate & (instance.score > 0))
-    new = new[instance.score[new] / divisor[new] > level]
-    new = new[_most(instance.score[new] - level * divisor[new], enough)]
-    new = new[np.argsort(-instance.score[new] / divisor[new], kind="stable")]
-    found = within_capacity(problem, np.concatenate([first, new, last]).astype(np.int32))
+    out[split:] = warm_start_kernels.outdated(instance, picks[split:], doubtful[split:], later[split:], divisor)
+    first, last, late = picks[:split][~out[:split]], picks[split:][~out[split:]], picks[out]
+
+    level = float(instance.score[picks[split]] / divisor[picks[split]])
+    loss = level * divisor[late] - instance.score[late]
+    goes = loss > 0
+    goes[goes] = _most(loss[goes], enough)
+    lowest = np.minimum.accumulate(keys[:split][~out[:split]])
+    new = _joining(problem, instance._replace(missing=missing), divisor, picks, first, lowest, level, enough)
+    found = within_capacity(problem, np.concatenate([first, late[~goes], new, last]).astype(np.int32))
     return found if few_moves(problem, previous, found) else None
+
+
+def _joining(
+    problem: Problem,
+    instance: greedy_kernels.Instance,
+    divisor: NDArray[np.float64],
+    picks: NDArray[np.int32],
+    first: NDArray[np.int32],
+    lowest: NDArray[np.float64],
+    level: float,
+    enough: float,
+) -> NDArray[np.int64]:
+    """Topics beside the picks that the greedy would have picked by the end of the first ones, when scores are as in the instance.
+
+    `lowest`: of each of the first picks, and those before it, the least that one is worth for its cost. Where it is less than what a
+    topic is worth, the topic comes before, and has room that is taken later.
+    """
+    candidate = (problem.cost > 0) & (instance.score > 0)
+    candidate[picks] = False
+    new = np.flatnonzero(candidate)
+    keys = instance.score[new] / divisor[new]
+    place = np.searchsorted(-lowest, -keys, "right")
+    spent = np.cumsum(np.append(0.0, problem.cost[first]))
+    joins = (keys > level) & (spent[place] + problem.cost[new] <= problem.capacity)
+    joins[joins] = _most((keys[joins] - level) * divisor[new[joins]], enough)
+    new, keys, place = new[joins], keys[joins], place[joins]
+    order = np.lexsort((new, -keys, place))
+    new, place = new[order], place[order]
+    early = spent[-1] + problem.cost[new] > problem.capacity
+    early[early] = ~warm_start_kernels.preferred(instance, first, new[early], place[early], divisor)
+    joining: NDArray[np.int64] = new[~early]
+    return joining
 
 
 def few_moves(problem: Problem, previous: Decision, topics: NDArray[np.int32]) -> bool:

@@ -1,4 +1,4 @@
-"""Compiled replay of an earlier decision's picks. Slow twin: tests/oracles/offloading_restart.py."""
+"""Compiled replay of an earlier decision's picks, and what in it is out of date.
 
 from __future__ import annotations
 
@@ -30,22 +30,59 @@ def replay(instance: Instance, picks: NDArray[np.int32]) -> NDArray[np.float64]:
 
 
 @kernel
+def median_after(keys: NDArray[np.float64]) -> NDArray[np.int64]:
+    """For each place, that of the median of the five keys after it; itself where there are no five."""
+    places = np.arange(keys.size)
+    for i in range(keys.size - 5):
+        for j in range(i + 1, i + 6):
+            lower = 0
+            for k in range(i + 1, i + 6):
+                lower += keys[k] < keys[j] or (keys[k] == keys[j] and k < j)
+            if lower == 2:
+                places[i] = j
+    return places
+
+
+@kernel
 def outdated(
     instance: Instance,
     picks: NDArray[np.int32],
     doubtful: NDArray[np.bool_],
-    reference: int,
+    later: NDArray[np.int32],
     divisor: NDArray[np.float64],
 ) -> NDArray[np.bool_]:
-    """Which of these picks are worth nothing any more, or would come after the topic `reference`, of those that are doubtful.
+    """Which of these picks are worth nothing any more, or less than a later one (each its own), of those that are doubtful.
 
-    The others are made. Where nothing has changed, the greedy chose each of them over the reference, so that none is outdated.
+    The others are made. Where nothing has changed, the greedy chose each of them over all later ones, so that none is outdated.
     """
     found = np.zeros(picks.size, np.bool_)
     for i, topic in enumerate(picks):
         if doubtful[i]:
             key = score_of(instance, topic) / divisor[topic]
-            found[i] = key == 0 or score_of(instance, reference) / divisor[reference] > key
+            found[i] = key == 0 or score_of(instance, later[i]) / divisor[later[i]] > key
         if not found[i]:
             receive(instance, topic)
+    return found
+
+
+@kernel
+def preferred(
+    instance: Instance,
+    picks: NDArray[np.int32],
+    topics: NDArray[np.int64],
+    place: NDArray[np.int64],
+    divisor: NDArray[np.float64],
+) -> NDArray[np.bool_]:
+    """Which of these topics the greedy chooses over the pick at a place of their own, when those before it are made.
+
+    Topics come in the order of their places. Where nothing has changed it chose none of them that had room.
+    """
+    found = np.zeros(topics.size, np.bool_)
+    made = 0
+    for k in range(topics.size):
+        while made < place[k]:
+            receive(instance, picks[made])
+            made += 1
+        pick = picks[made]
+        found[k] = score_of(instance, topics[k]) / divisor[topics[k]] > score_of(instance, pick) / divisor[pick]
     return found
