@@ -1,4 +1,4 @@
-"""Compiled replay of an earlier decision's picks, and what in it is out of date.
+"""Compiled replay of an earlier decision: what its picks are worth, and which are out of date."""
 
 from __future__ import annotations
 
