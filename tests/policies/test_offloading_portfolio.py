@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from oracles import portfolio as oracle
-from test_offloading_greedy import problem_of, random_case
+from test_offloading_greedy import WHOLE, problem_of, random_case
 
 from sim import plugins
 from sim.policies.conformance import check_offloading
-from sim.policies.offloading import portfolio, warm_start
+from sim.policies.offloading import portfolio, scoring, warm_start, warm_start_kernels
 from sim.policies.offloading.greedy import B3m, Fb3m, run
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.portfolio import Portfolio
-from sim.policies.offloading.problem import Decision, Problem
+from sim.policies.offloading.problem import Decision, Objective, Problem
 
 CASES = [replace(random_case(seed), active=None, kept=()) for seed in range(200)]
 POLICIES = [B3m, Fb3m, Portfolio]
@@ -71,6 +72,23 @@ def test_what_is_given_away_and_who_is_out_of_reach_as_by_trying() -> None:
         out_of_reach += np.count_nonzero(~reach & (problem.need > 0))
     assert given_away > 100
     assert out_of_reach > 100
+
+
+@pytest.mark.parametrize("objective", ["satisfied", "satisfaction"])
+def test_picks_made_again_are_worth_what_they_were(objective: Objective) -> None:
+    for case in CASES[:80]:
+        problem = problem_of(case)
+        picks = run(problem, objective).topics
+        scores = warm_start_kernels.replay(scoring.instance_of(problem, objective), picks)
+        before = [(int(topic), picks[:i].tolist()) for i, topic in enumerate(picks)]
+        assert scores == pytest.approx([WHOLE[objective](case, topic, made) for topic, made in before])
+
+
+def test_the_median_of_the_next_five() -> None:
+    keys = np.random.default_rng(1).integers(0, 9, 50).astype(np.float64)
+    found = warm_start_kernels.median_after(keys)
+    assert keys[found[:45]].tolist() == [median(keys[i + 1 : i + 6]) for i in range(45)]
+    assert found[45:].tolist() == [45, 46, 47, 48, 49]
 
 
 @settings(max_examples=60)
