@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -514,6 +516,14 @@ def test_without_a_policy_satisfaction_is_measured_where_tau_says_what_satisfies
     assert measured.metrics["satisfied_subscribers"] == pytest.approx(3.0, abs=0.5)
     assert measured.metrics["backend_load"] == 40.0
     assert plain.tables["timeseries"].keys() == measured.tables["timeseries"].keys()
+
+
+def test_the_shipped_scenario_compares_all_combinations_and_measures_all_alike() -> None:
+    variants = load_scenario(Path(__file__).resolve().parents[2] / "scenarios" / "combined.toml").variants.values()
+    kinds = [(each.selection.kind, each.reconfiguration.kind, each.offloading.kind) for each in variants]
+    policies = ("static", "similarity"), ("none", "dynatops-greedy"), ("none", "b3m", "fb3m")
+    assert kinds == list(product(*policies))
+    assert len({(each.offloading.parameters.tau, each.offloading.parameters.period) for each in variants}) == 1
 
 
 def test_what_cannot_be_offloaded_is_refused() -> None:
