@@ -123,16 +123,16 @@ SECTIONS = (
 REASONS = {
     "trace": "The generators are fitted to what is told.",
     "tau": "Digits are cut off: 0.1 % of the mean is 2.8, and 2 is 0.07 % of it.",
-    "gap": "The bound is all but 100 % from half of this capacity on, and GreedyB3M comes ever nearer. With sparse interests the gap "
-    "grows up to a capacity of 6 %, with dense ones up to 2.5 % at τ = 2763 and never else.",
+    "gap": "From half of this capacity on the bound hardly rises, and GreedyB3M comes ever nearer. With sparse interests the gap grows "
+    "up to about there, with dense ones up to a quarter at τ = 2763, and never else.",
     "progress": "A run goes on with other topics where one does not fit. That is worth less than 0.1 % of the subscribers mostly, and "
-    "1 % at most.",
+    "about 1 % where it is most.",
     "share": "Who subscribes to what decides this, and is not told. A tenth of the capacity is enough for most subscribers of either "
     "shape, and nearly enough for all by the bound.",
     "ratio": "It depends on who subscribes to what, which is not told. With sparse interests ratios are near the paper's at τ = 2 and "
     "2763, and higher between; with dense ones the bound is 100 % at every τ.",
-    "pattern": "It goes on falling, in both shapes. The bound would have to fall faster than what greedy reaches, and here stays at "
-    "98 % and more.",
+    "pattern": "It goes on falling, in both shapes. The bound would have to fall faster than what greedy reaches, and stays above "
+    "95 % here.",
     "closer": "Parts count. At τ = 2 hardly any topic brings a part only, and the two problems are the same.",
     "abstract": "It is highest at τ = 2, in the paper (0.87 for B3M) and here.",
     "guarantee": "By the best proven bound; the optimum is no higher.",
