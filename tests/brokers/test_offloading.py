@@ -44,7 +44,7 @@ from sim.policies.offloading.problem import Decision, Problem
 from sim.policies.offloading.process import OffloadingParameters
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.randomness import Streams, subkey, uniform
-from sim.scenario import Scenario, load_scenario
+from sim.scenario import Scenario, json_schema, load_scenario
 from sim.simulation import build, simulate
 
 KEY = 7
@@ -524,6 +524,11 @@ def test_the_shipped_scenario_compares_all_combinations_and_measures_all_alike()
     policies = ("static", "similarity"), ("none", "dynatops-greedy"), ("none", "b3m", "fb3m")
     assert kinds == list(product(*policies))
     assert len({(each.offloading.parameters.tau, each.offloading.parameters.period) for each in variants}) == 1
+
+
+def test_the_schema_says_capacities_as_files_do() -> None:
+    tables = json_schema()["properties"]["offloading"]["oneOf"]
+    assert {table["properties"].get("capacity", {}).get("default") for table in tables} == {None, "10%"}
 
 
 def test_what_cannot_be_offloaded_is_refused() -> None:

@@ -53,7 +53,7 @@ class OffloadingParameters(plugins.Parameters):
         PlainValidator(parse_capacity),
         PlainSerializer(lambda capacity: str(capacity) if capacity.relative else capacity.amount),
         WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": "%$"}]}),
-    ] = Capacity(0.1, relative=True)
+    ] = Field(default=Capacity(0.1, relative=True), json_schema_extra={"default": "10%"})
     """What the back end can deliver: notifications per period, or a share of all ("10%")."""
     scope: Literal["network", "broker"] = "network"
     """Whether the capacity is that of all brokers together, or each broker has its part of it (by users' notifications, or the number
