@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sim.naming import name_key
 from sim.workloads.traces.quarantine import row_number
 
-_BATCH = 1 << 17  # rows
+_BATCH = 1 << 20  # rows; a name is looked up once in each batch that it occurs in
 
 
 class Names:
@@ -24,9 +24,9 @@ class Names:
         self._number: dict[str, int] = {}
         self.names: list[str] = []
 
-    def number(self, column: pa.DictionaryArray) -> NDArray[np.int32]:
+    def number(self, column: pa.StringArray) -> NDArray[np.int32]:
         """The number of each of these names; -1 for null."""
-        known = self._number
+        known, column = self._number, column.dictionary_encode()
         numbers = [known.setdefault(name, len(known)) for name in column.dictionary.to_pylist()]
         ids: NDArray[np.int32] = np.array([*numbers, -1], np.int32)[column.indices.fill_null(-1).to_numpy()]
         return ids
@@ -53,10 +53,9 @@ def read_typed(
         name: np.empty(rows, np.int32 if isinstance(kind, Names) else kind) for name, (_, kind) in columns.items()
     }
     stored = list(dict.fromkeys(["source", "line", *(column for column, _ in columns.values())]))
-    texts = [column for column, kind in columns.values() if isinstance(kind, Names)]
     at = 0
     for path in files:
-        with pq.ParquetFile(path, read_dictionary=texts) as file:
+        with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(_BATCH, columns=stored, use_threads=False):
                 part = slice(at, at + len(batch))
                 row[part] = row_number(batch["source"].to_numpy(), batch["line"].to_numpy())
