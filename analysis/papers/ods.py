@@ -124,9 +124,9 @@ REASONS = {
     "trace": "The generators are fitted to what is told.",
     "tau": "Digits are cut off: 0.1 % of the mean is 2.8, and 2 is 0.07 % of it.",
     "gap": "From half of this capacity on the bound hardly rises, and GreedyB3M comes ever nearer. With sparse interests the gap grows "
-    "up to about there, with dense ones up to a quarter at τ = 2763, and never else.",
+    "up to about there, with dense ones at τ = 2763 alone.",
     "progress": "A run goes on with other topics where one does not fit. That is worth less than 0.1 % of the subscribers mostly, and "
-    "about 1 % where it is most.",
+    "2 % where it is most.",
     "share": "Who subscribes to what decides this, and is not told. A tenth of the capacity is enough for most subscribers of either "
     "shape, and nearly enough for all by the bound.",
     "ratio": "It depends on who subscribes to what, which is not told. With sparse interests ratios are near the paper's at τ = 2 and "
