@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sim.errors import WorkloadError
-from sim.workloads.traces.layouts import CSV, GOWALLA, JSONL, PARQUET, TSV, guess_layout, lay_over
+from sim.workloads.traces.layouts import CSV, GOWALLA, JSONL, PARQUET, TSV, Layout, guess_layout, lay_over
 
 
 def test_fields_are_named_in_order_or_by_name() -> None:
@@ -49,7 +49,7 @@ def test_a_layout_is_guessed_from_a_file(tmp_path: Path, content: bytes, name: s
     [
         ({"columns": "user,,time"}, "--columns 'user,,time': an empty name; _ skips a field"),
         ({"columns": "user,time,user"}, "--columns 'user,time,user': user is named twice"),
-        ({"columns": "user=label"}, "fields without a --header have no names"),
+        ({"columns": "user=label"}, "columns user=label: fields without a --header have no names"),
         ({"delimiter": ""}, "--delimiter '': expected characters"),
         ({"delimiter": '"'}, "neither quotes nor ends of a line"),
         ({"time_zone": "Europe/Pari"}, "--time-zone 'Europe/Pari': no such zone, did you mean 'Europe/Paris'?"),
@@ -67,6 +67,12 @@ def test_what_makes_no_layout_is_told(said: dict[str, Any], message: str) -> Non
     with pytest.raises(WorkloadError) as raised:
         lay_over(TSV, **said)
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("layout", [TSV, JSONL, PARQUET])
+def test_columns_are_told_by_the_option_that_said_them(layout: Layout) -> None:
+    with pytest.raises(WorkloadError, match=r"^--follows-columns 'user,user': user is named twice"):
+        lay_over(layout, columns="user,user", option="--follows-columns")
 
 
 def test_text_alone_has_delimiters() -> None:

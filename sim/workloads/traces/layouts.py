@@ -45,7 +45,9 @@ class Layout:
                 f"--delimiter {self.delimiter!r}: expected characters, neither quotes nor ends of a line"
             )
         if isinstance(self.columns, Mapping) and self.kind == "text" and not self.header:
-            raise WorkloadError("--columns: fields without a --header have no names; name all of them in order")
+            raise WorkloadError(
+                f"columns {self.said()}: fields without a --header have no names; name all of them in order"
+            )
         for pattern in self.time_formats:
             _check_pattern(pattern)
         zone_of(self.time_zone)
@@ -105,9 +107,9 @@ def lay_over(
     `delimiter`: characters, or `tab`. Quoting follows the delimiter unless said: a comma has it, others do not.
     """
     if layout.kind != "text":
-        for option, value in (("delimiter", delimiter), ("header", header), ("quote", quote)):
+        for text_option, value in (("delimiter", delimiter), ("header", header), ("quote", quote)):
             if value is not None:
-                raise WorkloadError(f"--{option}: means nothing to --format {layout.name}")
+                raise WorkloadError(f"--{text_option}: means nothing to --format {layout.name}")
     changes: dict[str, Any] = {}
     if delimiter is not None:
         changes["delimiter"] = {"tab": "\t", r"\t": "\t"}.get(delimiter, delimiter)
