@@ -133,7 +133,11 @@ Picks b3m(const Problem& given) {
     std::stable_sort(by_rate.begin(), by_rate.end(), [&](Id a, Id b) { return given.rate[a] < given.rate[b]; });
     const Lists rows = transposed(given.subscribers_of, given.topics_of.size(), by_rate);
     const std::vector<Int>& rate = given.rate;
-    const Int one = Int{1} << (62 - std::bit_width(static_cast<std::uint64_t>(given.most_subscribers())));
+    // As few bits as suffice: sums of up to 53 are divided exactly.
+    const Int most_needed = given.need.empty() ? 0 : *std::max_element(given.need.begin(), given.need.end());
+    const Int bits = std::min<Int>(62 - std::bit_width(static_cast<std::uint64_t>(given.most_subscribers())),
+                                   std::max<Int>(40, std::bit_width(static_cast<std::uint64_t>(most_needed)) + 30));
+    const Int one = Int{1} << bits;
     std::vector<Int> rest = given.need, score(given.topics(), 0);
     for (Int v = 0; v < rows.size(); ++v) {
         if (rest[v] <= 0) continue;

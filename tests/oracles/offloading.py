@@ -51,10 +51,15 @@ class Case:
         """K: no sum over a topic's subscribers of numbers up to 2^K passes 2^62."""
         return 62 - max([1, *(len(self.subscribers(t)) for t in range(len(self.event_rate)))]).bit_length()
 
+    def bits_b3m(self) -> int:
+        """As few as suffice for what an event is worth to whoever needs most, so that sums convert to float64 as they are."""
+        needs = [self.need(v) for v in range(len(self.interests))]
+        return min(self.bits(), max(40, max([0, *needs]).bit_length() + 30))
+
 
 def whole_b3m(case: Case, topic: int, chosen: Sequence[int]) -> int:
     """Algorithm 1 in whole numbers, before the division by the cost."""
-    one, score = 1 << case.bits(), 0
+    one, score = 1 << case.bits_b3m(), 0
     for v in case.subscribers(topic):
         rem = case.remaining(v, chosen)
         if rem > 0:

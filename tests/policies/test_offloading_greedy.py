@@ -102,6 +102,13 @@ def test_picks_are_those_of_exact_fractions_where_no_other_is_as_good(
     assert alone > 500
 
 
+def test_topics_that_are_worth_the_same_for_their_cost_go_by_their_numbers() -> None:
+    """With tau = 5 topics 0, 3 and 4 are worth 1 / 5 for each notification, whoever wants them."""
+    interests = [[0, 1, 3, 4], [1, 2], [0, 2], [], [0, 1, 3, 4]]
+    indptr, indices = np.cumsum([0, *map(len, interests)]), np.concatenate(interests).astype(np.int32)
+    assert run(Problem.of(indptr, indices, [2, 0, 10, 1, 4], 10.0, 5)).topics.tolist() == [0, 3]
+
+
 def test_what_they_come_to_is_exact() -> None:
     for case in CASES:
         if case.active is not None:

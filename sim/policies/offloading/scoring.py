@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from sim.policies.offloading import greedy_kernels
 from sim.policies.offloading.problem import Objective, Problem
 
+_BITS, _SHARE_BITS = 40, 30
+"""Of a score of B3M: in all, and those of what an event is worth to whoever needs most."""
 Number = TypeVar("Number", bound=np.generic)
 
 
@@ -18,7 +20,10 @@ def instance_of(
 ) -> greedy_kernels.Instance:
     """The instance in which nobody has received anything; subscribers that are not `active` (n) need nothing."""
     of_shares = objective == "satisfaction"
-    one = 1 << (62 - int(problem.degrees.max(initial=1)).bit_length())
+    bits = 62 - int(problem.degrees.max(initial=1)).bit_length()
+    if not of_shares:  # as few as suffice: sums of up to 53 bits are divided exactly, so that equal scores are equal
+        bits = min(bits, max(_BITS, int(problem.need.max(initial=0)).bit_length() + _SHARE_BITS))
+    one = 1 << bits
     # half the width is half the cache lines, where that is enough
     largest = max(problem.event_rate.max(initial=0), problem.need.max(initial=0))
     events = np.dtype(np.int32 if largest < 1 << 31 else np.int64)
