@@ -57,8 +57,8 @@ REASONS = {
     "unlike": "Single replacements tear users away from those they were grouped with, one by one: each handover "
     "changes what two brokers want.",
     "like": "As in figure 7.",
-    "period": "Where few reconfigurations pay, T_free hardly matters.",
-    "cheaper": "Fewer periods, fewer reconfigurations, where any pays.",
+    "period": "Where few reconfigurations pay, or none, T_free hardly matters.",
+    "cheaper": "Fewer periods, fewer reconfigurations, where any pays; with few users, as in a quick look, none may.",
     "configuration": "Each swap of the greedy lowers the sum of relay traffic and delay, and here both.",
     "skew": "Where some brokers want the same topics they can relay for one another; the ways to them are not shorter for it.",
     "time": "Compiled, and each swap is evaluated by what it changes.",
