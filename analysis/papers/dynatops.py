@@ -357,6 +357,7 @@ PAPER = Paper(
     "unlike substrates, DYNATOPS on Chord and Bayeux on Tapestry, whose routes are shorter; Bayeux is shown on both. "
     "What bears “ours” is not the paper's, GeoPS is a reconstruction, and TCO is kept by a reading of ours of DCB-M.",
     readings=("",),
+    smaller="fewer points, fewer users and less time than the paper has",
     sections=SECTIONS,
     claims=tuple(sorted(claims(), key=lambda claim: [section.key for section in SECTIONS].index(claim.section))),
     misprints=MISPRINTS,

@@ -13,7 +13,7 @@ import pandas as pd
 from analysis.charts import write_atomically
 from analysis.formatting import describe, number
 from analysis.page import render
-from analysis.papers.claims import VERDICTS, Claim, Target, judge
+from analysis.papers.claims import LESS, VERDICTS, Claim, Target, judge
 from analysis.papers.paper import Paper
 from analysis.papers.views import charts_of, tables_of
 
@@ -156,7 +156,7 @@ def _claim(claims: Sequence[Claim], reproduction: Reproduction) -> dict[str, Any
 
 def _agrees(target: Target) -> str:
     """Which values agree, where the text does not say so itself."""
-    if target.signed or target.low == target.high or target.high == float("inf"):
+    if target.signed or target == LESS or target.low == target.high or target.high == float("inf"):
         return ""
     return f"up to {target.high:,g}" if target.low == float("-inf") else f"{target.low:,g} to {target.high:,g}"
 
