@@ -36,11 +36,24 @@ def run(
     if objective == "satisfied" and engine == "lazy":
         raise ValueError("scores of B3M can rise, so that it cannot be lazy (allowed: delta, slow)")
     given = np.asarray(kept, np.int32)
-    spent, capacity = cost_of(problem, given), problem.capacity if capacity is None else capacity
-    candidate = (problem.cost > 0) & (spent + problem.cost <= capacity)
-    candidate[given] = False
     instance = scoring.instance_of(problem, objective, active)
     greedy_kernels.receive_all(instance, given)
+    return _go_on(problem, instance, given, objective, by, engine, problem.capacity if capacity is None else capacity)
+
+
+def _go_on(
+    problem: Problem,
+    instance: greedy_kernels.Instance,
+    given: NDArray[np.int32],
+    objective: Objective,
+    by: By,
+    engine: Engine,
+    capacity: float,
+) -> Decision:
+    """The given topics, whose events have been received in the instance, and what is picked after them."""
+    spent = cost_of(problem, given)
+    candidate = (problem.cost > 0) & (spent + problem.cost <= capacity)
+    candidate[given] = False
     engine_number = ENGINES.index(engine)
     picks = greedy_kernels.pick(
         instance,
@@ -82,9 +95,12 @@ class _Greedy(WithoutParameters):
 
     def decide(self, problem: Problem, previous: Decision | None = None) -> Decision:
         """Topics in the order of the picks; of the runs, the first on ties. From what was decided before, if that may be."""
-        kept = warm_start.kept(problem, previous, self.objective) if previous is not None and self._warm_start else None
-        if previous is not None and kept is not None:
-            return run(problem, self.objective, previous.by, engine=self._engine, kept=kept)
+        start = (
+            warm_start.kept(problem, previous, self.objective) if previous is not None and self._warm_start else None
+        )
+        if previous is not None and start is not None:
+            how = self.objective, previous.by, self._engine, problem.capacity
+            return _go_on(problem, start.instance, start.topics, *how)
         return furthest(problem, [run(problem, self.objective, by, engine=self._engine) for by in self.runs])
 
 

@@ -107,9 +107,9 @@ def _focused(problem: Problem, topics: Topics, aim: Objective) -> Topics:
 
 def _steps(problem: Problem, topics: Topics) -> Iterator[Topics]:
     yield without_idle(problem, topics)
-    kept = warm_start.kept(problem, Decision(topics), "satisfied")
-    if kept is not None:
-        yield kept
+    start = warm_start.kept(problem, Decision(topics), "satisfied")
+    if start is not None:
+        yield start.topics
 
 
 def _received(problem: Problem, topics: Topics) -> NDArray[np.int64]:

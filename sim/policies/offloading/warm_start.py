@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,8 +21,15 @@ _ANEW = 0.25
 """The share of the picks beyond whose change it is better to decide anew."""
 
 
-def kept(problem: Problem, previous: Decision, objective: Objective) -> NDArray[np.int32] | None:
-    """The topics that the greedy starts from, in the order of the picks; None if it had better decide anew.
+class Start(NamedTuple):
+    """Topics that are kept, in the order of the picks, and the instance in which subscribers have received their events."""
+
+    topics: NDArray[np.int32]
+    instance: greedy_kernels.Instance
+
+
+def kept(problem: Problem, previous: Decision, objective: Objective) -> Start | None:
+    """What the greedy starts from; None if it had better decide anew.
 
     The picks of the previous decision are made again, but for those that are worth nothing any more or come too early; the level is
     what topics are worth, for their cost, where the last picks begin. What came too early stays if it is worth the level there, and
@@ -57,7 +66,21 @@ def kept(problem: Problem, previous: Decision, objective: Objective) -> NDArray[
     lowest = np.minimum.accumulate(keys[:split][~out[:split]])
     new = _joining(problem, instance._replace(missing=missing), divisor, picks, first, lowest, level, enough)
     found = within_capacity(problem, np.concatenate([first, late[~goes], new, last]).astype(np.int32))
-    return found if few_moves(problem, previous, found) else None
+    if not few_moves(problem, previous, found):
+        return None
+    _exchange(problem, instance, np.concatenate([first, last]), found)
+    return Start(found, instance)
+
+
+def _exchange(
+    problem: Problem, instance: greedy_kernels.Instance, received: NDArray[np.int32], wanted: NDArray[np.int32]
+) -> None:
+    """From an instance with the events of some topics to that with those of others, which mostly are the same."""
+    is_received, is_wanted = (np.zeros(problem.topics, np.bool_) for _ in range(2))
+    is_received[received], is_wanted[wanted] = True, True
+    greedy_kernels.receive_all(instance, np.flatnonzero(is_wanted & ~is_received).astype(np.int32))
+    gone = np.flatnonzero(is_received & ~is_wanted)
+    warm_start_kernels.withdraw(instance, scoring.writable(problem.need), is_wanted, gone)
 
 
 def _joining(

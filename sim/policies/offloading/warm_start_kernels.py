@@ -86,3 +86,16 @@ def preferred(
         pick = picks[made]
         found[k] = score_of(instance, topics[k]) / divisor[topics[k]] > score_of(instance, pick) / divisor[pick]
     return found
+
+
+@kernel
+def withdraw(instance: Instance, need: NDArray[np.int64], chosen: NDArray[np.bool_], topics: NDArray[np.int64]) -> None:
+    """The subscribers of topics that are no longer among the chosen (l) miss what they need (n) without them."""
+    for topic in topics:
+        for j in range(instance.first_subscriber[topic], instance.first_subscriber[topic + 1]):
+            subscriber = instance.subscribers[j]
+            missing = need[subscriber]
+            for i in range(instance.first_topic[subscriber], instance.first_topic[subscriber + 1]):
+                if chosen[instance.topics[i]]:
+                    missing -= instance.event_rate[instance.topics[i]]
+            instance.missing[subscriber] = max(0, missing)
