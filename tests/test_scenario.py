@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -322,11 +323,19 @@ def test_a_queue_may_be_bounded_and_services_take_time() -> None:
 @pytest.mark.parametrize("path", SHIPPED, ids=[path.stem for path in SHIPPED])
 def test_shipped_scenarios_are_valid(path: Path) -> None:
     experiment = load_scenario(path)
-    geometries = ["chord", "full-mesh", "star"]
-    policies, content = ["static", "location", "similarity"], ["static", "similarity", "star"]
-    assert list(experiment.variants) in (policies, content, geometries)
+    expected = {
+        "content": ["static", "similarity", "star"],
+        "three-regions": ["chord", "full-mesh", "star"],
+        "combined": [
+            " + ".join(filter(None, parts))
+            for parts in product(("static", "similarity"), ("", "dynatops"), ("", "b3m", "fb3m"))
+        ],
+        **{name: ["none", "b3m", "fb3m", "portfolio", "popular"] for name in ("lastfm", "ciaodvd")},
+    }
+    assert list(experiment.variants) == expected.get(path.stem, ["static", "location", "similarity"])
     assert experiment.title
-    assert experiment.base.replications == 5
+    runs = {"combined": 1, "lastfm": 3, "ciaodvd": 3}
+    assert experiment.base.replications == runs.get(path.stem, 5)
 
 
 def schema_errors(values: dict[str, Any]) -> list[str]:
