@@ -40,7 +40,5 @@ def test_a_short_back_end_on_real_follows(
     assert means.loc["fb3m", "approximation_ratio"] > 0.9
     assert means.loc["portfolio", "approximation_ratio"] >= means.loc["b3m", "approximation_ratio"]
 
-    metrics = results.manifest["report"]["metrics"]
-    unlimited = ("approximation_ratio", "backend_capacity")  # which "none" does not have
-    shown = [metric for metric in metrics if metric not in unlimited]
-    assert_numbers_of_files(render_report(results), results.folder, "popular", shown)
+    # what the back end does follows from the trace and varies with nothing that a replication draws
+    assert_numbers_of_files(render_report(results), results.folder, "popular", ["notification_overhead"])
