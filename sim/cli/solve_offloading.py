@@ -103,6 +103,13 @@ def offloading(
                 solutions.append(_solve(chosen, problem, bounds, (steps or STEPS) if curve else 0, say))
             except InputError as error:
                 raise InputError(f"{source}: {f'[{i}]: ' if listed else ''}{error}") from None
+    if names:
+        solutions = [{**solution, "names": _names(source, solution["topics"])} for solution in solutions]
+    if json_:
+        print_solutions(solutions, listed)
+    else:
+        _show(source, policy, chosen.objective, solutions, listed)
+    # after all has been told, which may have taken long, lest a full disk takes it away
     if out is not None:
         _write_table(out, solutions[0]["curve"])
     if plot is not None:
@@ -110,12 +117,6 @@ def offloading(
         from analysis.offloading import capacity_curve
 
         save_figure(capacity_curve(solutions[0]["curve"], policy, chosen.objective), plot)
-    if names:
-        solutions = [{**solution, "names": _names(source, solution["topics"])} for solution in solutions]
-    if json_:
-        print_solutions(solutions, listed)
-    else:
-        _show(source, policy, chosen.objective, solutions, listed)
 
 
 def _check(
@@ -241,10 +242,12 @@ def _write_table(path: Path, points: Sequence[dict[str, Any]]) -> None:
     from sim.writing import whole_file
 
     columns = [key for key in points[0] if key != "upper_bounds"]
-    with whole_file(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow([*columns, "upper_bound"])
-        rows.writerows([*(point[column] for column in columns), _bound(point)] for point in points)
+    with whole_file(path) as unfinished:
+        unfinished.parent.mkdir(parents=True, exist_ok=True)
+        with unfinished.open("w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow([*columns, "upper_bound"])
+            rows.writerows([*(point[column] for column in columns), _bound(point)] for point in points)
 
 
 def _bound(found: dict[str, Any]) -> float | None:
@@ -269,16 +272,26 @@ def _show(source: Path, policy: str, objective: str, solutions: list[dict[str, A
     if not listed:
         for line in _told(solutions[0], objective):
             console.print(line)
+    if changes := _changes(source):
+        console.print(f"Interests are those at the start; {changes:,} later changes of subscriptions do not count.")
 
 
 def _per(source: Path) -> str:
     """The period of a workload's rates."""
-    if not source.is_dir():
-        return ""
     from sim.units import format_duration
+
+    return f", per {format_duration(_manifest(source)['period'])}" if source.is_dir() else ""
+
+
+def _changes(source: Path) -> int:
+    """How many changes of subscriptions come after a workload's start."""
+    return int(_manifest(source)["counts"]["subscription_events"]) if source.is_dir() else 0
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
     from sim.workloads.manifest import read_manifest
 
-    return f", per {format_duration(read_manifest(source)[0]['period'])}"
+    return read_manifest(folder)[0]
 
 
 def _table(solutions: Sequence[dict[str, Any]], objective: str, curve: bool = False) -> Table:
