@@ -43,6 +43,8 @@ Raw = dict[str, Any]
 SHARED = {"title", "seed", "replications", "report", "variant"}
 """Keys that variants may not override: their runs are paired by seed and replication."""
 MORE = ("variant", "report")
+SATISFACTION = ("satisfied_subscribers", "satisfaction")
+"""Metrics that a report shows, too, where it says none and they are measured."""
 PATHS = {("workload", "path"), ("network", "brokers")}
 """Keys whose texts are paths, beside those named `file` or `*_file`."""
 
@@ -228,6 +230,11 @@ class Scenario(_Section):
         if horizon is not None and warm_up >= horizon:
             raise ValueError(f"expected less than the horizon ({horizon:g} s), found {warm_up:g} s")
         return warm_up
+
+    @property
+    def measures_satisfaction(self) -> bool:
+        """Whether it is counted whom the back end satisfies."""
+        return getattr(self.offloading.parameters, "tau", None) is not None
 
     def identity(self) -> Raw:
         """What tells one run from another: all but the title, how many runs there are, and where a workload stands."""
@@ -416,9 +423,12 @@ class _Reader:
         if self.mistakes or base is None or report is None:
             raise ScenarioError("\n".join(text for _, text in sorted(self.mistakes)))
         resolved = {name: scenario for name, scenario in variants.items() if scenario} or {"base": base}
-        return Experiment(
-            base.title, base, resolved, report.model_copy(update={"baseline": baseline or names[0]}), self.path
-        )
+        silent = "metrics" not in said and any(scenario.measures_satisfaction for scenario in resolved.values())
+        shown = {
+            "baseline": baseline or names[0],
+            "metrics": report.metrics + SATISFACTION if silent else report.metrics,
+        }
+        return Experiment(base.title, base, resolved, report.model_copy(update=shown), self.path)
 
     def _take_variants(self, variants: object) -> None:
         if not isinstance(variants, list) or not _tables(*variants):

@@ -338,6 +338,15 @@ def test_shipped_scenarios_are_valid(path: Path) -> None:
     assert experiment.base.replications == runs.get(path.stem, 5)
 
 
+def test_a_report_that_says_no_metrics_shows_satisfaction_where_it_is_measured() -> None:
+    silent = load_scenario({}).report.metrics
+    for table in ({"kind": "b3m"}, {"kind": "none", "tau": 3}):
+        shown = load_scenario({"variant": [{"name": "all"}, {"name": "some", "offloading": table}]}).report.metrics
+        assert shown == (*silent, "satisfied_subscribers", "satisfaction")
+        said = {"offloading": table, "report": {"metrics": ["handovers"]}}
+        assert load_scenario(said).report.metrics == ("handovers",)
+
+
 def schema_errors(values: dict[str, Any]) -> list[str]:
     validator = jsonschema.Draft202012Validator(json_schema())
     return [error.json_path for error in validator.iter_errors(values)]

@@ -56,8 +56,7 @@ class OffloadingParameters(plugins.Parameters):
     ] = Field(default=Capacity(0.1, relative=True), json_schema_extra={"default": "10%"})
     """What the back end can deliver: notifications per period, or a share of all ("10%")."""
     scope: Literal["network", "broker"] = "network"
-    """Whether the capacity is that of all brokers together, or each broker has its part of it (by users' notifications, or the number
-    for itself) and decides alone."""
+    """Whose capacity it is: that of all brokers together, or of each, which decides alone (a share is of what its own users want)."""
     tau: float = Field(27, ge=0)
     """The notifications per period that satisfy a user; who is due fewer needs all of them."""
     period: PositiveDuration = 86400.0
@@ -65,7 +64,7 @@ class OffloadingParameters(plugins.Parameters):
     smoothing: float = Field(0.3, gt=0, le=1)
     """Weight of the last period in the expected event rates."""
     warm_start: bool = True
-    """Whether a decision starts from the one before: faster, and fewer topics change sides."""
+    """Whether a decision starts from the one before: faster, and fewer topics change sides; where most rates change, a bit worse."""
     delivery_probability: float = Field(0.9, ge=0, le=1)
     """How likely the best-effort channel delivers."""
     extra_delay: Duration = 1.0
