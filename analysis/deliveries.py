@@ -11,6 +11,7 @@ import pandas as pd
 
 from sim.errors import ScenarioError
 from sim.workloads.manifest import read_manifest
+from sim.workloads.tables import read_frame
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results
@@ -77,13 +78,14 @@ def check_deliveries(results: Results, experiment: Experiment) -> list[DeliveryC
 
 
 def _compare(folder: Path, horizon: float | None, simulated: pd.DataFrame) -> pd.DataFrame:
-    until = None if horizon is None else [("time", "<", horizon)]
-    told = pd.read_parquet(folder / "deliveries.parquet", columns=["topic", "subscriber"], filters=until)
-    told = told.rename(columns={"subscriber": "user"}).astype("int64")
+    told = read_frame(folder / "deliveries.parquet", ["time", "topic", "subscriber"])
+    if horizon is not None:
+        told = told[told["time"] < horizon]
+    told = told.rename(columns={"subscriber": "user"})[KEYS].astype("int64")
     trace = told.groupby(KEYS).size().rename("trace").reset_index()
     counts = trace.merge(simulated, on=KEYS, how="outer").fillna(0).astype("int64").sort_values(KEYS)
     names: Mapping[str, pd.Series[str]] = {
-        key: pd.read_parquet(folder / f"{key}s.parquet", columns=[key, "name"]).set_index(key)["name"] for key in KEYS
+        key: read_frame(folder / f"{key}s.parquet", [key, "name"]).set_index(key)["name"] for key in KEYS
     }
     return pd.DataFrame(
         {

@@ -125,6 +125,13 @@ def test_analysis_never_looks_into_the_brokers() -> None:
             assert not [target for target, _ in imports(path) if target.startswith(("sim.brokers", "sim.simulation"))]
 
 
+def test_parquet_is_read_without_threads() -> None:
+    """By `read_frame` and its neighbours: pyarrow aborts a process now and then that ends while its threads do."""
+    for module, path in MODULES.items():
+        names = {node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+        assert not names & {"read_parquet", "read_table"}, module
+
+
 def test_oracles_import_nothing_of_ours() -> None:
     oracles = sorted((ROOT / "tests" / "oracles").glob("*.py"))
     assert len(oracles) >= 6

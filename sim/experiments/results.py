@@ -24,7 +24,7 @@ from sim.errors import ResultsError
 from sim.experiments.plan import RunSpec, version
 from sim.metrics import METRICS
 from sim.scenario import Experiment
-from sim.workloads.tables import arrow, write_table
+from sim.workloads.tables import arrow, read_frame, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,12 +75,10 @@ class Results:
         return list(self.manifest["failed"])
 
     def _read(self, path: Path) -> pd.DataFrame:
-        import pandas as pd
-
         if not path.is_file():
             raise ResultsError(f"{path}: no such table")
         try:
-            return pd.read_parquet(path)
+            return read_frame(path)
         except (pa.ArrowException, OSError) as error:
             raise ResultsError(f"{path}: not a readable parquet file ({str(error).splitlines()[0]})") from None
 

@@ -112,12 +112,11 @@ def _made(parts: Sequence[Sweep | Computed], setting: SweepSetting, jobs: int, s
 
 def _table(part: Computed, setting: SweepSetting, say: Say) -> pd.DataFrame:
     """A table that is computed, or the one that is there."""
-    import pandas as pd
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from sim.experiments.plan import version
-    from sim.workloads.tables import write_table
+    from sim.workloads.tables import read_frame, write_table
     from sim.writing import whole_file
 
     path = setting.folder / part.section / f"{part.part}.parquet"
@@ -129,7 +128,7 @@ def _table(part: Computed, setting: SweepSetting, say: Say) -> pd.DataFrame:
         table = pa.Table.from_pandas(part.table(), preserve_index=False)
         with whole_file(path) as unfinished:
             write_table(unfinished, table.replace_schema_metadata(identity))
-    return pd.read_parquet(path)
+    return read_frame(path)
 
 
 def _run(sweep: Sweep, setting: SweepSetting, jobs: int, say: Say) -> SectionRuns:

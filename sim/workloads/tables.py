@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sim.errors import WorkloadError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Columns = Mapping[str, Any]  # name → NDArray of int8, int32, int64 or float64, or pa.StringArray, all of one length
 
@@ -96,6 +99,16 @@ def read_batches(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[dict[
             columns = {name: pa.chunked_array([batch.column(name)]) for name in types}
             yield {name: _values(path, name, columns[name], kind, first) for name, kind in types.items()}
             first += len(batch)
+
+
+def read_frame(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """All columns of a parquet file, or some, for pandas; errors are those of pyarrow.
+
+    As pandas.read_parquet, but for pyarrow's threads: a process that ends while they do is aborted now and then.
+    """
+    with pq.ParquetFile(path) as file:
+        frame: pd.DataFrame = file.read(columns, use_threads=False).to_pandas(use_threads=False)
+    return frame
 
 
 def count_rows(path: Path) -> int:

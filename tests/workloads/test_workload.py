@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,7 +26,7 @@ from sim.workloads import workload as workload_module
 from sim.workloads.content.conjunctions import Conjunctions
 from sim.workloads.content.predicates import Content
 from sim.workloads.content.routing import route
-from sim.workloads.tables import strings
+from sim.workloads.tables import read_frame, strings, write_columns
 from sim.workloads.workload import (
     DAY,
     Deliveries,
@@ -538,3 +539,10 @@ def test_publications_are_counted_on_each_topic(monkeypatch: pytest.MonkeyPatch)
     expected = [int((published.topic == topic).sum()) for topic in range(5)]
     assert sum(expected) == len(published) > 1
     assert published.per_topic(5).tolist() == expected
+
+
+def test_a_frame_is_that_of_pandas(tmp_path: Path) -> None:
+    columns = {"name": strings(["a", "", "c"]), "n": np.array([1, 2, 3]), "x": np.array([0.5, np.nan, 2.0])}
+    write_columns(tmp_path / "t.parquet", columns)
+    pd.testing.assert_frame_equal(read_frame(tmp_path / "t.parquet"), pd.read_parquet(tmp_path / "t.parquet"))
+    assert list(read_frame(tmp_path / "t.parquet", ["x"])) == ["x"]
