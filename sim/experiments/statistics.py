@@ -1,4 +1,4 @@
-"""What replications say: means with Student's t intervals, and paired differences under common random numbers."""
+"""What replications say: means with Student's t intervals, differences with tests and effect sizes, Holm's correction."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
+from scipy.special import gammaln, stdtr, stdtrit
 
-# Delays are differences of times late in a run, their sums come in any order: replications that do not differ by more do not vary.
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
+"""What differs by no more than this share is the same: delays are differences of late times, and sums come in any order."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,24 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
 
     `values` has one number per replication (any unit); NaN (the metric is undefined there) is left out.
     """
+    x = _defined(values)
+    if not varies(x):
+        return Interval(float(x[0]) if x.size else math.nan, None, None, x.size, varies=False)
+    return _interval(float(x.mean()), float(x.std(ddof=1)) / math.sqrt(x.size), x.size - 1, confidence, x.size)
+
+
+def half_width(
+    error: float | NDArray[np.float64], freedom: float | NDArray[np.int_], confidence: float
+) -> NDArray[np.float64]:
+    """Half the width of Student's t interval around a mean with standard error `error`: t(freedom) · error."""
     if not 0 < confidence < 1:
         raise ValueError(f"expected a confidence between 0 and 1, found {confidence}")
-    x = np.asarray(values, dtype=np.float64)
-    x = x[~np.isnan(x)]
-    if x.size == 0:
-        return Interval(math.nan, None, None, 0, varies=False)
-    varies = bool(np.ptp(x) > _ROUNDING * np.abs(x).max())
-    if not varies:
-        return Interval(float(x[0]), None, None, x.size, varies=False)
-    mean = float(x.mean())
-    half = float(stdtrit(x.size - 1, (1 + confidence) / 2) * x.std(ddof=1) / math.sqrt(x.size))
-    return Interval(mean, mean - half, mean + half, x.size, varies=True)
+    return np.asarray(np.multiply(stdtrit(freedom, (1 + confidence) / 2), error), dtype=np.float64)
+
+
+def varies(values: NDArray[np.float64]) -> bool:
+    """Whether the values (none of them NaN) differ by more than rounding does."""
+    return bool(values.size and np.ptp(values) > ROUNDING * np.abs(values).max())
 
 
 def paired_difference_percent(values: ArrayLike, baseline: ArrayLike) -> NDArray[np.float64]:
@@ -67,5 +73,105 @@ def paired_difference_percent(values: ArrayLike, baseline: ArrayLike) -> NDArray
         raise ValueError(f"expected one baseline value per value, found {b.shape} for {x.shape}")
     usable = ~np.isnan(x) & ~np.isnan(b) & (b != 0)
     difference = np.full(x.shape, np.nan)
-    difference[usable] = 100 * (x[usable] - b[usable]) / b[usable]
+    difference[usable] = 100 * _minus(x[usable], b[usable]) / b[usable]
     return difference
+
+
+@dataclass(frozen=True)
+class Test:
+    """Whether two means differ, and by how much.
+
+    `difference` is that of the means with its t interval, in the values' unit; its `n` counts the pairs, or the values
+    of the smaller sample. `p` is two-sided, and below 1 − confidence exactly where the interval excludes 0. `effect` is
+    the difference in standard deviations, `freedom` the degrees of freedom. The last three are None where nothing
+    varies or values are too few: below two for `p`, below three pairs for the effect.
+    """
+
+    difference: Interval
+    p: float | None
+    effect: float | None
+    freedom: float | None
+    paired: bool
+
+
+def paired_t(values: ArrayLike, baseline: ArrayLike, confidence: float = 0.95) -> Test:
+    """Student's t test of values − baseline, pair by pair.
+
+    Both have one number per replication, in the same order (a baseline of 0 tests differences that are there already);
+    pairs with a NaN are left out. The effect is d_z, the differences' mean over their standard deviation, times Hedges'
+    correction.
+    """
+    x, b = np.broadcast_arrays(np.asarray(values, dtype=np.float64), np.asarray(baseline, dtype=np.float64))
+    usable = ~np.isnan(x) & ~np.isnan(b)
+    differences = _minus(x[usable], b[usable])
+    interval = mean_interval(differences, confidence)
+    if not interval.varies:
+        return Test(interval, None, None, None, paired=True)
+    n, deviation = interval.n, float(differences.std(ddof=1))
+    p = _two_sided(interval.mean / (deviation / math.sqrt(n)), n - 1)
+    return Test(interval, p, _hedges(interval.mean / deviation, n - 1), n - 1, paired=True)
+
+
+def welch_t(values: ArrayLike, baseline: ArrayLike, confidence: float = 0.95) -> Test:
+    """Welch's t test of mean(values) − mean(baseline), samples that are independent of each other.
+
+    They may differ in size and variance; NaN is left out. Source: Welch (1947), with Satterthwaite's degrees of freedom.
+    The effect is Hedges' g (1981): the difference over the pooled standard deviation, times his correction.
+    """
+    x, b = _defined(values), _defined(baseline)
+    n = min(x.size, b.size)
+    difference = float(_minus(x.mean(), b.mean())) if n else math.nan
+    if n < 2 or not (varies(x) or varies(b)):
+        return Test(Interval(difference, None, None, n, varies=False), None, None, None, paired=False)
+    shares = np.array([x.var(ddof=1) / x.size, b.var(ddof=1) / b.size])
+    freedom = float(shares.sum() ** 2 / (shares**2 / [x.size - 1, b.size - 1]).sum())
+    error = math.sqrt(shares.sum())
+    pooled = x.size + b.size - 2
+    deviation = math.sqrt((x.var() * x.size + b.var() * b.size) / pooled)
+    return Test(
+        _interval(difference, error, freedom, confidence, n),
+        _two_sided(difference / error, freedom),
+        _hedges(difference / deviation, pooled),
+        freedom,
+        paired=False,
+    )
+
+
+def holm(p_values: ArrayLike) -> NDArray[np.float64]:
+    """p values adjusted so that all that lie below α together err with probability α at most, whatever depends on what.
+
+    One per test, in their order; NaN (no test was possible) stays NaN and counts for nothing. Source: Holm (1979): the
+    k-th smallest of m is multiplied by m − k + 1, and is never less than the one before it.
+    """
+    p = np.array(p_values, dtype=np.float64)
+    tested = np.flatnonzero(~np.isnan(p))
+    order = tested[np.argsort(p[tested], kind="stable")]
+    p[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(order.size, 0, -1)), 1.0)
+    return p
+
+
+def _defined(values: ArrayLike) -> NDArray[np.float64]:
+    x = np.asarray(values, dtype=np.float64)
+    return x[~np.isnan(x)]
+
+
+def _minus(x: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
+    """x − b, which is 0 where the two are the same but for rounding."""
+    difference = np.subtract(x, b)
+    return np.where(np.abs(difference) > ROUNDING * np.maximum(np.abs(x), np.abs(b)), difference, 0.0)
+
+
+def _interval(mean: float, error: float, freedom: float, confidence: float, n: int) -> Interval:
+    half = float(half_width(error, freedom, confidence))
+    return Interval(mean, mean - half, mean + half, n, varies=True)
+
+
+def _two_sided(t: float, freedom: float) -> float:
+    return float(2 * stdtr(freedom, -abs(t)))
+
+
+def _hedges(effect: float, freedom: int) -> float | None:
+    """An effect times the exact factor that takes its small-sample bias away; None where its mean does not exist."""
+    if freedom < 2:
+        return None
+    return effect * math.exp(gammaln(freedom / 2) - gammaln((freedom - 1) / 2)) / math.sqrt(freedom / 2)

@@ -1,0 +1,47 @@
+"""When a simulation that starts empty has warmed up: MSER-5 on a series that replications are averaged to."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sim.experiments.statistics import ROUNDING
+
+BATCH = 5
+LEAST = 10 * BATCH
+"""Values that a series needs. Its last 5 batches cut nothing: a few that are alike by chance would look like the best rest."""
+
+
+def mser5(series: ArrayLike) -> int | None:
+    """How many values at the beginning of a series to leave out, a multiple of 5; None where that can't be told.
+
+    `series` has values (none NaN, any unit) at even steps. They are averaged by fives, and what is left out is what makes
+    the standard error of the rest's mean least: Σ (Y_i − Ȳ)² / (k − d)² over the batches d + 1…k. If that is more than
+    half of them, the series has not settled and is too short to tell when it does; so is one of fewer than `LEAST` values.
+
+    Source: White (1997), with the rules of Hoad, Robinson & Davies (2010) on the second half and the last batches.
+    """
+    x = np.asarray(series, dtype=np.float64)
+    if x.size < LEAST:
+        return None
+    batches = x[: x.size // BATCH * BATCH].reshape(-1, BATCH).mean(axis=1)
+    k = batches.size
+    variances = np.array([batches[d:].var() for d in range(k - BATCH)])
+    variances[variances <= (ROUNDING * np.abs(batches).max()) ** 2] = 0.0
+    cut = int(np.argmin(variances / np.arange(k, BATCH, -1)))
+    return BATCH * cut if 2 * cut <= k else None
+
+
+def warm_up_of(series: ArrayLike, starts: ArrayLike) -> float | None:
+    """When the warm-up ends, in s: the start of the first window that is kept; None where that can't be told.
+
+    `series` has a row per replication and a column per window, NaN where nothing was observed; `starts` has the windows'
+    starts (s). A window's values are averaged over the replications first, which keeps what is common to them, the transient,
+    and evens out the rest (Welch 1983). Windows in which no replication observed anything are passed over.
+    """
+    x, start = np.asarray(series, dtype=np.float64), np.asarray(starts, dtype=np.float64)
+    if x.ndim != 2 or start.shape != x.shape[1:]:
+        raise ValueError(f"expected a start per window, found {start.shape} for {x.shape}")
+    observed = ~np.isnan(x).all(axis=0)
+    cut = mser5(np.nanmean(x[:, observed], axis=0))
+    return None if cut is None else float(start[observed][cut])
