@@ -1,7 +1,8 @@
 """The scenario: what a run is made of, read from TOML, validated, with every default filled in.
 
-A file holds one base and any number of variants, each of which overrides keys of it. Mistakes are reported all at once, each
-with its line, what was found, what is allowed, and the nearest right name.
+A file holds one base and any number of variants, each of which overrides keys of it; a sweep lays its points over the base,
+one after another. Mistakes are reported all at once, each with its line, what was found, what is allowed, and the nearest right
+name.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -256,6 +259,12 @@ def _metrics(names: object) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _metric(name: str) -> str:
+    if name not in METRICS:
+        raise ValueError(f"unknown metric{hint(name, list(METRICS))} (got {show(name)})")
+    return name
+
+
 class Report(_Section):
     """What the report shows first."""
 
@@ -269,15 +278,69 @@ class Report(_Section):
     """The metrics that are shown with intervals, differences and charts."""
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """A scenario file as read: the base, and each variant resolved, in the file's order; `path` is None for a dict."""
+class Precision(_Section):
+    """How narrow intervals have to be: replications are added until they are."""
 
-    title: str
+    metric: Annotated[str, AfterValidator(_metric)] = "notification_delay"
+    """The metric whose mean is to be known."""
+    relative: float = Field(default=0.02, gt=0, lt=1)
+    """The half-width of its interval at most, relative to the mean."""
+    confidence: float = Field(default=0.95, gt=0, lt=1)
+    """The confidence of the interval."""
+    max_replications: int = Field(default=50, ge=2)
+    """No more replications than these."""
+
+
+Value = int | float | str | bool
+"""What a swept key is at a point: a number in the key's unit (seconds for durations), or text."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of a sweep: the values of the swept keys, the base with them, and each variant resolved, in the file's order."""
+
+    values: Mapping[str, Value]
     base: Scenario
     variants: Mapping[str, Scenario]
+
+    @cached_property
+    def label(self) -> str:
+        """The point as people read it: `network.brokers = 20, selection.cluster_size = 5`; "" without a sweep."""
+        return ", ".join(
+            f"{key} = {f'{value:g}' if isinstance(value, float) else value}" for key, value in self.values.items()
+        )
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A scenario file as read: a point, or those of its sweep; `path` is None for a dict.
+
+    `precision` is None where the number of replications is fixed. Where `detects_warm_up`, the scenarios' own warm-up is 0 and means
+    that it is not known yet. `sweep` is that table as it was written, {} without one.
+    """
+
+    title: str
+    points: Sequence[Point]
     report: Report
     path: Path | None = None
+    precision: Precision | None = None
+    detects_warm_up: bool = False
+    sweep: Raw = field(default_factory=dict)
+
+    @property
+    def base(self) -> Scenario:
+        """The base of the first point, and so of all in whatever is not swept."""
+        return self.points[0].base
+
+    @property
+    def variants(self) -> Mapping[str, Scenario]:
+        """The variants at the first point."""
+        return self.points[0].variants
+
+    @property
+    def parameters(self) -> list[str]:
+        """The key paths that are swept."""
+        return list(self.points[0].values)
 
 
 def load_scenario(
@@ -428,7 +491,8 @@ class _Reader:
             "baseline": baseline or names[0],
             "metrics": report.metrics + SATISFACTION if silent else report.metrics,
         }
-        return Experiment(base.title, base, resolved, report.model_copy(update=shown), self.path)
+        point = Point({}, base, resolved)
+        return Experiment(base.title, [point], report.model_copy(update=shown), self.path)
 
     def _take_variants(self, variants: object) -> None:
         if not isinstance(variants, list) or not _tables(*variants):

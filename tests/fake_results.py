@@ -62,7 +62,7 @@ def write_results(
                 file = path / f"{name}.parquet"
                 file.parent.mkdir(parents=True, exist_ok=True)
                 table.to_parquet(file, index=False)
-            head = {"run": run, "variant": variant, "replication": replication, "seed": 7}
+            head = {"run": run, "point": 0, "variant": variant, "replication": replication, "seed": 7}
             manifest = {**head, "hash": run, "scenario": {}, "version": "0.1.0", "metrics": metrics, "complete": True}
             (path / "manifest.json").write_text(json.dumps(manifest))
             rows.append({**head, **metrics})
@@ -78,11 +78,13 @@ def write_results(
     }
     manifest = {
         "format": "brokersim-results",
-        "format_version": 1,
+        "format_version": 2,
         "version": "0.1.0",
         "title": title,
         "scenario": scenario,
         "variants": {variant: {**scenario, "selection": {"kind": variant}} for variant in variants},
+        "parameters": [],
+        "points": [{}],
         "report": {"baseline": variants[0], "metrics": HEADLINE, **(report or {})},
         "seed": 7,
         "replications": replications,

@@ -47,7 +47,8 @@ class Failure:
 
     def record(self, spec: RunSpec) -> dict[str, Any]:
         """What the results keep of it; `spec` is one of those that came to this run."""
-        where = {"variant": spec.variant, "replication": spec.replication, "run": spec.hash}
+        place = {"point": spec.point, "label": spec.label}
+        where = {**place, "variant": spec.variant, "replication": spec.replication, "run": spec.hash}
         return {**where, "reason": self.reason, "traceback": self.traceback}
 
 
@@ -259,7 +260,9 @@ def _perform_in_worker(spec: RunSpec, store: Store) -> Outcome:
 
 def _folders(experiment: Experiment) -> list[Path]:
     """The prepared workloads that the variants name. Raises ScenarioError where one names none."""
-    folders = (prepared_folder(experiment, scenario) for scenario in experiment.variants.values())
+    folders = (
+        prepared_folder(experiment, scenario) for point in experiment.points for scenario in point.variants.values()
+    )
     return list(dict.fromkeys(folder for folder in folders if folder is not None))
 
 

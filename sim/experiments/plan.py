@@ -1,4 +1,4 @@
-"""What is to be run: every variant in every replication, each with a hash that tells it from every other run."""
+"""What is to be run: every variant of every point in every replication, each with a hash that tells it from every other run."""
 
 from __future__ import annotations
 
@@ -19,8 +19,13 @@ SOURCE = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One run to do. `workload_hash` is that of the prepared workload, "" where the run generates its own."""
+    """One run to do. `workload_hash` is that of the prepared workload, "" where the run generates its own.
 
+    `point` is the number of the sweep's point, from 0, and `label` what it stands for, "" without a sweep.
+    """
+
+    point: int
+    label: str
     variant: str
     replication: int
     scenario: Scenario
@@ -29,17 +34,19 @@ class RunSpec:
     hash: str
 
     def __str__(self) -> str:
-        return f"variant {self.variant}, replication {self.replication}"
+        at = f"{self.label}, " if self.label else ""
+        return f"{at}variant {self.variant}, replication {self.replication}"
 
 
 def plan(experiment: Experiment, workload_hashes: Mapping[Path, str]) -> list[RunSpec]:
     """All runs, replication by replication, so that comparisons come early; hashes are by the workloads' folders."""
     runs = []
     for replication in range(experiment.base.replications):
-        for variant, scenario in experiment.variants.items():
-            workload = workload_hashes[scenario.workload.path] if scenario.workload.path else ""
-            identity = run_hash(scenario, replication, workload)
-            runs.append(RunSpec(variant, replication, scenario, workload, version(), identity))
+        for number, point in enumerate(experiment.points):
+            for variant, scenario in point.variants.items():
+                workload = workload_hashes[scenario.workload.path] if scenario.workload.path else ""
+                identity = run_hash(scenario, replication, workload)
+                runs.append(RunSpec(number, point.label, variant, replication, scenario, workload, version(), identity))
     return runs
 
 

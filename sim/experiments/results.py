@@ -23,14 +23,14 @@ import pyarrow as pa
 from sim.errors import ResultsError
 from sim.experiments.plan import RunSpec, version
 from sim.metrics import METRICS
-from sim.scenario import Experiment
+from sim.scenario import Experiment, Value
 from sim.workloads.tables import arrow, read_frame, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = "brokersim-results"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 UNFINISHED = ".unfinished-"
 
 Manifest = dict[str, Any]
@@ -40,6 +40,8 @@ _KEYS = {
     "replications": int,
     "scenario": dict,
     "variants": dict,
+    "parameters": list,
+    "points": list,
     "report": dict,
     "workload": dict,
     "notes": list,
@@ -57,8 +59,23 @@ class Results:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """One row per run: run, variant, replication, seed, and a column for each scalar metric (units: `sim.metrics`)."""
+        """One row per run: run, point, variant, replication, seed, the swept keys, and each scalar metric (units: `sim.metrics`)."""
         return self._read(self.folder / "runs.parquet")
+
+    @cached_property
+    def points(self) -> pd.DataFrame:
+        """The sweep's points: a column for each swept key, indexed by the point's number; one point without columns without a sweep."""
+        import pandas as pd
+
+        points = self.manifest["points"]
+        index = pd.RangeIndex(len(points), name="point")
+        return pd.DataFrame(points, index=index, columns=self.manifest["parameters"])
+
+    def at(self, point: int) -> Results:
+        """The results of one point alone, as if nothing else had been run."""
+        one = Results(self.folder, self.manifest)
+        one.__dict__["runs"] = self.runs[self.runs["point"] == point].reset_index(drop=True)
+        return one
 
     def table(self, run: str, name: str) -> pd.DataFrame:
         """A table of one run, such as "timeseries", "brokers" or "decisions/selection". Raises ResultsError if absent."""
@@ -183,13 +200,18 @@ class Store:
     ) -> Results:
         """Write the table of all runs and, last, the manifest; `done` has the finished runs' manifests by their hash."""
         order = {variant: i for i, variant in enumerate(experiment.variants)}
-        rows = sorted((s for s in specs if s.hash in done), key=lambda spec: (order[spec.variant], spec.replication))
+        rows = sorted(
+            (s for s in specs if s.hash in done), key=lambda spec: (spec.point, order[spec.variant], spec.replication)
+        )
         table = {
             "run": pa.array([spec.hash for spec in rows], pa.string()),
+            "point": pa.array([spec.point for spec in rows], pa.int64()),
             "variant": pa.array([spec.variant for spec in rows], pa.string()),
             "replication": pa.array([spec.replication for spec in rows], pa.int64()),
             "seed": pa.array([spec.scenario.seed for spec in rows], pa.int64()),
         }
+        for key in experiment.parameters:
+            table[key] = _parameter([experiment.points[spec.point].values[key] for spec in rows])
         for name, metric in METRICS.items():
             values = [done[spec.hash]["metrics"].get(name) for spec in rows]
             table[name] = pa.array(values, pa.int64() if metric.integer else pa.float64())
@@ -206,6 +228,8 @@ class Store:
                 "replications": experiment.base.replications,
                 "scenario": experiment.base.model_dump(mode="json"),
                 "variants": {name: scenario.model_dump(mode="json") for name, scenario in experiment.variants.items()},
+                "parameters": experiment.parameters,
+                "points": [dict(point.values) for point in experiment.points],
                 "report": report,
                 "workload": next((done[spec.hash]["workload"] for spec in specs if spec.hash in done), {}),
                 "notes": list(dict.fromkeys(note for spec in rows for note in done[spec.hash]["notes"])),
@@ -220,6 +244,13 @@ class Store:
         manifest = {"format": FORMAT, "format_version": FORMAT_VERSION, **values}
         _write_json(self.folder / "manifest.json", manifest)
         return manifest
+
+
+def _parameter(values: Sequence[Value]) -> pa.Array:
+    """A column of a swept key: numbers where all values are, else text."""
+    if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
+        return pa.array(values, pa.int64() if all(isinstance(value, int) for value in values) else pa.float64())
+    return pa.array([str(value) for value in values], pa.string())
 
 
 def _number(value: float | int | None) -> float | int | None:

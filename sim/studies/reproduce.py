@@ -143,7 +143,7 @@ def _run(sweep: Sweep, setting: SweepSetting, jobs: int, say: Say) -> SectionRun
     table, failed = pd.DataFrame(), []
     if sweep.points:
         experiment = sweep.experiment(setting.scenarios / sweep.scenario)
-        runs = len(experiment.variants) * sweep.replications
+        runs = len(experiment.points) * len(experiment.variants) * sweep.replications
         said = f"{len(sweep.points)} points, {runs:,} runs of scenarios/{sweep.scenario}"
         say(f"{sweep.section}: {said}")
         results = run(

@@ -41,24 +41,20 @@ class Sweep:
         loaded = [
             load_scenario(scenario, (*point.overrides, f"replications={self.replications}")) for point in self.points
         ]
-        variants = {
-            _joined(variant, point): resolved
+        points = [
+            replace(experiment.points[0], values={"case": point.name})
             for point, experiment in zip(self.points, loaded, strict=True)
-            for variant, resolved in experiment.variants.items()
-        }
-        report = loaded[0].report.model_copy(update={"baseline": next(iter(variants))})
-        return replace(loaded[0], variants=variants, report=report)
+        ]
+        return replace(loaded[0], points=points)
 
     def table(self, results: Results) -> pd.DataFrame:
-        """The table of runs: that of the results, with `point`, the point's values, and the variant's own name."""
+        """The table of runs: that of the results, with `point`, the point's name, and the values that it stands for."""
         import pandas as pd
 
         frames = []
-        for point in self.points:
-            ending = _joined("", point)
-            runs = results.runs[results.runs["variant"].str.endswith(ending)]
-            variant = runs["variant"].str.removesuffix(ending)
-            frames.append(runs.assign(**{"variant": variant, "point": point.name, **point.values}))
+        for number, point in enumerate(self.points):
+            runs = results.at(number).runs.drop(columns="case")
+            frames.append(runs.assign(**{"point": point.name, **point.values}))
         return pd.concat(frames, ignore_index=True)
 
 
@@ -77,10 +73,6 @@ class Computed:
     table: Callable[[], pd.DataFrame]
     notes: tuple[str, ...] = ()
     part: str = "table"
-
-
-def _joined(variant: str, point: Point) -> str:
-    return f"{variant} at {point.name}"
 
 
 @dataclass(frozen=True)

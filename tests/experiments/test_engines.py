@@ -98,7 +98,7 @@ def test_the_same_bytes_in_this_process_in_a_pool_and_under_any_hash_seed(tiny: 
 def test_results_load_with_pandas_alone(tiny: Path, tmp_path: Path) -> None:
     results = sim.run(tiny, tmp_path / "r")
     runs = pd.read_parquet(tmp_path / "r" / "runs.parquet")
-    assert list(runs.columns) == ["run", "variant", "replication", "seed", *METRICS]
+    assert list(runs.columns) == ["run", "point", "variant", "replication", "seed", *METRICS]
     assert list(zip(runs["variant"], runs["replication"], strict=True)) == [
         ("static", 0), ("static", 1), ("similarity", 0), ("similarity", 1),
     ]  # fmt: skip
