@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from sim.experiments.statistics import ROUNDING
 
 BATCH = 5
-LEAST = 10 * BATCH
-"""Values that a series needs. Its last 5 batches cut nothing: a few that are alike by chance would look like the best rest."""
+LEAST = 100
+"""Values that a series needs: of fewer, too few batches are between those that may be cut and those at the end that tell nothing."""
 
 
 def mser5(series: ArrayLike) -> int | None:
@@ -17,9 +17,10 @@ def mser5(series: ArrayLike) -> int | None:
 
     `series` has values (none NaN, any unit) at even steps. They are averaged by fives, and what is left out is what makes
     the standard error of the rest's mean least: Σ (Y_i − Ȳ)² / (k − d)² over the batches d + 1…k. If that is more than
-    half of them, the series has not settled and is too short to tell when it does; so is one of fewer than `LEAST` values.
+    half of them, the series has not settled, or too late to tell; one of fewer than `LEAST` values is too short anyway. No fewer
+    than six batches are kept, since a few at the end that are alike by chance would look like the best rest.
 
-    Source: White (1997), with the rules of Hoad, Robinson & Davies (2010) on the second half and the last batches.
+    Source: White (1997), with the rules of Hoad, Robinson & Davies (2010) on the second half and the last five batches.
     """
     x = np.asarray(series, dtype=np.float64)
     if x.size < LEAST:
