@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from analysis.formatting import describe, scale, with_unit
-from sim.experiments.statistics import Interval, mean_interval, paired_difference_percent
+from sim.experiments.statistics import (
+    Interval,
+    Test,
+    holm,
+    mean_interval,
+    paired_difference_percent,
+    paired_t,
+    welch_t,
+)
 from sim.metrics import METRICS, Metric
 
 if TYPE_CHECKING:
@@ -18,22 +26,33 @@ if TYPE_CHECKING:
 
 TOLD = 4
 """How many of the headline metrics the sentences speak of."""
+SIGNIFICANT = 0.05
+"""What is said of variants compared with one baseline is all true with a probability of 95 %."""
+PAIR = ("workload", "seed", "replication")
+"""Runs that agree in these columns, of those that there are, share their random numbers."""
+_FLOATS = ("low", "high", "difference", "difference_low", "difference_high", "effect", "p", "p_holm")
 
 Verdict = Literal["better", "worse", "higher", "lower", ""]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One metric of one variant: its mean (in the metric's unit) and its paired difference to the baseline (in %).
+    """One metric of one variant: its mean (in the metric's unit) and the test of its difference to the baseline (in %).
 
-    `difference` is None for the baseline itself and where it is undefined: no pair of runs, or a baseline of 0.
-    `verdict` is "" unless the interval of the difference excludes 0; "higher" and "lower" are said of metrics of which
-    neither way is better.
+    `test` is None for the baseline itself and where the difference is undefined: no run, or a baseline of 0. `p_holm` is
+    its p value after Holm's correction for all variants that are compared with the baseline. `verdict` is "" unless that
+    is 5 % or less; "higher" and "lower" are said of metrics of which neither way is better.
     """
 
     value: Interval
-    difference: Interval | None
-    verdict: Verdict
+    test: Test | None = None
+    p_holm: float | None = None
+    verdict: Verdict = ""
+
+    @property
+    def difference(self) -> Interval | None:
+        """The difference to the baseline in %, with its plain 95 % interval."""
+        return self.test.difference if self.test else None
 
 
 @dataclass(frozen=True)
@@ -87,69 +106,98 @@ def metrics_of(results: Results) -> list[str]:
 
 
 def by_replication(results: Results, metric: str) -> pd.DataFrame:
-    """The metric's values: a row per replication, a column per variant, NaN where it is undefined or the run failed."""
-    values: pd.DataFrame = results.runs.pivot(index="replication", columns="variant", values=metric)
+    """The metric's values: a row for all runs that share random numbers, a column per variant, NaN where undefined or failed."""
+    pair = [column for column in PAIR if column in results.runs]
+    values: pd.DataFrame = results.runs.pivot(index=pair, columns="variant", values=metric)
     return values.reindex(columns=variants_of(results)).astype(np.float64)
 
 
 def compare(results: Results, metrics: Sequence[str] | None = None) -> list[Comparison]:
-    """Every metric (or those named) of every variant, with 95 % intervals over the replications."""
+    """Every metric (or those named) of every variant, with 95 % intervals and tests over the replications of one point."""
     baseline = baseline_of(results)
     rows = []
     for name in metrics_of(results) if metrics is None else metrics:
         values = by_replication(results, name)
+        tests = {variant: _test(values[variant], values[baseline]) for variant in values if variant != baseline}
+        adjusted = holm([np.nan if test is None or test.p is None else test.p for test in tests.values()])
+        p_holm = {variant: None if np.isnan(p) else float(p) for variant, p in zip(tests, adjusted, strict=True)}
         outcomes = {}
         for variant in values:
-            difference = None
-            if variant != baseline:
-                difference = mean_interval(paired_difference_percent(values[variant], values[baseline]))
-            outcomes[str(variant)] = Outcome(
-                mean_interval(values[variant]),
-                difference if difference and difference.n else None,
-                _verdict(METRICS[name], difference),
-            )
+            test, p = tests.get(variant), p_holm.get(variant)
+            verdict = _verdict(METRICS[name], test, p)
+            outcomes[str(variant)] = Outcome(mean_interval(values[variant]), test, p, verdict)
         rows.append(Comparison(METRICS[name], outcomes))
     return rows
 
 
-def _verdict(metric: Metric, difference: Interval | None) -> Verdict:
-    if difference is None or not difference.excludes(0):
+def _test(values: pd.Series, baseline: pd.Series) -> Test | None:
+    """The difference in % of the baseline: pair by pair; of the means where no runs share their random numbers."""
+    if (values.notna() & baseline.notna()).any():
+        test = paired_t(paired_difference_percent(values, baseline), 0.0)
+        return test if test.difference.n else None
+    test = welch_t(values, baseline)
+    mean = baseline.mean()
+    return replace(test, difference=_times(test.difference, 100 / mean)) if test.difference.n and mean else None
+
+
+def _times(interval: Interval, factor: float) -> Interval:
+    low, high = (None if bound is None else bound * factor for bound in (interval.low, interval.high))
+    return replace(interval, mean=interval.mean * factor, low=low, high=high)
+
+
+def _verdict(metric: Metric, test: Test | None, p_holm: float | None) -> Verdict:
+    if test is None or p_holm is None or p_holm > SIGNIFICANT:
         return ""
-    direction: Verdict = "higher" if difference.mean > 0 else "lower"
+    direction: Verdict = "higher" if test.difference.mean > 0 else "lower"
     if metric.better == "neutral":
         return direction
     return "better" if direction == metric.better else "worse"
 
 
 def compare_table(results: Results, metrics: Sequence[str] | None = None) -> pd.DataFrame:
-    """The comparison as a long table: a row per metric and variant.
+    """The comparison as a long table: a row per metric, point and variant.
 
-    Columns metric, unit, variant, replications, mean, low, high, difference, difference_low, difference_high (%),
-    verdict; NaN where there is no interval or no difference.
+    Columns metric, unit, those of a sweep (point and the swept keys), variant, replications, mean, low, high, difference,
+    difference_low, difference_high (%), effect, p, p_holm, test ("paired", "welch" or ""), verdict; NaN where there is no interval,
+    difference or test. Holm's correction is over the variants of one metric at one point.
     """
-    nothing = Interval(np.nan, None, None, 0, varies=False)
-    rows = []
-    for row in compare(results, metrics):
-        for variant, outcome in row.outcomes.items():
-            value, difference = outcome.value, outcome.difference or nothing
-            rows.append(
-                {
-                    "metric": row.metric.name,
-                    "unit": row.metric.unit,
-                    "variant": variant,
-                    "replications": value.n,
-                    "mean": value.mean,
-                    "low": value.low,
-                    "high": value.high,
-                    "difference": difference.mean,
-                    "difference_low": difference.low,
-                    "difference_high": difference.high,
-                    "verdict": outcome.verdict,
-                }
-            )
+    points = list(by_point(results))
+    rows = [
+        {"metric": name, "unit": row.metric.unit, **values, "variant": variant, **_numbers(outcome)}
+        for name in (metrics_of(results) if metrics is None else metrics)
+        for values, point in points
+        for row in compare(point, [name])
+        for variant, outcome in row.outcomes.items()
+    ]
     table = pd.DataFrame(rows)
-    bounds = ["low", "high", "difference_low", "difference_high"]
-    return table.astype(dict.fromkeys(bounds, np.float64)) if rows else table
+    return table.astype(dict.fromkeys(_FLOATS, np.float64)) if rows else table
+
+
+def by_point(results: Results) -> Iterator[tuple[dict[str, Any], Results]]:
+    """The results of each point of a sweep, with its number ("point") and the swept keys' values; without a sweep all, and {}."""
+    if not results.manifest["parameters"]:
+        yield {}, results
+        return
+    for number, values in enumerate(results.manifest["points"]):
+        yield {"point": number, **values}, results.at(number)
+
+
+def _numbers(outcome: Outcome) -> dict[str, Any]:
+    value, difference, test = outcome.value, outcome.difference, outcome.test
+    return {
+        "replications": value.n,
+        "mean": value.mean,
+        "low": value.low,
+        "high": value.high,
+        "difference": difference.mean if difference else None,
+        "difference_low": difference.low if difference else None,
+        "difference_high": difference.high if difference else None,
+        "effect": test.effect if test else None,
+        "p": test.p if test else None,
+        "p_holm": outcome.p_holm,
+        "test": ("paired" if test.paired else "welch") if test else "",
+        "verdict": outcome.verdict,
+    }
 
 
 def summary(results: Results, metrics: Sequence[str] | None = None) -> list[SummaryRow]:
@@ -192,10 +240,11 @@ def sentences(results: Results) -> list[str]:
 def _told(rows: list[Comparison], variant: str, baseline: str) -> str:
     differs, uncertain, same = [], [], []
     for row in rows:
-        difference, name = row.outcomes[variant].difference, label(row.metric.name)
+        outcome, name = row.outcomes[variant], label(row.metric.name)
+        difference = outcome.difference
         if difference is None:
             continue
-        if difference.bounded and not difference.excludes(0):
+        if difference.bounded and not outcome.verdict:
             uncertain.append(name)
         elif difference.mean == 0:
             same.append(name)
@@ -205,6 +254,22 @@ def _told(rows: list[Comparison], variant: str, baseline: str) -> str:
     told += [f"no certain difference in {', '.join(uncertain)}"] if uncertain else []
     told += [f"the same {', '.join(same)}"] if same else []
     return "; ".join(told) or f"nothing that can be compared with {baseline}"
+
+
+def method(results: Results) -> str:
+    """How a summary's numbers came about, as a sentence: intervals, differences, and what is taken for certain."""
+    baseline, others = baseline_of(results), len(variants_of(results)) - 1
+    said = f"Means of {results.manifest['replications']} replications with 95 % intervals"
+    if others:
+        said += f"; differences to {baseline} in %, paired"
+    if others > 1:
+        said += f"; certain where {significance(others)}"
+    return f"{said}."
+
+
+def significance(comparisons: int) -> str:
+    """What is taken for certain, in words."""
+    return f"significant at 5 % after Holm's correction for {comparisons} comparisons"
 
 
 def label(metric: str) -> str:

@@ -17,6 +17,7 @@ from analysis.comparison import (
     label,
     metrics_of,
     sentences,
+    significance,
     texts,
     variants_of,
 )
@@ -128,7 +129,12 @@ def _explanation(baseline: str, variants: int, replications: int) -> str:
     differences = f"Below it stands the difference to {baseline} in\u00a0%, taken replication by replication on the same random numbers"
     if replications == 1:
         return f"{means} {differences}."
-    return f"{means} {differences}; it is marked as better or worse where its interval excludes 0."
+    certain = (
+        "where its interval excludes 0"
+        if variants == 2
+        else f"where {significance(variants - 1)}".replace(" %", "\u00a0%")
+    )
+    return f"{means} {differences}; it is marked as better or worse {certain}."
 
 
 def _row(row: Comparison, baseline: str, replications: int) -> dict[str, Any]:

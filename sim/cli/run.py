@@ -105,7 +105,7 @@ def print_summary(results: Results) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from analysis.comparison import baseline_of, label, sentences, summary, variants_of
+    from analysis.comparison import label, method, sentences, summary, variants_of
 
     variants, replications = variants_of(results), results.manifest["replications"]
     table = Table()
@@ -120,8 +120,7 @@ def print_summary(results: Results) -> None:
     console.print(results.manifest["title"], style="bold")
     console.print(table)
     if replications > 1:
-        compared = f"; differences to {baseline_of(results)} in %, paired" if len(variants) > 1 else ""
-        console.print(f"Means of {replications} replications with 95 % intervals{compared}.")
+        console.print(method(results))
     for sentence in sentences(results):
         console.print(sentence)
 

@@ -11,7 +11,7 @@ import pytest
 from fake_results import write_results
 from scipy import stats
 
-from analysis.comparison import compare, compare_table, sentences, summary
+from analysis.comparison import compare, compare_table, method, sentences, summary
 from analysis.formatting import describe, number, quantity
 from sim.experiments.results import load_results
 from sim.experiments.statistics import Interval, mean_interval
@@ -43,6 +43,50 @@ def test_verdicts_know_which_way_is_better(tmp_path: Path) -> None:
     assert found["load_jain"]["similarity"].verdict == "better"  # higher is better
     assert found["handovers"]["similarity"].verdict == "lower"  # neither way is better
     assert found["notification_overhead"]["similarity"].verdict == ""  # the same in every replication
+
+
+def test_tests_agree_with_scipy_and_are_corrected_for_all_variants(tmp_path: Path) -> None:
+    found = compare_table(load_results(write_results(tmp_path))).set_index(["metric", "variant"])
+    runs = pd.read_parquet(tmp_path / "runs.parquet")
+    for metric in ("broker_subscription_changes", "load_stddev"):
+        wide = runs.pivot(index="replication", columns="variant", values=metric)
+        p = {}
+        for variant in ("location", "similarity"):
+            d = 100 * (wide[variant] / wide["static"] - 1)
+            p[variant] = stats.ttest_1samp(d, 0).pvalue
+            row = found.loc[(metric, variant)]
+            hedges = math.gamma(2) / math.gamma(1.5) / math.sqrt(2)  # of four degrees of freedom
+            assert row[["effect", "p"]].tolist() == pytest.approx([d.mean() / d.std() * hedges, p[variant]])
+            assert row["test"] == "paired"
+        small, large = sorted(p, key=p.__getitem__)
+        assert found.loc[(metric, small), "p_holm"] == pytest.approx(2 * p[small])
+        assert found.loc[(metric, large), "p_holm"] == pytest.approx(max(2 * p[small], p[large]))
+
+
+def test_what_one_of_two_comparisons_shows_may_be_chance_when_there_are_many(tmp_path: Path) -> None:
+    """A difference whose interval excludes 0: certain against one variant, not as the best of five."""
+    values = {"a": [100.0, 200.0, 300.0, 400.0], "b": [101.0, 205.0, 304.5, 409.0]}
+    for variants in (("a", "b"), ("a", "b", "c", "d", "e", "f")):
+        folder = write_results(tmp_path / str(len(variants)), variants=variants, replications=4)
+        runs = pd.read_parquet(folder / "runs.parquet")
+        runs["subscription_overhead"] = [
+            x + 50 * (-1) ** i * (v > 1)
+            for v, name in enumerate(variants)
+            for i, x in enumerate(values.get(name, values["a"]))
+        ]
+        runs.to_parquet(folder / "runs.parquet")
+    two, six = (load_results(tmp_path / n) for n in "26")
+    metric = ["subscription_overhead"]
+    alone, among = (compare(results, metric)[0].outcomes["b"] for results in (two, six))
+    assert alone.difference == among.difference
+    assert alone.difference.excludes(0)
+    assert (alone.verdict, among.verdict) == ("worse", "")
+    assert alone.p_holm == alone.test.p
+    assert among.p_holm == pytest.approx(5 * alone.test.p)
+    assert ", subscription overhead +1.8 % [+0.7, +2.9], " in sentences(two)[0]
+    assert "no certain difference in subscription overhead" in sentences(six)[0]
+    assert "marked" not in method(two)
+    assert method(six).endswith("paired; certain where significant at 5 % after Holm's correction for 5 comparisons.")
 
 
 def test_sentences_give_differences_with_intervals(tmp_path: Path) -> None:
