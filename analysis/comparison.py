@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analysis.formatting import describe, scale, with_unit
 from sim.experiments.statistics import (
@@ -106,38 +107,49 @@ def metrics_of(results: Results) -> list[str]:
 
 
 def by_replication(results: Results, metric: str) -> pd.DataFrame:
-    """The metric's values: a row for all runs that share random numbers, a column per variant, NaN where undefined or failed."""
+    """The metric's values: a column per variant, NaN where undefined or failed; a row for runs that share random numbers.
+
+    The index is the point and, by name, those columns of `PAIR` that the table of runs has.
+    """
     pair = [column for column in PAIR if column in results.runs]
-    values: pd.DataFrame = results.runs.pivot(index=pair, columns="variant", values=metric)
+    values: pd.DataFrame = results.runs.pivot(index=["point", *pair], columns="variant", values=metric)
     return values.reindex(columns=variants_of(results)).astype(np.float64)
 
 
 def compare(results: Results, metrics: Sequence[str] | None = None) -> list[Comparison]:
     """Every metric (or those named) of every variant, with 95 % intervals and tests over the replications of one point."""
-    baseline = baseline_of(results)
-    rows = []
-    for name in metrics_of(results) if metrics is None else metrics:
-        values = by_replication(results, name)
-        tests = {variant: _test(values[variant], values[baseline]) for variant in values if variant != baseline}
-        adjusted = holm([np.nan if test is None or test.p is None else test.p for test in tests.values()])
-        p_holm = {variant: None if np.isnan(p) else float(p) for variant, p in zip(tests, adjusted, strict=True)}
-        outcomes = {}
-        for variant in values:
-            test, p = tests.get(variant), p_holm.get(variant)
-            verdict = _verdict(METRICS[name], test, p)
-            outcomes[str(variant)] = Outcome(mean_interval(values[variant]), test, p, verdict)
-        rows.append(Comparison(METRICS[name], outcomes))
-    return rows
+    names = metrics_of(results) if metrics is None else metrics
+    return [_compared(name, by_replication(results, name), baseline_of(results)) for name in names]
 
 
-def _test(values: pd.Series, baseline: pd.Series) -> Test | None:
+def compare_points(results: Results, metric: str) -> list[Comparison]:
+    """One metric of every variant at each point of a sweep, in their order."""
+    values, baseline = by_replication(results, metric), baseline_of(results)
+    rows = values.groupby(level="point").indices
+    return [_compared(metric, values.iloc[rows.get(n, [])], baseline) for n in range(len(results.manifest["points"]))]
+
+
+def _compared(metric: str, values: pd.DataFrame, baseline: str) -> Comparison:
+    columns = {str(variant): values[variant].to_numpy() for variant in values}
+    tests = {variant: _test(x, columns[baseline]) for variant, x in columns.items() if variant != baseline}
+    adjusted = holm([np.nan if test is None or test.p is None else test.p for test in tests.values()])
+    p_holm = {variant: None if np.isnan(p) else float(p) for variant, p in zip(tests, adjusted, strict=True)}
+    outcomes = {}
+    for variant, x in columns.items():
+        test, p = tests.get(variant), p_holm.get(variant)
+        outcomes[variant] = Outcome(mean_interval(x), test, p, _verdict(METRICS[metric], test, p))
+    return Comparison(METRICS[metric], outcomes)
+
+
+def _test(values: NDArray[np.float64], baseline: NDArray[np.float64]) -> Test | None:
     """The difference in % of the baseline: pair by pair; of the means where no runs share their random numbers."""
-    if (values.notna() & baseline.notna()).any():
+    if (~np.isnan(values) & ~np.isnan(baseline)).any():
         test = paired_t(paired_difference_percent(values, baseline), 0.0)
         return test if test.difference.n else None
     test = welch_t(values, baseline)
-    mean = baseline.mean()
-    return replace(test, difference=_times(test.difference, 100 / mean)) if test.difference.n and mean else None
+    if not test.difference.n or not (mean := float(np.nanmean(baseline))):
+        return None
+    return replace(test, difference=_times(test.difference, 100 / mean))
 
 
 def _times(interval: Interval, factor: float) -> Interval:
@@ -161,25 +173,16 @@ def compare_table(results: Results, metrics: Sequence[str] | None = None) -> pd.
     difference_low, difference_high (%), effect, p, p_holm, test ("paired", "welch" or ""), verdict; NaN where there is no interval,
     difference or test. Holm's correction is over the variants of one metric at one point.
     """
-    points = list(by_point(results))
+    swept = bool(results.manifest["parameters"])
     rows = [
-        {"metric": name, "unit": row.metric.unit, **values, "variant": variant, **_numbers(outcome)}
+        {"metric": name, "unit": row.metric.unit, **at, "variant": variant, **_numbers(outcome)}
         for name in (metrics_of(results) if metrics is None else metrics)
-        for values, point in points
-        for row in compare(point, [name])
+        for point, row in enumerate(compare_points(results, name))
+        for at in [{"point": point, **results.manifest["points"][point]} if swept else {}]
         for variant, outcome in row.outcomes.items()
     ]
     table = pd.DataFrame(rows)
     return table.astype(dict.fromkeys(_FLOATS, np.float64)) if rows else table
-
-
-def by_point(results: Results) -> Iterator[tuple[dict[str, Any], Results]]:
-    """The results of each point of a sweep, with its number ("point") and the swept keys' values; without a sweep all, and {}."""
-    if not results.manifest["parameters"]:
-        yield {}, results
-        return
-    for number, values in enumerate(results.manifest["points"]):
-        yield {"point": number, **values}, results.at(number)
 
 
 def _numbers(outcome: Outcome) -> dict[str, Any]:
