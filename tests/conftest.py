@@ -30,7 +30,7 @@ def shared_data() -> Path:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of all tests; commands that run in this process use it too. Starting it takes seconds."""
-    from sim.workloads.traces.session import spark_session
+    from sim.spark import spark_session
 
     with spark_session("local[2]", short=True) as session:
         yield session

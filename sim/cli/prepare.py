@@ -86,11 +86,11 @@ def checkins(
 
     A check-in has a user, a time, and a latitude and longitude, or a space that holds both, or a place.
     """
+    from sim.spark import spark_session
     from sim.workloads.traces.checkins import check_layouts
     from sim.workloads.traces.layouts import LAYOUTS
     from sim.workloads.traces.pipeline import prepare_checkins
     from sim.workloads.traces.quarantine import describe
-    from sim.workloads.traces.session import spark_session
     from sim.workloads.traces.sources import find_sources
     from sim.workloads.traces.user_filters import UserFilters
     from sim.workloads.traces.workshop import check_room

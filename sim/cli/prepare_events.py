@@ -69,9 +69,9 @@ def events(
 
     Rows have a time, an action, a client, a topic and, if known, a size in bytes and the publisher of what was delivered.
     """
+    from sim.spark import spark_session
     from sim.workloads.traces.event_pipeline import prepare_events
     from sim.workloads.traces.events import LAYOUTS, NEEDED, action_words
-    from sim.workloads.traces.session import spark_session
     from sim.workloads.traces.sources import find_sources
     from sim.workloads.traces.workshop import check_room
 

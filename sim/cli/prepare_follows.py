@@ -79,11 +79,11 @@ def follows(
 
     Either a FOLDER with --format, or --follows and --events.
     """
+    from sim.spark import spark_session
     from sim.units import parse_duration
     from sim.workloads.traces.follow_pipeline import FollowOptions, prepare_follows
     from sim.workloads.traces.follow_tables import PRESETS, free_trace, preset_trace
     from sim.workloads.traces.layouts import lay_over
-    from sim.workloads.traces.session import spark_session
     from sim.workloads.traces.sources import find_groups
     from sim.workloads.traces.workshop import check_room
 

@@ -14,7 +14,7 @@ from sim.errors import InputError
 from sim.randomness import Streams
 
 if TYPE_CHECKING:
-    from sim.experiments.engines import Progress
+    from sim.experiments.outcomes import Progress
     from sim.experiments.results import Results
     from sim.scenario import Experiment
     from sim.workloads.synthetic.mobility import MobilityWorkload
@@ -46,7 +46,7 @@ def demo(
         workload = _prepare(people, folder, say)
         came_to(_told(workload))
     with as_file(files("scenarios") / "quickstart.toml") as scenario:
-        from sim.experiments.engines import run
+        from sim.experiments.run import run
         from sim.scenario import load_scenario
 
         experiment = load_scenario(scenario, workload=folder / WORKLOAD)
@@ -88,10 +88,10 @@ def _write_checkins(people: MobilityWorkload, path: Path) -> str:
 
 
 def _prepare(people: MobilityWorkload, folder: Path, say: Say) -> Workload:
+    from sim.spark import spark_session
     from sim.workloads.traces.checkins import Box
     from sim.workloads.traces.layouts import GOWALLA
     from sim.workloads.traces.pipeline import prepare_checkins
-    from sim.workloads.traces.session import spark_session
 
     def tell(step: str, detail: str) -> None:
         if not detail:

@@ -73,7 +73,7 @@ def test_a_log_with_words_and_times_of_its_own(brokersim: Brokersim, tmp_path: P
 def test_what_was_typed_wrong_is_told_before_spark_starts(
     brokersim: Brokersim, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
 ) -> None:
-    monkeypatch.setattr("sim.workloads.traces.session.spark_session", lambda *_: pytest.fail("Spark was started"))
+    monkeypatch.setattr("sim.spark.spark_session", lambda *_: pytest.fail("Spark was started"))
     status, out, err = brokersim("prepare", "events", "log.csv", "--out", "w", *arguments)
     assert (status, out) == (2, "")
     assert message in " ".join(err.split())

@@ -82,7 +82,7 @@ FREE = OPTIONS[:4]
 def test_what_was_typed_wrong_is_told_before_spark_starts(
     brokersim: Brokersim, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
 ) -> None:
-    monkeypatch.setattr("sim.workloads.traces.session.spark_session", lambda *_: pytest.fail("Spark was started"))
+    monkeypatch.setattr("sim.spark.spark_session", lambda *_: pytest.fail("Spark was started"))
     status, out, err = brokersim("prepare", "follows", "--out", "w", *arguments)
     assert (status, out) == (2, "")
     assert message in " ".join(err.split())

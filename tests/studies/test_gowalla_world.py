@@ -11,9 +11,9 @@ from scipy import stats
 
 import sim
 from analysis.report import render_report
+from sim.spark import spark_session
 from sim.workloads.traces.layouts import GOWALLA
 from sim.workloads.traces.pipeline import prepare_checkins
-from sim.workloads.traces.session import spark_session
 
 SCENARIO = Path(__file__).resolve().parents[2] / "scenarios" / "gowalla-world.toml"
 

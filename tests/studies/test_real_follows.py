@@ -9,9 +9,9 @@ from report_numbers import assert_numbers_of_files
 
 import sim
 from analysis.report import render_report
+from sim.spark import spark_session
 from sim.workloads.traces.follow_pipeline import FollowOptions, prepare_follows
 from sim.workloads.traces.follow_tables import preset_trace
-from sim.workloads.traces.session import spark_session
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
 

