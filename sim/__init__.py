@@ -14,15 +14,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sim.experiments.engines import run
     from sim.experiments.export import export
     from sim.experiments.results import load_results
+    from sim.experiments.run import run
     from sim.scenario import load_scenario
 
 __all__ = ["export", "load_results", "load_scenario", "run"]
 
 _HOME = {
-    "run": "sim.experiments.engines",
+    "run": "sim.experiments.run",
     "export": "sim.experiments.export",
     "load_results": "sim.experiments.results",
     "load_scenario": "sim.scenario",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sim.units import format_duration
 
 if TYPE_CHECKING:
-    from sim.experiments.engines import Progress
+    from sim.experiments.outcomes import Progress
     from sim.experiments.plan import RunSpec
     from sim.scenario import Experiment
 

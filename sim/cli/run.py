@@ -61,8 +61,8 @@ def run(
     run again, so an interrupted command goes on where it was.
     """
     from sim.cli.display import display
-    from sim.experiments.engines import default_folder
-    from sim.experiments.engines import run as run_experiment
+    from sim.experiments.run import default_folder
+    from sim.experiments.run import run as run_experiment
     from sim.scenario import load_scenario
 
     overrides = [*(set_ or ()), *(["subscribers=true"] if check_deliveries else [])]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim.errors import InputError, ScenarioError, unknown, unknown_of_many
-from sim.experiments.engines import naming, prepared_folder
+from sim.experiments.run import naming, prepared_folder
 from sim.scenario import Experiment, load_scenario
 from sim.simulation import broker_sites, build, prepare_workload
 from sim.workloads.workload import load_workload

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from analysis.papers.page import Reproduction, SectionRuns
     from analysis.papers.paper import Paper
-    from sim.experiments.engines import Progress
+    from sim.experiments.outcomes import Progress
     from sim.experiments.plan import RunSpec
     from sim.studies.sweeps import Computed, Sweep, SweepSetting
 
@@ -136,7 +136,7 @@ def _run(sweep: Sweep, setting: SweepSetting, jobs: int, say: Say) -> SectionRun
     import pandas as pd
 
     from analysis.papers.page import SectionRuns
-    from sim.experiments.engines import run
+    from sim.experiments.run import run
 
     for note in sweep.notes:
         say(f"{sweep.section}: {note}")

@@ -16,7 +16,7 @@ from analysis.formatting import describe
 from analysis.papers.claims import judge
 from analysis.papers.page import Reproduction
 from sim.errors import InputError
-from sim.experiments import engines
+from sim.experiments import perform as performing
 from sim.studies.reproduce import PAGE, STUDIES, Asked, reproduce
 
 SCALE = 0.06
@@ -106,7 +106,7 @@ def test_a_second_time_nothing_is_run_and_the_command_prints_the_same_verdicts(
     def no_more(*_arguments: object) -> None:
         raise AssertionError("a run that is there was run again")
 
-    monkeypatch.setattr(engines, "perform", no_more)
+    monkeypatch.setattr(performing, "simulate", no_more)
     page = (made[1] / PAGE).read_text()
     options = ("--scale", str(SCALE), "--data", str(data), "--jobs", "1")
     status, out, err = brokersim("reproduce", "overlays", "--out", str(made[1]), *options)

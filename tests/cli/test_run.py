@@ -15,8 +15,8 @@ import pytest
 
 from analysis.report import render_report
 from sim.cli import display as displays
-from sim.experiments import engines
-from sim.experiments.engines import Progress
+from sim.experiments import perform as performing
+from sim.experiments.outcomes import Progress
 from sim.experiments.plan import plan
 from sim.experiments.results import load_results
 from sim.metrics import METRICS
@@ -142,7 +142,7 @@ def test_a_failed_run_is_told_and_ends_with_status_1(brokersim: Brokersim, monke
             raise ZeroDivisionError("by nothing")
         return simulate(scenario, workload, replication, progress)
 
-    monkeypatch.setattr(engines, "simulate", fails)
+    monkeypatch.setattr(performing, "simulate", fails)
     status, out, err = brokersim("run", "tiny.toml", "--quiet", "--jobs", "1", "--json")
     assert status == 1
     assert json.loads(out)["failed"] == [
@@ -156,7 +156,7 @@ def test_an_interrupted_run_says_how_to_go_on(brokersim: Brokersim, monkeypatch:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(engines, "simulate", interrupted)
+    monkeypatch.setattr(performing, "simulate", interrupted)
     status, out, err = brokersim("run", "tiny.toml", "--quiet", "--jobs", "1")
     assert (status, out) == (130, "")
     assert err == "brokersim: interrupted; finished runs are kept in results/tiny, the same command goes on\n"

@@ -19,7 +19,8 @@ import pytest
 import sim
 from sim import plugins
 from sim.errors import InputError, ResultsError, ScenarioError
-from sim.experiments import engines
+from sim.experiments import perform as performing
+from sim.experiments import run as running
 from sim.experiments.plan import RunSpec, foreign_plugins, plan, version
 from sim.experiments.results import load_results
 from sim.metrics import METRICS
@@ -135,7 +136,7 @@ def test_finished_runs_are_not_done_again(tiny: Path, tmp_path: Path, monkeypatc
     first = sim.run(tiny, tmp_path / "r")
     before = contents(tmp_path / "r")
     (tmp_path / "r" / "report.html").write_text("a report may stand there")
-    monkeypatch.setattr(engines, "simulate", never)
+    monkeypatch.setattr(performing, "simulate", never)
     told: list[tuple[str, float]] = []
     again = sim.run(tiny, tmp_path / "r", progress=lambda spec, fraction: told.append((str(spec), fraction)))
     assert again.failed == []
@@ -152,7 +153,7 @@ def test_replications_can_be_added_later(tiny: Path, tmp_path: Path, monkeypatch
         done.append(replication)
         return simulate(scenario, workload, replication, progress)
 
-    monkeypatch.setattr(engines, "simulate", counted)
+    monkeypatch.setattr(performing, "simulate", counted)
     results = sim.run(tiny, tmp_path / "r", overrides=["replications=3", 'title="More"'])
     assert done == [2, 2]
     assert len(results.runs) == 6
@@ -192,7 +193,7 @@ def failing(variant_kind: str, replication: int, error: Exception) -> Callable[.
 
 
 def test_one_failure_stops_no_other_run(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "simulate", failing("static", 1, ZeroDivisionError("by nothing")))
+    monkeypatch.setattr(performing, "simulate", failing("static", 1, ZeroDivisionError("by nothing")))
     results = sim.run(tiny, tmp_path / "r")
     (failure,) = results.failed
     assert (failure["variant"], failure["replication"]) == ("static", 1)
@@ -218,7 +219,7 @@ def test_what_a_person_got_wrong_is_no_failed_run(tiny: Path, tmp_path: Path) ->
 
 
 def test_too_little_memory_is_told_in_a_sentence(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "simulate", failing("static", 1, MemoryError("1 TiB")))
+    monkeypatch.setattr(performing, "simulate", failing("static", 1, MemoryError("1 TiB")))
     (failure,) = sim.run(tiny, tmp_path / "r").failed
     assert (failure["reason"], failure["traceback"]) == ("not enough memory (1 TiB)", "")
 
@@ -243,7 +244,7 @@ def test_equal_variants_share_their_runs(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_equal_variants_fail_together(tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "simulate", failing("static", 0, ValueError("no")))
+    monkeypatch.setattr(performing, "simulate", failing("static", 0, ValueError("no")))
     source = {**load_scenario(tiny).base.model_dump(mode="json"), "variant": [{"name": "a"}, {"name": "b"}]}
     results = sim.run(source, tmp_path / "r")
     assert [(failure["variant"], failure["replication"]) for failure in results.failed] == [("a", 0), ("b", 0)]
@@ -310,7 +311,7 @@ def test_a_prepared_workload_is_read_once_and_mapped_by_all(
     write_workload(made, tmp_path / "w")
     options = {"workload": tmp_path / "w", "overrides": ["variant.static.workload.resample_users=true"]}
     sim.run(tiny, tmp_path / "pool", jobs=2, **options)
-    monkeypatch.setattr(engines, "load_workload", lambda folder: (read.append(folder), load_workload(folder))[1])
+    monkeypatch.setattr(running, "load_workload", lambda folder: (read.append(folder), load_workload(folder))[1])
     read: list[Path] = []
 
     def looked_at(scenario: Any, workload: Workload, number: int, progress: Any) -> RunRecord:
@@ -318,7 +319,7 @@ def test_a_prepared_workload_is_read_once_and_mapped_by_all(
         assert list((tmp_path / "r" / "runs").glob(".unfinished-workload-*"))
         return simulate(scenario, workload, number, progress)
 
-    monkeypatch.setattr(engines, "simulate", looked_at)
+    monkeypatch.setattr(performing, "simulate", looked_at)
     (tmp_path / "r" / "runs").mkdir(parents=True)
     (tmp_path / "r" / "runs" / ".unfinished-workload-of-a-killed-process").touch()
     (tmp_path / "r" / "manifest.json").write_text('{"format": "brokersim-results", "complete": false}')

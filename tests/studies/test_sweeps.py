@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.experiments.engines import run
+from sim.experiments.run import run
 from sim.studies.sweeps import Point, Sweep, SweepSetting, thinned
 
 SCENARIO = """

@@ -16,7 +16,7 @@ from test_event_log import assert_tells
 
 from analysis.deliveries import check_deliveries
 from sim.errors import WorkloadError
-from sim.experiments.engines import run
+from sim.experiments.run import run
 from sim.scenario import load_scenario
 from sim.workloads.traces.event_pipeline import prepare_events
 from sim.workloads.traces.events import ACTIONS, MQTT, action_words

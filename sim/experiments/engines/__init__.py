@@ -1,0 +1,54 @@
+"""Engines do runs: one after another in this process, side by side in a pool of processes, or on a cluster, to the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+from sim.errors import InputError, unknown
+from sim.experiments.outcomes import Outcome, Progress
+from sim.experiments.plan import RunSpec
+from sim.experiments.store import Store
+
+ENGINES = ("in-process", "pool", "spark")
+
+
+class Engine(Protocol):
+    """Does runs, one round of them after another, while its context lasts; leaving that by an exception ends what is under way."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def perform(self, specs: Sequence[RunSpec], tell: Progress) -> Iterator[tuple[RunSpec, Outcome]]:
+        """Do these runs, each another, and hand out each outcome as it ends, in any order; `tell` hears of parts of runs.
+
+        Raises ResultsError where results cannot be written.
+        """
+        ...
+
+
+def engine(name: str, jobs: int, store: Store, master: str | None = None) -> Engine:
+    """An engine by name: "auto" is in-process for one job and a pool for more; `master` is the URL of a Spark cluster."""
+    if jobs < 1:
+        raise InputError(f"jobs: expected 1 or more (got {jobs})")
+    if master is not None and name not in ("auto", "spark"):
+        raise InputError(f"master: a cluster is of use to engine 'spark' only (got engine '{name}')")
+    if name == "auto":
+        name = "spark" if master is not None else "in-process" if jobs == 1 else "pool"
+    if name == "in-process":
+        from sim.experiments.engines.in_process import InProcess
+
+        return InProcess(store)
+    if name == "pool":
+        from sim.experiments.engines.pool import Pool
+
+        return Pool(store, jobs)
+    if name == "spark":
+        from sim.experiments.engines.spark import Spark
+
+        return Spark(store, master)
+    raise InputError(unknown("engine", name, ("auto", *ENGINES)))

@@ -1,0 +1,30 @@
+"""Runs one after another in the process that asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Self
+
+from sim.experiments.outcomes import Outcome, Progress
+from sim.experiments.perform import forget, perform
+from sim.experiments.plan import RunSpec
+from sim.experiments.store import Store
+
+
+class InProcess:
+    """The engine without another process."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        forget()
+
+    def perform(self, specs: Sequence[RunSpec], tell: Progress) -> Iterator[tuple[RunSpec, Outcome]]:
+        """As `Engine.perform`, in the order of `specs`."""
+        for spec in specs:
+            yield spec, perform(spec, self.store, partial(tell, spec))

@@ -1,0 +1,134 @@
+"""Runs side by side in processes of this machine, which are started afresh and never run the calling script again."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
+from multiprocessing.queues import SimpleQueue
+from types import ModuleType, TracebackType
+from typing import Self
+
+from sim.experiments.outcomes import Failure, Outcome, Progress
+from sim.experiments.perform import perform
+from sim.experiments.plan import RunSpec
+from sim.experiments.store import Store
+
+PAUSE = 0.2  # s, between two looks at the pool
+AHEAD = 2
+"""Runs per process that are handed to the pool at a time: one to do, and one to go on with at once."""
+
+
+class Pool:
+    """The engine of `jobs` processes.
+
+    Where one of them is killed (by the machine, for want of memory), what was in the pool is done again, one run at a time, and a run
+    that is killed alone has failed.
+    """
+
+    def __init__(self, store: Store, jobs: int) -> None:
+        self.store, self.jobs = store, jobs
+        self.others: set[BaseProcess] = set()
+        self.executor: ProcessPoolExecutor | None = None
+        self.reports: SimpleQueue[tuple[str, float]] | None = None
+
+    def __enter__(self) -> Self:
+        self.others = set(multiprocessing.active_children())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            for process in set(multiprocessing.active_children()) - self.others:
+                process.terminate()
+        self._close()
+
+    def perform(self, specs: Sequence[RunSpec], tell: Progress) -> Iterator[tuple[RunSpec, Outcome]]:
+        """As `Engine.perform`."""
+        names = {spec.hash: spec for spec in specs}
+        to_do = deque(specs)
+        suspects: deque[RunSpec] = deque()  # what was in the pool when it broke
+        running: dict[Future[Outcome], RunSpec] = {}
+        while to_do or suspects or running:
+            alone = bool(suspects)
+            waiting, most = (suspects, 1) if alone else (to_do, AHEAD * self.jobs)
+            while waiting and len(running) < most:
+                spec = waiting.popleft()
+                running[self._submit(spec)] = spec
+            ended, _ = wait(running, PAUSE, FIRST_COMPLETED)
+            while self.reports is not None and not self.reports.empty():
+                run, fraction = self.reports.get()
+                tell(names[run], fraction)
+            for future in ended:
+                spec = running.pop(future)
+                try:
+                    yield spec, future.result()
+                except BrokenProcessPool:
+                    self._close()
+                    if alone:
+                        yield spec, Failure("a process of the pool was killed (too little memory?)", "")
+                    else:
+                        suspects.append(spec)
+
+    def _submit(self, spec: RunSpec) -> Future[Outcome]:
+        with _without_script():
+            if self.executor is None:
+                context = multiprocessing.get_context("spawn")
+                self.reports = context.SimpleQueue()
+                self.executor = ProcessPoolExecutor(self.jobs, context, _start_worker, (self.reports,))
+            return self.executor.submit(_perform, spec, self.store)
+
+    def _close(self) -> None:
+        if self.executor is not None:
+            self.executor.shutdown(cancel_futures=True)
+            self.executor = None
+
+
+@contextmanager
+def _without_script() -> Generator[None]:
+    """Processes that are started meanwhile don't run the calling script again, which may have no guard for it or no file."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+
+
+_reports: SimpleQueue[tuple[str, float]] | None = None  # of a worker: where it tells how far it is
+
+
+def _start_worker(reports: SimpleQueue[tuple[str, float]]) -> None:
+    global _reports
+    _reports = reports
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends its workers
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _perform(spec: RunSpec, store: Store) -> Outcome:
+    told = time.monotonic()
+
+    def tell(fraction: float) -> None:
+        nonlocal told
+        if _reports is not None and time.monotonic() - told >= PAUSE:
+            told = time.monotonic()
+            _reports.put((spec.hash, fraction))
+
+    return perform(spec, store, tell)

@@ -1,0 +1,98 @@
+"""One run: simulated to a record, and apart from that written, so that another process may do either."""
+
+from __future__ import annotations
+
+import platform
+import time
+import traceback
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from sim.errors import InputError, ScenarioError, WorkloadError
+from sim.experiments.outcomes import Failure, Outcome, Record
+from sim.experiments.plan import RunSpec
+from sim.experiments.store import Store
+from sim.scenario import Scenario, WorkloadTable
+from sim.simulation import prepare_workload, simulate
+from sim.workloads.mapped import open_mapped
+from sim.workloads.workload import Workload
+
+ALMOST = 0.999
+"""The most that is told of a run whose result is not written yet."""
+
+Tell = Callable[[float], None]
+
+
+def perform(spec: RunSpec, store: Store, tell: Tell) -> Outcome:
+    """Do one run and write its folder; `tell` is told the share of it that is done. Raises ResultsError where it cannot be written."""
+    record = simulated(spec, store.shared(spec.workload_hash) if spec.workload_hash else None, tell)
+    return record if isinstance(record, Failure) else store.write_run(spec, record)
+
+
+def simulated(spec: RunSpec, base: Path | None, tell: Tell) -> Record | Failure:
+    """Do one run and write nothing; `base` is the file of its prepared workload (`write_mapped`), None where it makes its own."""
+    try:
+        with clock() as timing:
+            scenario = spec.scenario
+            workload = _workload(base, scenario.workload, scenario.seed, spec.replication)
+            found = simulate(scenario, workload, spec.replication, lambda part: tell(min(part, ALMOST)))
+        return Record(found.metrics, found.tables, found.notes, summary(workload, spec.workload_hash), timing)
+    except (ScenarioError, WorkloadError) as error:
+        told = type(error)(f"variant {spec.variant}: {error}")
+        return Failure(str(error), "", told)
+    except InputError as error:
+        return Failure(str(error), "", error)
+    except MemoryError as error:
+        return Failure(f"not enough memory ({error})", "")
+    except Exception as error:
+        return Failure(f"{type(error).__name__}: {error}", traceback.format_exc())
+
+
+def summary(workload: Workload, hash: str) -> dict[str, Any]:
+    """What results say about the workload of a run; `hash` is that of the folder it was made from, "" if generated."""
+    return {
+        "kind": workload.kind,
+        "hash": hash,
+        "origin": workload.origin,
+        "horizon": workload.horizon,
+        "period": workload.period,
+        "cell": workload.cell,
+        "counts": workload.counts,
+        "sources": [dict(source) for source in workload.sources],
+        "rows": dict(workload.rows) if workload.rows is not None else None,
+        "generator": dict(workload.generator),
+        "seed": workload.seed,
+    }
+
+
+def forget() -> None:
+    """Let go of the workloads that are kept for the next run."""
+    _base.cache_clear()
+    _workload.cache_clear()
+
+
+@lru_cache(maxsize=2)
+def _base(path: Path) -> Workload:
+    return open_mapped(path)
+
+
+@lru_cache(maxsize=1)
+def _workload(base: Path | None, table: WorkloadTable, seed: int, replication: int) -> Workload:
+    """The workload of one replication, made once for all variants that are run on it in a row."""
+    prepared = _base(base) if base else None
+    return prepare_workload(Scenario(seed=seed, workload=table), replication, prepared)
+
+
+@contextmanager
+def clock() -> Generator[dict[str, Any]]:
+    """When something began and ended, how long it took, and where: filled in when it ends."""
+    timing: dict[str, Any] = {"start": datetime.now(UTC).isoformat(timespec="milliseconds")}
+    began = time.perf_counter()
+    yield timing
+    timing["end"] = datetime.now(UTC).isoformat(timespec="milliseconds")
+    timing["seconds"] = round(time.perf_counter() - began, 3)
+    timing["host"] = platform.node()
