@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -135,6 +135,34 @@ def welch_t(values: ArrayLike, baseline: ArrayLike, confidence: float = 0.95) ->
         freedom,
         paired=False,
     )
+
+
+def welch_percent(values: ArrayLike, baseline: ArrayLike, confidence: float = 0.95) -> Test:
+    """`welch_t` with its difference in % of the baseline's mean: 100 · (mean(values) / mean(baseline) − 1).
+
+    The interval is Fieller's (1954), which knows that the baseline's mean is an estimate too; it excludes 0 exactly where
+    Welch's does, and is missing where the baseline's true mean may be 0. Where the one that was found is 0, there is no
+    difference at all (NaN, n = 0).
+    """
+    test = welch_t(values, baseline, confidence)
+    x, b = _defined(values), _defined(baseline)
+    if test.difference.n == 0 or b.mean() == 0:
+        return replace(test, difference=Interval(math.nan, None, None, 0, varies=test.difference.varies))
+    mean = float(100 * _minus(x.mean(), b.mean()) / b.mean())
+    difference = Interval(mean, None, None, test.difference.n, test.difference.varies)
+    if test.freedom is None:
+        return replace(test, difference=difference)
+    # the ratios ρ that a test of mean(values) − ρ · mean(baseline) = 0 does not reject: between the roots of a parabola
+    x_square, b_square = (
+        y.mean() ** 2 - float(half_width(y.std(ddof=1) / math.sqrt(y.size), test.freedom, confidence)) ** 2
+        for y in (x, b)
+    )
+    middle = x.mean() * b.mean()
+    if b_square > 0:
+        root = math.sqrt(middle**2 - x_square * b_square)
+        low, high = (100 * float((middle + side) / b_square - 1) for side in (-root, root))
+        difference = replace(difference, low=low, high=high)
+    return replace(test, difference=difference)
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:

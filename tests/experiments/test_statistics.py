@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from oracles import replications as oracle
 from scipy import stats
 
-from sim.experiments.statistics import holm, mean_interval, paired_difference_percent, paired_t, welch_t
+from sim.experiments.statistics import holm, mean_interval, paired_difference_percent, paired_t, welch_percent, welch_t
 
 # no differences so small that their squares are 0: scipy warns of those
 numbers = st.lists(st.floats(-1e6, 1e6).map(lambda x: round(x, 6)), min_size=2, max_size=30)
@@ -164,6 +164,37 @@ def test_samples_of_different_size_and_a_sample_that_does_not_vary() -> None:
     test = welch_t([1, 2, 3], [5, 5])
     assert (test.difference.mean, test.difference.n, test.freedom) == (-3, 2, 2)
     assert test.difference.high == pytest.approx(-3 + stats.t.ppf(0.975, 2) / math.sqrt(3))
+
+
+@given(both=pairs, factor=st.sampled_from([0.5, 4, 1000]))
+def test_difference_in_percent_excludes_0_where_welchs_does(both: tuple[list[int], list[int]], factor: float) -> None:
+    values, baseline = np.array(both) + 1500.0
+    test, plain = welch_percent(values, baseline), welch_t(values, baseline)
+    assert (test.p, test.effect, test.freedom) == (plain.p, plain.effect, plain.freedom)
+    assert test.difference.mean == pytest.approx(100 * (values.mean() / baseline.mean() - 1), abs=1e-9)
+    assume(test.difference.bounded and abs(plain.p - 0.05) > 1e-6)
+    assert test.difference.low <= test.difference.mean <= test.difference.high
+    assert test.difference.excludes(0) == plain.difference.excludes(0)
+    scaled = welch_percent(-factor * values, -factor * baseline).difference
+    assert (scaled.low, scaled.high) == pytest.approx((test.difference.low, test.difference.high), abs=1e-6)
+
+
+def test_difference_in_percent_covers_the_true_one() -> None:
+    """Three times a baseline that is known to ± 10 %: an interval that took it for exact would be too narrow by far."""
+    generator = np.random.default_rng(7)
+    values, baselines = generator.normal(300, 5, (3000, 8)), generator.normal(100, 14, (3000, 8))
+    found = [welch_percent(x, b).difference for x, b in zip(values, baselines, strict=True)]
+    assert np.mean([not interval.excludes(200) for interval in found]) == pytest.approx(0.95, abs=0.012)
+
+
+def test_difference_in_percent_of_a_baseline_near_0() -> None:
+    near = welch_percent([5, 6, 7], [-1, 2, 0.5])
+    assert (near.difference.mean, near.difference.bounded) == (1100, False)
+    assert near.p is not None
+    for baseline in ([0, 0, 0], [-1, 1, 0], []):
+        assert math.isnan(welch_percent([5, 6, 7], baseline).difference.mean)
+        assert welch_percent([5, 6, 7], baseline).difference.n == 0
+    assert welch_percent([6], [4]).difference == mean_interval([50.0])
 
 
 def test_holm_by_hand() -> None:
