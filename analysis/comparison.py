@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from sim.experiments.statistics import (
     mean_interval,
     paired_difference_percent,
     paired_t,
-    welch_t,
+    welch_percent,
 )
 from sim.metrics import METRICS, Metric
 
@@ -142,19 +142,12 @@ def _compared(metric: str, values: pd.DataFrame, baseline: str) -> Comparison:
 
 
 def _test(values: NDArray[np.float64], baseline: NDArray[np.float64]) -> Test | None:
-    """The difference in % of the baseline: pair by pair; of the means where no runs share their random numbers."""
+    """Of the difference in % of the baseline: pair by pair; of the means where no runs share their random numbers."""
     if (~np.isnan(values) & ~np.isnan(baseline)).any():
         test = paired_t(paired_difference_percent(values, baseline), 0.0)
-        return test if test.difference.n else None
-    test = welch_t(values, baseline)
-    if not test.difference.n or not (mean := float(np.nanmean(baseline))):
-        return None
-    return replace(test, difference=_times(test.difference, 100 / mean))
-
-
-def _times(interval: Interval, factor: float) -> Interval:
-    low, high = (None if bound is None else bound * factor for bound in (interval.low, interval.high))
-    return replace(interval, mean=interval.mean * factor, low=low, high=high)
+    else:
+        test = welch_percent(values, baseline)
+    return test if test.difference.n else None
 
 
 def _verdict(metric: Metric, test: Test | None, p_holm: float | None) -> Verdict:
@@ -244,15 +237,14 @@ def _told(rows: list[Comparison], variant: str, baseline: str) -> str:
     differs, uncertain, same = [], [], []
     for row in rows:
         outcome, name = row.outcomes[variant], label(row.metric.name)
-        difference = outcome.difference
-        if difference is None:
+        if outcome.test is None:
             continue
-        if difference.bounded and not outcome.verdict:
+        if outcome.test.p is not None and not outcome.verdict:
             uncertain.append(name)
-        elif difference.mean == 0:
+        elif outcome.test.difference.mean == 0:
             same.append(name)
         else:
-            differs.append(f"{name} {percent(difference)}")
+            differs.append(f"{name} {percent(outcome.test.difference)}")
     told = [f"{', '.join(differs)} against {baseline}"] if differs else []
     told += [f"no certain difference in {', '.join(uncertain)}"] if uncertain else []
     told += [f"the same {', '.join(same)}"] if same else []
@@ -260,14 +252,27 @@ def _told(rows: list[Comparison], variant: str, baseline: str) -> str:
 
 
 def method(results: Results) -> str:
-    """How a summary's numbers came about, as a sentence: intervals, differences, and what is taken for certain."""
-    baseline, others = baseline_of(results), len(variants_of(results)) - 1
-    said = f"Means of {results.manifest['replications']} replications with 95 % intervals"
+    """How the numbers of a comparison came about, in a sentence: intervals, differences, and what is taken for certain."""
+    baseline, others = baseline_of(results), [name for name in variants_of(results) if name != baseline_of(results)]
+    counts = results.runs.groupby(["point", "variant"]).size()
+    least, most = counts.min(), counts.max()
+    said = f"Means of {most if least == most else f'{least} to {most}'} replications with 95 % intervals"
     if others:
-        said += f"; differences to {baseline} in %, paired"
-    if others > 1:
-        said += f"; certain where {significance(others)}"
+        said += f"; differences to {baseline} in %, {_pairing(results, others, baseline)}"
+    if len(others) > 1:
+        said += f"; certain where {significance(len(others))}"
+        said += " at each point" if len(results.manifest["points"]) > 1 else ""
     return f"{said}."
+
+
+def _pairing(results: Results, others: Sequence[str], baseline: str) -> str:
+    pair = ["point", *(column for column in PAIR if column in results.runs)]
+    runs = {variant: set(own[pair].itertuples(index=False)) for variant, own in results.runs.groupby("variant")}
+    alone = [name for name in others if runs.get(name, set()).isdisjoint(runs.get(baseline, set()))]
+    if not alone:
+        return "paired"
+    why = "by Welch's test, since no runs share their workload, seed and replication"
+    return f"unpaired, {why}" if len(alone) == len(others) else f"paired; those of {', '.join(alone)} unpaired, {why}"
 
 
 def significance(comparisons: int) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+import math
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,67 +48,81 @@ def write_results(
     overrides: Mapping[str, Any] | None = None,
     report: Mapping[str, Any] | None = None,
     failed: Sequence[Mapping[str, Any]] = (),
+    seed: int = 7,
+    workload_hash: str = "ab" * 32,
+    version: str = "0.1.0",
+    changed: Mapping[str, Any] | None = None,
+    slower: float = 1.0,
 ) -> Path:
-    """Write the folder; `warm_up` counts windows, `overrides` sets metrics to one value in every run (None: undefined)."""
+    """Write the folder; `warm_up` counts windows, `overrides` sets metrics to one value in every run (None: undefined).
+
+    `changed` are tables of the scenario, and `slower` is what they make of the delay.
+    """
+    workload = {
+        "kind": "location",
+        "hash": workload_hash,
+        "origin": "2010-05-01T00:00:00Z",
+        "horizon": windows * 3600.0,
+        "counts": {"users": 1200, "topics": 284, "subscription_events": 3456, "publications": 86660},
+        "sources": [{"file": "checkins.tsv.gz", "sha256": "cd" * 32, "bytes": 1234567}],
+        "rows": {"read": 86670, "kept": 86660, "quarantined": {"null_island": 7, "bad_time": 3}},
+        "generator": {
+            "name": "checkins",
+            "bounding_box": [30, -126, 50, -66],
+            "window": None,
+            "size": 100,
+            "friends": 4,
+        },
+        "seed": 1,
+        "cell": 1.0,
+    }
     rows = []
     for v, variant in enumerate(variants):
         for replication in range(replications):
-            run = hashlib.sha256(f"{variant}/{replication}".encode()).hexdigest()[:16]
-            shared = np.random.default_rng([1, replication])  # what variants have in common: the workload
+            identity = f"{variant}/{replication}/{seed}/{workload_hash}/{version}/{changed}"
+            run = hashlib.sha256(identity.encode()).hexdigest()[:16]
+            shared = np.random.default_rng([seed - 6, replication])  # what variants have in common: the workload
             own = np.random.default_rng([2, v, replication])
             tables = _tables(
                 shared, own, FACTORS.get(variant, 0.8 + 0.1 * v), brokers, windows, warm_up, ring, places, topic
             )
-            metrics = {**_metrics(tables), **(overrides or {})}
+            metrics = _metrics(tables)
+            metrics |= {"notification_delay": slower * metrics["notification_delay"], **(overrides or {})}
             path = folder / "runs" / run
             for name, table in tables.items():
                 file = path / f"{name}.parquet"
                 file.parent.mkdir(parents=True, exist_ok=True)
                 table.to_parquet(file, index=False)
-            head = {"run": run, "point": 0, "variant": variant, "replication": replication, "seed": 7}
-            manifest = {**head, "hash": run, "scenario": {}, "version": "0.1.0", "metrics": metrics, "complete": True}
+            head = {"run": run, "point": 0, "variant": variant, "replication": replication, "seed": seed}
+            about = {"hash": run, "scenario": {}, "version": version, "workload": workload}
+            manifest = {**head, **about, "metrics": metrics, "complete": True}
             (path / "manifest.json").write_text(json.dumps(manifest))
             rows.append({**head, **metrics})
     pd.DataFrame(rows).to_parquet(folder / "runs.parquet", index=False)
     scenario = {
         "title": title,
-        "seed": 7,
+        "seed": seed,
         "replications": replications,
         "window": 3600.0,
         "warm_up": warm_up * 3600.0,
         "workload": {"kind": "prepared", "path": "w", "resample_users": False},
         "network": {"brokers": brokers, "geometry": {"kind": "chord", "bits": 32}},
+        **(changed or {}),
     }
     manifest = {
         "format": "brokersim-results",
         "format_version": 2,
-        "version": "0.1.0",
+        "version": version,
         "title": title,
         "scenario": scenario,
         "variants": {variant: {**scenario, "selection": {"kind": variant}} for variant in variants},
         "parameters": [],
         "points": [{}],
+        "sweep": {},
         "report": {"baseline": variants[0], "metrics": HEADLINE, **(report or {})},
-        "seed": 7,
+        "seed": seed,
         "replications": replications,
-        "workload": {
-            "kind": "location",
-            "hash": "ab" * 32,
-            "origin": "2010-05-01T00:00:00Z",
-            "horizon": windows * 3600.0,
-            "counts": {"users": 1200, "topics": 284, "subscription_events": 3456, "publications": 86660},
-            "sources": [{"file": "checkins.tsv.gz", "sha256": "cd" * 32, "bytes": 1234567}],
-            "rows": {"read": 86670, "kept": 86660, "quarantined": {"null_island": 7, "bad_time": 3}},
-            "generator": {
-                "name": "checkins",
-                "bounding_box": [30, -126, 50, -66],
-                "window": None,
-                "size": 100,
-                "friends": 4,
-            },
-            "seed": 1,
-            "cell": 1.0,
-        },
+        "workload": workload,
         "notes": [],
         "runs": [row["run"] for row in rows],
         "failed": list(failed),
@@ -219,3 +236,61 @@ def _metrics(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
         "bootstrap_messages": 500,
         "lost": 0,
     }
+
+
+def write_sweep(
+    folder: Path,
+    points: Sequence[Mapping[str, Any]],
+    effect: Callable[[Mapping[str, Any], str], Mapping[str, float]] | None = None,
+    detailed: Sequence[int] = (0,),
+    sweep: Mapping[str, Any] | None = None,
+    precision: Mapping[str, Any] | None = None,
+    **one: Any,
+) -> Path:
+    """Results of a sweep: those of `write_results` at each point, its metrics times what `effect` says of point and variant.
+
+    Points that are `detailed` have the tables of their runs, others the rows in `runs.parquet` only.
+    """
+    write_results(folder, **one)
+    base = pd.read_parquet(folder / "runs.parquet")
+    frames = []
+    for number, values in enumerate(points):
+        hashes = [hashlib.sha256(f"{number}/{run}".encode()).hexdigest()[:16] for run in base["run"]]
+        frame = base.assign(run=hashes, point=number)
+        for place, (key, value) in enumerate(values.items()):
+            frame.insert(5 + place, key, value)
+        for variant in frame["variant"].unique():
+            for metric, factor in (effect or _effect)(values, variant).items():
+                frame[metric] = frame[metric].astype(np.float64)
+                frame.loc[frame["variant"] == variant, metric] *= factor
+        if number in detailed:
+            for old, new in zip(base["run"], hashes, strict=True):
+                shutil.copytree(folder / "runs" / old, folder / "runs" / new)
+        frames.append(frame)
+    for run in base["run"]:
+        shutil.rmtree(folder / "runs" / run)
+    pd.concat(frames).to_parquet(folder / "runs.parquet", index=False)
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest |= {
+        "parameters": list(points[0]),
+        "points": [dict(values) for values in points],
+        "sweep": dict(sweep or {}),
+        "precision": precision,
+        "runs": [run for frame in frames for run in frame["run"]],
+    }
+    path.write_text(json.dumps(manifest))
+    return folder
+
+
+def grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
+    """Every combination, the last key fastest; `__` in a name stands for a dot."""
+    keys = [name.replace("__", ".") for name in values]
+    return [dict(zip(keys, point, strict=True)) for point in itertools.product(*values.values())]
+
+
+def _effect(values: Mapping[str, Any], variant: str) -> dict[str, float]:
+    """More of anything is slower; how many messages it takes has a least, which depends on the variant."""
+    size = math.prod(1 + math.log10(1 + value) for value in values.values() if isinstance(value, (int, float)))
+    best = 6.0 * FACTORS.get(variant, 1.0)
+    return {"notification_delay": size / 4, "notification_overhead": 1 + (size - best) ** 2 / 20}

@@ -1,0 +1,305 @@
+"""Several results folders seen as one: their variants side by side, and what differs between them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.comparison import headline_of, metrics_of
+from sim import toml
+from sim.errors import ResultsError, unknown, unknown_of_many
+from sim.experiments.results import Manifest, Results, load_results, read_json
+from sim.metrics import METRICS
+
+Values = tuple[Any, ...]
+"""What the swept keys are at a point; None for a key that a scenario does not have."""
+_LISTED = 6
+"""Values of a swept key that are told one by one."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A variant in one of the folders: `name` tells it from all others, `shown` is the variant of the collection that it is part of.
+
+    The two differ where a key that is varied tells folders apart. `points` are the collection's numbers of the folder's points.
+    """
+
+    results: Results
+    variant: str
+    name: str
+    shown: str
+    points: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Collection(Results):
+    """Results of one or several folders, for whatever reads the results of one; `folder` is the first.
+
+    Where there are several, runs have a column `workload`, the hash of the prepared workload ("" where it was generated): runs of
+    two variants share their random numbers where point, workload, seed and replication are the same.
+    """
+
+    sources: Sequence[Source]
+    frame: pd.DataFrame = field(repr=False)
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """One row per run, as in one folder."""
+        return self.frame
+
+    def table(self, run: str, name: str) -> pd.DataFrame:
+        """A table of one run. Raises ResultsError if absent."""
+        return next(s.results for s in self.sources if run in s.results.manifest["runs"]).table(run, name)
+
+
+def collect(
+    folders: Sequence[Path], metrics: Sequence[str] = (), baseline: str | None = None, vary: str | None = None
+) -> Collection:
+    """The results in folders as one.
+
+    Variants are called "label: variant", or just "label" where all folders have one variant of the same name; labels are the
+    folders' names, made distinct. Points are where the swept keys have equal values; a folder that does not sweep a key has it at its
+    own value. `vary` names the key that comes first among the swept ones; where no folder sweeps it, folders that differ in it
+    are points of one sweep, and variants keep their names. `metrics` are those to show: of the folders' reports, those that are
+    defined in all folders, by default. `baseline` is a variant, that of the first folder by default.
+
+    Raises ResultsError where a folder holds no finished results, or a name does not exist.
+    """
+    parts = [_load(folder) for folder in folders]
+    labels = _labels(folders)
+    keys = list(dict.fromkeys(key for part in parts for key in part.manifest["parameters"]))
+    merged = vary is not None and vary not in keys
+    if vary is not None:
+        keys = [vary, *(key for key in keys if key != vary)]
+        if merged:
+            _check_varied(vary, parts, labels)
+    values = [_values(part, keys) for part in parts]
+    numbers = {point: number for number, point in enumerate(dict.fromkeys(v for part in values for v in part))}
+    sources = _sources(parts, labels, [[numbers[v] for v in part] for part in values], merged)
+    manifest = {
+        **_merged([part.manifest for part in parts]),
+        "variants": {source.shown: source.results.manifest["variants"][source.variant] for source in sources},
+        "parameters": keys,
+        "points": [dict(zip(keys, point, strict=True)) for point in numbers],
+        "report": {"baseline": _baseline(sources, baseline), "metrics": _metrics(parts, labels, metrics)},
+        "failed": [failure for source in sources for failure in _failed(source)],
+    }
+    frames = [_runs(source, manifest, several=len(parts) > 1) for source in sources]
+    runs = pd.concat(frames).sort_values(["point", "order", "replication"], ignore_index=True, kind="stable")
+    return Collection(parts[0].folder, manifest, sources, runs.drop(columns="order"))
+
+
+def _load(folder: Path) -> Results:
+    results = load_results(folder)
+    if results.runs.empty:
+        raise ResultsError(f"{folder}: no run finished, so there is nothing to compare")
+    return results
+
+
+def _labels(folders: Sequence[Path]) -> list[str]:
+    """The folders' names, with those of the folders above them as far as it takes to tell them apart."""
+    paths = [folder.resolve().parts for folder in folders]
+    if twice := [str(folder) for n, folder in enumerate(folders) if paths[n] in paths[:n]]:
+        raise ResultsError(f"{twice[0]}: given twice; name every folder once")
+    depth = next(n for n in range(1, max(map(len, paths)) + 1) if len({path[-n:] for path in paths}) == len(paths))
+    return ["/".join(path[-depth:]) for path in paths]
+
+
+def _sources(
+    parts: Sequence[Results], labels: Sequence[str], points: Sequence[Sequence[int]], merged: bool
+) -> list[Source]:
+    """All variants of all folders; where they are merged, those of one name at different points are one variant."""
+    lists = [list(part.manifest["variants"]) for part in parts]
+    alone = len(parts) > 1 and len({tuple(names) for names in lists}) == 1 and len(lists[0]) == 1
+    places = [(name, point) for names, at in zip(lists, points, strict=True) for name in names for point in at]
+    keeps = merged and len(set(places)) == len(places)
+    found = []
+    for part, label, names, at in zip(parts, labels, lists, points, strict=True):
+        for name in names:
+            full = label if alone else f"{label}: {name}" if len(parts) > 1 else name
+            found.append(Source(part, name, full, name if keeps else full, at))
+    return found
+
+
+def _runs(source: Source, manifest: Manifest, several: bool) -> pd.DataFrame:
+    """A variant's runs with its name and points in the collection; `order` is its place among the variants."""
+    table = source.results.runs
+    runs = table[table["variant"] == source.variant].reset_index(drop=True)
+    own = [key for key in source.results.manifest["parameters"] if key in runs]
+    point = runs["point"].map(dict(enumerate(source.points)))
+    columns: dict[str, Any] = {"point": point, "variant": source.shown}
+    if several:
+        first = runs.groupby("point")["run"].first()
+        columns["workload"] = runs["point"].map({at: _workload(source.results, run) for at, run in first.items()})
+    values = pd.DataFrame(manifest["points"], columns=manifest["parameters"]).loc[point].reset_index(drop=True)
+    order = list(manifest["variants"]).index(source.shown)
+    return pd.concat([runs.drop(columns=own).assign(**columns, order=order), values], axis=1)
+
+
+def _workload(results: Results, run: str) -> str:
+    manifest = read_json(results.folder / "runs" / run / "manifest.json")
+    if manifest is None:
+        raise ResultsError(f"{results.folder / 'runs' / run / 'manifest.json'}: missing, or not readable")
+    return str((manifest.get("workload") or {}).get("hash") or "")
+
+
+def _merged(manifests: Sequence[Manifest]) -> Manifest:
+    """What folders have in common, or together."""
+    first = manifests[0]
+    return {
+        **first,
+        "title": " · ".join(dict.fromkeys(manifest["title"] for manifest in manifests)),
+        "sweep": first.get("sweep", {})
+        if len(manifests) == 1
+        else {},  # of a sample, points are no whole beside others
+        "replications": max(manifest["replications"] for manifest in manifests),
+        "notes": list(dict.fromkeys(note for manifest in manifests for note in manifest["notes"])),
+        "runs": list(dict.fromkeys(run for manifest in manifests for run in manifest["runs"])),
+    }
+
+
+def _failed(source: Source) -> Iterator[dict[str, Any]]:
+    for failure in source.results.failed:
+        if failure["variant"] == source.variant:
+            yield {**failure, "variant": source.shown, "point": source.points[failure.get("point", 0)]}
+
+
+def _baseline(sources: Sequence[Source], name: str | None) -> str:
+    shown = list(dict.fromkeys(source.shown for source in sources))
+    if name is None:
+        first = sources[0].results.manifest["report"]["baseline"]
+        return next(source.shown for source in sources if source.variant == first)
+    if name not in shown:
+        raise ResultsError(f"baseline: {unknown('variant', name, shown)}")
+    return name
+
+
+def _metrics(parts: Sequence[Results], labels: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """The metrics to show. Raises ResultsError where one does not exist, or is undefined in all runs of a folder."""
+    defined = [set(metrics_of(part)) for part in parts]
+    for name in wanted:
+        if name not in METRICS:
+            raise ResultsError(unknown_of_many("metric", name, list(METRICS)))
+        for label, names in zip(labels, defined, strict=True):
+            if name not in names:
+                raise ResultsError(
+                    f"metric '{name}' is undefined in all runs of {label} (defined: {', '.join(sorted(names))})"
+                )
+    shown = wanted or [name for part in parts for name in headline_of(part) if all(name in names for names in defined)]
+    if not shown:
+        common = [name for name in METRICS if all(name in names for names in defined)]
+        hint = f"; name one of those that are: {', '.join(common)}" if common else ""
+        raise ResultsError(f"no metric of the reports is defined in all of {', '.join(labels)}{hint}")
+    return list(dict.fromkeys(shown))
+
+
+def _values(results: Results, keys: Sequence[str]) -> list[Values]:
+    """The keys' values at each point of one folder."""
+    return [
+        tuple(point[key] if key in point else _value(results, key) for key in keys)
+        for point in results.manifest["points"]
+    ]
+
+
+def _value(results: Results, key: str) -> Any:
+    """What a key is in a folder that does not sweep it: in all variants, or else in what they are laid over."""
+    variants = results.manifest["variants"]
+    first, *rest = toml.split(key)
+    if first == "variant":
+        return _simple(_inner(variants.get(rest[0], {}), rest[1:]))
+    values = {_simple(_inner(scenario, (first, *rest))) for scenario in variants.values()}
+    return values.pop() if len(values) == 1 else _simple(_inner(results.manifest["scenario"], (first, *rest)))
+
+
+def _inner(scenario: Any, keys: Sequence[int | str]) -> Any:
+    for key in keys:
+        scenario = scenario.get(key) if isinstance(scenario, Mapping) else None
+    return scenario
+
+
+def _simple(value: Any) -> Any:
+    """A value as swept keys have it: a table is its kind, a file its name."""
+    if isinstance(value, Mapping):
+        return value.get("kind") or value.get("name") or json.dumps(value)
+    return json.dumps(value) if isinstance(value, list) else value
+
+
+def _check_varied(key: str, parts: Sequence[Results], labels: Sequence[str]) -> None:
+    """Raises ResultsError where a key that is in no sweep does not tell folders apart."""
+    scenarios = [list(part.manifest["variants"].values()) for part in parts]
+    known = sorted({name for part in scenarios for scenario in part for name in _flat(scenario)})
+    if not any(name == key or name.startswith(f"{key}.") for name in known):
+        raise ResultsError(f"vary: {unknown_of_many('key', key, known)}")
+    keys = toml.split(key)
+    values = [{_simple(_inner(scenario, keys)) for scenario in part} for part in scenarios]
+    for label, found in zip(labels, values, strict=True):
+        if len(found) > 1:
+            told = ", ".join(sorted(map(_text, found)))
+            raise ResultsError(
+                f"vary: variants of {label} differ in {key} ({told}); folders have to, or a sweep's points"
+            )
+    if len(set.union(*values)) == 1:
+        raise ResultsError(f"vary: {key} is {_text(values[0].pop())} in all results; name a key in which they differ")
+
+
+def changes(collection: Collection) -> pd.DataFrame:
+    """In what the folders and variants differ: a row per key (dotted), a column per folder and variant, values as text.
+
+    Beside the scenarios' keys, `version` and `workload` (the hash of a prepared one). What is "–" does not exist there.
+    """
+    columns = {source.name: _described(source) for source in collection.sources}
+    keys = dict.fromkeys(key for described in columns.values() for key in described)
+    table = pd.DataFrame(
+        {name: [described.get(key, "–") for key in keys] for name, described in columns.items()}, list(keys)
+    )
+    return table[table.nunique(axis=1) > 1].rename_axis("key")
+
+
+def _described(source: Source) -> dict[str, str]:
+    """What was run, key by key; a swept key with its values, unless the variant has one of its own."""
+    manifest = source.results.manifest
+    scenario, base = manifest["variants"][source.variant], manifest["scenario"]
+    told = _flat({**scenario, "title": None, "precision": manifest.get("precision")})
+    for key in manifest["parameters"]:
+        first, *rest = toml.split(key)
+        own = (first, *rest)
+        if first == "variant":
+            if rest[0] != source.variant:
+                continue
+            own = tuple(rest[1:])
+        elif _inner(scenario, own) != _inner(base, own):
+            continue
+        path = ".".join(map(str, own))
+        told = {name: value for name, value in told.items() if name != path and not name.startswith(f"{path}.")}
+        told[path] = _listed([point[key] for point in manifest["points"]])
+    workload = source.results.runs.loc[source.results.runs["variant"] == source.variant, "run"]
+    hash_ = _workload(source.results, workload.iloc[0]) if len(workload) else ""
+    return {**told, **({"workload": hash_[:12]} if hash_ else {}), "version": manifest["version"]}
+
+
+def _listed(values: Sequence[Any]) -> str:
+    texts = list(dict.fromkeys(map(_text, values)))
+    return ", ".join(texts) if len(texts) <= _LISTED else f"{texts[0]} … {texts[-1]} ({len(texts)} values)"
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """The values of nested tables as text, by dotted keys; what is not set is left out."""
+    found: dict[str, str] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{prefix}{key}.")
+        elif value is not None:
+            found[prefix + key] = _text(value)
+    return found
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
