@@ -8,10 +8,12 @@ name.
 from __future__ import annotations
 
 import copy
+import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from fractions import Fraction
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -32,20 +34,25 @@ from pydantic import (
 )
 
 from sim import toml
-from sim.errors import ScenarioError
+from sim.errors import InputError, ScenarioError
+from sim.expressions import Expression, Value
 from sim.files import File, InputFile, NoSuchFile
 from sim.kinds import Kinds, Table
 from sim.metrics import METRICS
 from sim.overlay.sites import Sites, parse_sites
 from sim.plugins import Parameters
+from sim.reading import Reading
+from sim.sweep import GRID, Laid, Sweep, leaves, place_of, read_sweep, sweep_schema
 from sim.toml import Keys
 from sim.units import Duration, PositiveDuration
-from sim.validation import Model, Problem, dotted, hint, nested, problems, show, validate
+from sim.validation import UNKNOWN, Model, Problem, dotted, hint, nested, problems, show, validate
 
 Raw = dict[str, Any]
-SHARED = {"title", "seed", "replications", "report", "variant"}
-"""Keys that variants may not override: their runs are paired by seed and replication."""
-MORE = ("variant", "report")
+MORE = ("variant", "report", "precision", "sweep")
+SHARED = {"title", "seed", "replications", *MORE}
+"""Keys that variants may not override, and no sweep has: runs are paired by seed and replication."""
+DETECT = "detect"
+"""What `warm_up` says where it is to be found out."""
 SATISFACTION = ("satisfied_subscribers", "satisfaction")
 """Metrics that a report shows, too, where it says none and they are measured."""
 PATHS = {("workload", "path"), ("network", "brokers")}
@@ -241,9 +248,23 @@ class Scenario(_Section):
 
     def identity(self) -> Raw:
         """What tells one run from another: all but the title, how many runs there are, and where a workload stands."""
-        values = self.model_dump(mode="json", exclude={"title", "replications"})
-        values["workload"].pop("path", None)
+        values: Raw = json.loads(self.identity_text({}))
         return values
+
+    def identity_text(self, told: dict[int, str]) -> str:
+        """The identity as JSON. `told` keeps what tables come to, by their ids, for other scenarios that share them."""
+        tables, others = [], {}
+        for name, value in vars(self).items():
+            if isinstance(value, BaseModel | Table):
+                if id(value) not in told:
+                    table = value.dump() if isinstance(value, Table) else value.model_dump(mode="json")
+                    if name == "workload":
+                        table.pop("path", None)
+                    told[id(value)] = json.dumps(table, sort_keys=True)
+                tables.append(f'"{name}": {told[id(value)]}')
+            elif name not in ("title", "replications"):
+                others[name] = value
+        return ", ".join([json.dumps(others)[:-1], *tables]) + "}"
 
 
 def _metrics(names: object) -> tuple[str, ...]:
@@ -281,7 +302,7 @@ class Report(_Section):
 class Precision(_Section):
     """How narrow intervals have to be: replications are added until they are."""
 
-    metric: Annotated[str, AfterValidator(_metric)] = "notification_delay"
+    metric: Annotated[str, AfterValidator(_metric), WithJsonSchema({"enum": list(METRICS)})] = "notification_delay"
     """The metric whose mean is to be known."""
     relative: float = Field(default=0.02, gt=0, lt=1)
     """The half-width of its interval at most, relative to the mean."""
@@ -291,13 +312,12 @@ class Precision(_Section):
     """No more replications than these."""
 
 
-Value = int | float | str | bool
-"""What a swept key is at a point: a number in the key's unit (seconds for durations), or text."""
-
-
 @dataclass(frozen=True)
 class Point:
-    """A point of a sweep: the values of the swept keys, the base with them, and each variant resolved, in the file's order."""
+    """A point of a sweep: the values of the swept keys, the base with them, and each variant resolved, in the file's order.
+
+    Values are numbers in the key's unit (seconds for durations), or text.
+    """
 
     values: Mapping[str, Value]
     base: Scenario
@@ -373,14 +393,52 @@ def _tables(*values: object) -> bool:
     return all(isinstance(value, dict) for value in values)
 
 
-def _resolve_paths(table: Raw, folder: Path, keys: Keys = ()) -> None:
-    """What a scenario file names in its keys `file`, `*_file`, workload.path and network.brokers is relative to its folder."""
-    for key, value in table.items():
-        place = (*keys, key)
+def _is_path(keys: Keys) -> bool:
+    """Whether texts at a key path of a scenario file are paths, which are relative to its folder."""
+    own = keys[2:] if keys[0] == "variant" else keys
+    return own in PATHS or own[-1] == "file" or str(own[-1]).endswith("_file")
+
+
+def _resolve_paths(values: Any, folder: Path, keys: Keys = ()) -> None:
+    """Lays the folder before all paths, but "cells", in a table, or in a list of what a key may be."""
+    table = isinstance(values, dict)
+    for key, value in values.items() if table else enumerate(values):
+        place = (*keys, key) if table else keys
         if isinstance(value, dict):
             _resolve_paths(value, folder, place)
-        elif isinstance(value, str) and (key == "file" or key.endswith("_file") or place in PATHS) and value != "cells":
-            table[key] = str(folder / value)
+        elif isinstance(value, str) and _is_path(place) and value != "cells":
+            values[key] = str(folder / value)
+
+
+def _found(scenario: Scenario, keys: Keys) -> Any:
+    """What a resolved scenario has at a key path; None where it has nothing."""
+    value: Any = scenario
+    for key in keys:
+        if isinstance(value, Table):
+            value = value.kind if key == "kind" else vars(value.parameters).get(str(key))
+        elif isinstance(value, BaseModel):
+            value = vars(value).get(str(key))
+        else:
+            value = value.get(key) if isinstance(value, dict) else None
+    return value.kind if isinstance(value, Table) else float(value) if isinstance(value, Fraction) else value
+
+
+def _known(scenario: Scenario, name: str) -> Value:
+    """What an expression's name stands for."""
+    value = _found(scenario, tuple(name.split(".")))
+    if isinstance(value, File):
+        return value.name
+    if isinstance(value, int | float | str):
+        return value
+    names = [".".join(keys) for keys in _paths(scenario.model_dump(mode="json"))]
+    if name in names:
+        raise InputError(f"'{name}' is neither a number nor text here")
+    raise InputError(f"unknown key{hint(name, names)} (got '{name}')")
+
+
+def _paths(values: Raw, keys: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, value in values.items():
+        yield from _paths(value, (*keys, key)) if isinstance(value, dict) else [(*keys, key)]
 
 
 def json_schema() -> Raw:
@@ -394,7 +452,14 @@ def json_schema() -> Raw:
         "required": ["name"],
         "additionalProperties": False,
     }
-    schema["properties"] |= {"variant": {"type": "array", "items": variant}, "report": Report.model_json_schema()}
+    warm_up = schema["properties"]["warm_up"]
+    schema["properties"] |= {
+        "warm_up": warm_up | {"anyOf": [*warm_up["anyOf"], {"const": DETECT}]},
+        "variant": {"type": "array", "items": variant},
+        "report": Report.model_json_schema(),
+        "precision": Precision.model_json_schema(),
+        "sweep": sweep_schema(),
+    }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "brokersim scenario"}
 
 
@@ -431,10 +496,15 @@ class _Reader:
             self.places = {keys: (line, f"{source}:{line}") for keys, line in lines.items()}
         self.names: list[str] = []
         self.variants: list[Raw] = []
+        self.detects = False
+        self.laid: tuple[Laid, ...] = ()  # what the sweep lays over the base at the point that is being read
+        self.reading = Reading()
+        self._is_folder = cache(Path.is_dir)
         self._take_variants(self.raw.pop("variant", []))
-        for table in (self.raw, *self.variants):
-            if self.path:
-                _resolve_paths(table, self.path.parent)
+        if self.path:
+            swept = [(values, keys) for _, keys, values in leaves(self.raw.get("sweep")) if isinstance(values, list)]
+            for table, keys in (*((table, ()) for table in (self.raw, *self.variants)), *swept):
+                _resolve_paths(table, self.path.parent, keys)
 
     def set(self, text: str) -> None:
         """Lay `key.path=value` over the scenario."""
@@ -453,6 +523,8 @@ class _Reader:
             if keys[2] in SHARED | {"name"}:
                 raise ScenarioError(f"--set {text}: '{keys[2]}' cannot be said of a single variant")
             keys = ("variant", self.names.index(str(keys[1])), *keys[2:])
+        elif keys[0] == "sweep":
+            keys = ("sweep", *place_of(self.raw.get("sweep"), keys[1:]))
         self.override(keys, toml.value(value.strip()), f"--set {text}")
 
     def override(self, keys: Keys, value: object, place: str) -> None:
@@ -472,27 +544,110 @@ class _Reader:
 
     def experiment(self) -> Experiment:
         said = self.raw.pop("report", {})
-        report = self._read(Report, said, root=("report",))
-        raw = merge({"title": self.path.stem if self.path else "", **DEFAULTS}, self.raw)
-        base = self._read(Scenario, raw, more=MORE)
-        variants = {
-            name: self._read(Scenario, merge(raw, {key: over[key] for key in over if key != "name"}), number, more=MORE)
-            for number, (name, over) in enumerate(zip(self.names, self.variants, strict=True))
-        }
+        report = self._read(Report, said, ("report",))
+        precise = self.raw.pop("precision", None)
+        precision = self._read(Precision, precise, ("precision",)) if precise is not None else None
+        self._take_warm_up()
+        sweep = self._take_sweep()
         names = self.names or ["base"]
         baseline = said.get("baseline") if isinstance(said, dict) else None
         if isinstance(baseline, str) and baseline not in names:
             self._mistake(("report", "baseline"), f"no such variant{hint(baseline, names)} (got '{baseline}')")
-        if self.mistakes or base is None or report is None:
+        points = self._points(sweep)
+        if self.mistakes or report is None:
             raise ScenarioError("\n".join(text for _, text in sorted(self.mistakes)))
-        resolved = {name: scenario for name, scenario in variants.items() if scenario} or {"base": base}
-        silent = "metrics" not in said and any(scenario.measures_satisfaction for scenario in resolved.values())
+        first = points[0]
+        silent = "metrics" not in said and any(variant.measures_satisfaction for variant in first.variants.values())
         shown = {
             "baseline": baseline or names[0],
             "metrics": report.metrics + SATISFACTION if silent else report.metrics,
         }
-        point = Point({}, base, resolved)
-        return Experiment(base.title, [point], report.model_copy(update=shown), self.path)
+        report = report.model_copy(update=shown)
+        written = sweep.table() if sweep else {}
+        return Experiment(first.base.title, points, report, self.path, precision, self.detects, written)
+
+    def _take_warm_up(self) -> None:
+        """Takes `warm_up = "detect"` out of the base, where it is said for all."""
+        if self.raw.get("warm_up") == DETECT:
+            self.detects = True
+            del self.raw["warm_up"]
+        for number, variant in enumerate(self.variants):
+            if "warm_up" in variant and (self.detects or variant["warm_up"] == DETECT):
+                only = f'warm_up = "{DETECT}" holds for all variants; say it once, above them, and no other'
+                self._mistake(("variant", number, "warm_up"), only)
+                variant["warm_up"] = 0.0
+
+    def _take_sweep(self) -> Sweep | None:
+        if "sweep" not in self.raw:
+            return None
+        sweep, wrong = read_sweep(self.raw.pop("sweep"), self._not_swept, _is_path)
+        for keys, text in wrong:
+            self._mistake(("sweep", *keys), text)
+        return sweep
+
+    def _not_swept(self, keys: Keys) -> str | None:
+        key = keys[0]
+        if key == "variant":
+            if len(keys) < 3 or keys[1] not in self.names:
+                return f"expected variant.NAME.key{hint(keys[1] if len(keys) > 1 else '', self.names)}"
+            key = keys[2]
+        if key in SHARED | {"name"}:
+            return f"'{key}' is one for all runs and cannot be swept"
+        return f'cannot be swept where warm_up = "{DETECT}"' if key == "warm_up" and self.detects else None
+
+    def _points(self, sweep: Sweep | None) -> list[Point]:
+        """All points; where something is wrong by now, what else is at one of them."""
+        raw = merge({"title": self.path.stem if self.path else "", **DEFAULTS}, self.raw)
+        seed = self.raw.get("seed", 1)
+        if sweep is None or self.mistakes or not isinstance(seed, int) or seed < 0:
+            point = self._point(raw, tuple(axis.at(0.0) for axis in sweep.axes) if sweep else ())
+            return [point] if point else []
+        points: dict[Any, Point] = {}
+        for number, laid in enumerate(sweep.points(seed)):
+            if point := self._point(raw, laid, sweep.where):
+                points.setdefault(tuple(point.values.values()) if sweep.sample == GRID else number, point)
+        if not points:
+            self._mistake(("sweep", "where"), f"no point is left (of {sweep.count:,})")
+        return list(points.values())
+
+    def _point(self, raw: Raw, laid: tuple[Laid, ...], where: Expression | None = None) -> Point | None:
+        """The point at which this is laid over the base; None where `where` leaves it out or something is wrong, which is kept."""
+        self.laid = laid
+        over: Raw = {}
+        for one in laid:
+            table = over
+            for key in one.keys[:-1]:
+                table = table.setdefault(str(key), {})
+            table[str(one.keys[-1])] = one.value
+        above = over.pop("variant", {})
+        raw = merge(raw, over)
+        base = self._scenario(raw)
+        if base and where and not self._holds(where, base):
+            return None
+        variants = {
+            name: self._scenario(merge(raw, merge(own, above.get(name, {}))), number)
+            for number, (name, own) in enumerate(zip(self.names, self.variants, strict=True))
+        } or {"base": base}
+        read = {name: scenario for name, scenario in variants.items() if scenario}
+        if base is None or len(read) < len(variants):
+            return None
+        return Point({dotted(one.keys): _value(one, base, read) for one in laid}, base, read)
+
+    def _holds(self, where: Expression, base: Scenario) -> bool:
+        try:
+            return where.holds(lambda name: _known(base, name))
+        except InputError as error:
+            self._mistake(("sweep", "where"), str(error))
+            return False
+
+    def _scenario(self, raw: Raw, variant: int | None = None) -> Scenario | None:
+        own = {key: value for key, value in raw.items() if key != "name"} if variant is not None else raw
+        scenario, wrong = self.reading.read(Scenario, own, MORE)
+        for keys, text in wrong:
+            self._mistake(keys, text, variant)
+        if scenario and (folder := scenario.workload.path) and not self._is_folder(folder):
+            self._mistake(("workload", "path"), f"no such folder (got '{folder}')", variant)
+        return scenario
 
     def _take_variants(self, variants: object) -> None:
         if not isinstance(variants, list) or not _tables(*variants):
@@ -511,33 +666,44 @@ class _Reader:
             for key in SHARED & variant.keys():
                 self._mistake(("variant", number, key), "variants share this key; say it once, above them")
 
-    def _read(
-        self, model: type[Model], raw: object, variant: int | None = None, root: Keys = (), more: Sequence[str] = ()
-    ) -> Model | None:
+    def _read(self, model: type[Model], raw: object, root: Keys) -> Model | None:
         try:
-            read = validate(model, raw)
+            return validate(model, raw)
         except ValidationError as error:
-            for keys, text in problems(error, model, more):
-                self._mistake((*root, *keys), text, variant)
+            for keys, text in problems(error, model):
+                self._mistake((*root, *keys), text)
             return None
-        if isinstance(read, Scenario) and (folder := read.workload.path) and not folder.is_dir():
-            self._mistake(("workload", "path"), f"no such folder (got '{folder}')", variant)
-        return read
 
     def _mistake(self, keys: Keys, text: str, variant: int | None = None) -> None:
         """Keep a mistake, with the place of the longest part of its key path that was said anywhere."""
-        line, place = 0, str(self.path or "scenario")
+        swept = {one.keys: one.place for one in self.laid}
         for length in range(len(keys), 0, -1):
-            own: Keys = ("variant", variant, *keys[:length]) if variant is not None else ()
-            if own in self.places:
-                (line, place), keys = self.places[own], (*own, *keys[length:])
+            known, rest = keys[:length], keys[length:]
+            named: Keys = ("variant", self.names[variant], *known) if variant is not None else ()
+            own: Keys = ("variant", variant, *known) if variant is not None else ()
+            if place := swept.get(named) or swept.get(known):
+                if not rest and text.startswith(UNKNOWN):  # whatever its values are: told once
+                    place, text = (place[:-1] if isinstance(place[-1], int) else place), text.rpartition(" (got ")[0]
+                keys = ("sweep", *place, *rest)
                 break
-            if keys[:length] in self.places:
-                line, place = self.places[keys[:length]]
+            if own in self.places or known in self.places:
+                keys = (*(own if own in self.places else known), *rest)
                 break
-        self.mistakes.add((line, f"{place}: {self._dotted(keys)}: {text}"))
+            if around := next((one.place for one in self.laid if one.keys[:length] in (named, known)), None):
+                keys, text = ("sweep", *around), f"{dotted(known)}: {text.rpartition(' (got ')[0] or text}"
+                break
+        found = next((keys[:n] for n in range(len(keys), 0, -1) if keys[:n] in self.places), ())
+        line, at = self.places[found] if found else (0, str(self.path or "scenario"))
+        self.mistakes.add((line, f"{at}: {self._dotted(keys)}: {text}"))
 
     def _dotted(self, keys: Keys) -> str:
         if keys[0] == "variant" and len(keys) > 1:
             keys = ("variant", self.names[int(keys[1])], *keys[2:])
         return dotted(keys)
+
+
+def _value(laid: Laid, base: Scenario, variants: Mapping[str, Scenario]) -> Value:
+    """What a swept key comes to at a point; of what is neither number nor text, how it was written."""
+    own = laid.keys[0] == "variant"
+    found = _found(variants[str(laid.keys[1])] if own else base, laid.keys[2:] if own else laid.keys)
+    return found if isinstance(found, int | float | str) and not isinstance(laid.value, dict) else laid.text

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -50,6 +51,23 @@ def value(text: str) -> Any:
     except (tomllib.TOMLDecodeError, RecursionError):
         return text
     return values["value"] if len(values) == 1 else text
+
+
+def text(value: Any) -> str:
+    """The text of a value, on one line; of a string, the string itself where it stands alone."""
+    return value if isinstance(value, str) else _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{_key(key)} = {_text(inner)}' for key, inner in value.items())} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_text, value))}]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else str(value)
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[\w-]+", key, re.ASCII) else json.dumps(key, ensure_ascii=False)
 
 
 def split(path: str) -> Keys:

@@ -16,6 +16,7 @@ from sim.toml import Keys
 Model = TypeVar("Model", bound=BaseModel)
 Problem = tuple[Keys, str]
 """Where a mistake stands, as keys from the root, and what is wrong there."""
+UNKNOWN = "unknown key"
 
 
 def validate(model: type[Model], values: Any) -> Model:
@@ -35,7 +36,7 @@ def nested(found: Sequence[Problem]) -> PydanticCustomError:
 
 def unknown_key(allowed: Sequence[str], key: str, value: object) -> str:
     """What is said of a key that nobody knows."""
-    return f"unknown key{hint(key, allowed)} (got {show(value)})"
+    return f"{UNKNOWN}{hint(key, allowed)} (got {show(value)})"
 
 
 def hint(name: object, allowed: Sequence[str]) -> str:
@@ -66,6 +67,8 @@ def _problems(error: ValidationError, model: type[BaseModel], more: Sequence[str
             yield keys, unknown_key(allowed, str(keys[-1]), found["input"])
         elif kind == "missing":
             yield keys, "missing"
+        elif kind == "model_type":
+            yield keys, f"expected a table{got}"
         elif kind == "literal_error":
             allowed = re.findall(r"'([^']*)'", context["expected"])
             yield keys, f"unknown value{hint(found['input'], allowed)}{got}"
@@ -73,7 +76,6 @@ def _problems(error: ValidationError, model: type[BaseModel], more: Sequence[str
             yield keys, str(context["error"])
         else:
             message = re.sub(r"^Input should be (?=greater|less)", "expected a value ", message)
-            message = message.replace("Input should be an object", "expected a table")
             yield keys, message.replace("Input should be ", "expected ") + got
 
 

@@ -4,35 +4,45 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import textwrap
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sim.cli.parameters import described
 from sim.cli.run import Overrides, ScenarioFile, WorkloadFolder
 
+if TYPE_CHECKING:
+    from sim.scenario import Precision
+
 
 def validate(
     scenario: ScenarioFile,
     set_: Overrides = None,
     workload: WorkloadFolder = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print every variant with all defaults filled in.")] = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print every variant, at every point, with all defaults filled in.")
+    ] = False,
 ) -> None:
     """Check a scenario file, all mistakes at once."""
     from sim.scenario import load_scenario
 
     experiment = load_scenario(scenario, set_ or (), workload)
     if json_:
-        values = {name: variant.model_dump(mode="json") for name, variant in experiment.variants.items()}
-        print(json.dumps(values, indent=2, ensure_ascii=False))
+        points = [
+            {name: variant.model_dump(mode="json") for name, variant in point.variants.items()}
+            for point in experiment.points
+        ]
+        told = [{"point": dict(p.values), "variants": v} for p, v in zip(experiment.points, points, strict=True)]
+        print(json.dumps(told if experiment.parameters else points[0], indent=2, ensure_ascii=False))
         return
-    variants, replications = len(experiment.variants), experiment.base.replications
-    runs = (
-        f"{_many(variants, 'variant')} × {_many(replications, 'replication')} = {_many(variants * replications, 'run')}"
-    )
-    print(f"{scenario}: valid, {runs}")
+    counts = {"variant": len(experiment.variants), "replication": experiment.base.replications}
+    if experiment.parameters:
+        counts = {"point": len(experiment.points), **counts}
+    runs = " × ".join(_many(count, what) for what, count in counts.items())
+    print(f"{scenario}: valid, {runs} = {_many(math.prod(counts.values()), 'run')}{_until(experiment.precision)}")
 
 
 def schema() -> None:
@@ -53,7 +63,14 @@ TABLES = {"geometry": "network.geometry", "latency": "network.latency"}
 
 
 def _many(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+    return f"{count} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _until(precision: Precision | None) -> str:
+    if precision is None:
+        return ""
+    exact = f"{precision.metric} is known to within {precision.relative:.3g} of its mean"
+    return f", and more replications (at most {precision.max_replications}) until {exact}"
 
 
 def _group(group: str, names: list[str]) -> str:

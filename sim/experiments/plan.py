@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version as installed_version
@@ -40,26 +40,35 @@ class RunSpec:
 
 def plan(experiment: Experiment, workload_hashes: Mapping[Path, str]) -> list[RunSpec]:
     """All runs, replication by replication, so that comparisons come early; hashes are by the workloads' folders."""
-    runs = []
-    for replication in range(experiment.base.replications):
-        for number, point in enumerate(experiment.points):
-            for variant, scenario in point.variants.items():
-                workload = workload_hashes[scenario.workload.path] if scenario.workload.path else ""
-                identity = run_hash(scenario, replication, workload)
-                runs.append(RunSpec(number, point.label, variant, replication, scenario, workload, version(), identity))
-    return runs
+    told: dict[int, str] = {}
+    foreign = cache(_foreign)
+    rows = []
+    for number, point in enumerate(experiment.points):
+        for variant, scenario in point.variants.items():
+            workload = workload_hashes[scenario.workload.path] if scenario.workload.path else ""
+            rows.append(
+                (number, point.label, variant, scenario, workload, _identity(scenario, workload, told, foreign))
+            )
+    return [
+        RunSpec(number, label, variant, replication, scenario, workload, version(), _hash(identity, replication))
+        for replication in range(experiment.base.replications)
+        for number, label, variant, scenario, workload, identity in rows
+    ]
 
 
 def run_hash(scenario: Scenario, replication: int, workload_hash: str) -> str:
     """Identity of a run: resolved scenario, replication, workload and the code that runs it (32 hexadecimal digits)."""
-    identity = {
-        "scenario": scenario.identity(),
-        "replication": replication,
-        "workload": workload_hash,
-        "version": version(),
-        "plugins": foreign_plugins(scenario),
-    }
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
+    return _hash(_identity(scenario, workload_hash, {}, _foreign), replication)
+
+
+def _identity(scenario: Scenario, workload_hash: str, told: dict[int, str], foreign: Callable[[str, str], str]) -> str:
+    """What tells a scenario's runs from those of others; `told` is that of `Scenario.identity_text`."""
+    code = {"workload": workload_hash, "version": version(), "plugins": foreign_plugins(scenario, foreign)}
+    return f"{json.dumps(code, sort_keys=True)} {scenario.identity_text(told)}"
+
+
+def _hash(identity: str, replication: int) -> str:
+    return hashlib.sha256(f"{replication} {identity}".encode()).hexdigest()[:32]
 
 
 @cache
@@ -69,22 +78,29 @@ def version() -> str:
     return f"{number}+source.{_digest(SOURCE)[:16]}" if (SOURCE.parent / "pyproject.toml").is_file() else number
 
 
-def foreign_plugins(scenario: Scenario) -> dict[str, str]:
+def _foreign(group: str, kind: str) -> str:
+    """Hash of the source of a plug-in from elsewhere; "" of one of ours."""
+    if kind not in plugins.names(group):
+        return ""
+    root = sys.modules[plugins.load(group, kind).__module__.partition(".")[0]]
+    if root.__name__ == "sim" or not root.__file__:
+        return ""
+    file = Path(root.__file__)
+    return _digest(file.parent if file.name == "__init__.py" else file)
+
+
+def foreign_plugins(scenario: Scenario, foreign: Callable[[str, str], str] = _foreign) -> dict[str, str]:
     """Hashes of the sources of plug-ins from elsewhere, of which the version of this package says nothing."""
-    tables = {
-        "workload": scenario.workload,
-        "geometry": scenario.network.geometry,
-        "latency": scenario.network.latency,
-        "selection": scenario.selection,
+    kinds = {
+        "workload": scenario.workload.kind,
+        "geometry": scenario.network.geometry.kind,
+        "latency": scenario.network.latency.kind,
+        "selection": scenario.selection.kind,
+        "reconfiguration": scenario.reconfiguration.kind,
+        "offloading": scenario.offloading.kind,
     }
-    found = {}
-    for group, table in tables.items():
-        if table.kind in plugins.names(group):
-            root = sys.modules[plugins.load(group, table.kind).__module__.partition(".")[0]]
-            if root.__name__ != "sim" and root.__file__:
-                file = Path(root.__file__)
-                found[f"{group}:{table.kind}"] = _digest(file.parent if file.name == "__init__.py" else file)
-    return found
+    found = {f"{group}:{kind}": foreign(group, kind) for group, kind in kinds.items()}
+    return {name: source for name, source in found.items() if source}
 
 
 def _digest(source: Path) -> str:

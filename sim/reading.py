@@ -1,0 +1,76 @@
+"""Models read from the tables of many scenarios that differ in little: what is said the same way is read once, and is one object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticCustomError
+
+from sim.kinds import Kinds, Table
+from sim.validation import Model, Problem, problems
+
+
+class Reading:
+    """Reads tables as models; keeps what they came to, mistakes too, for as long as it lives itself."""
+
+    def __init__(self) -> None:
+        self._read: dict[Any, tuple[Any, list[Problem]]] = {}
+
+    def read(
+        self, model: type[Model], table: Mapping[str, Any], more: tuple[str, ...] = ()
+    ) -> tuple[Model | None, list[Problem]]:
+        """The model of a table, else None and all that is wrong; strict as `sim.validation.validate` is.
+
+        `more` are keys that are allowed beside the model's. Tables that go without saying are as empty ones.
+        """
+        values, said, found = dict(table), list[object](), list[Problem]()
+        for key, kind in _tables(model).items():
+            inner = table.get(key, {})
+            if isinstance(inner, dict):
+                values[key], wrong = self._table(kind, inner)
+                found += [((key, *keys), text) for keys, text in wrong]
+                if wrong:
+                    del values[key]
+        for key, value in values.items():
+            said += key, id(value) if isinstance(value, BaseModel | Table) else repr(value)
+        if found:
+            return None, found + self._checked(model, values, more)[1]
+        known = model, *said
+        if known not in self._read:
+            self._read[known] = self._checked(model, values, more)
+        return self._read[known]
+
+    def _table(self, kind: type[BaseModel] | Kinds, table: dict[str, Any]) -> tuple[Any, list[Problem]]:
+        if not isinstance(kind, Kinds):
+            return self.read(kind, table)
+        known = id(kind), repr(table)
+        if known not in self._read:
+            try:
+                self._read[known] = kind.read(table), []
+            except PydanticCustomError as error:
+                self._read[known] = None, (error.context or {})["problems"]
+        return self._read[known]
+
+    @staticmethod
+    def _checked(
+        model: type[Model], values: Mapping[str, Any], more: tuple[str, ...]
+    ) -> tuple[Model | None, list[Problem]]:
+        try:
+            return model.model_validate(values, strict=True), []
+        except ValidationError as error:
+            return None, problems(error, model, more)
+
+
+@cache
+def _tables(model: type[BaseModel]) -> dict[str, type[BaseModel] | Kinds]:
+    """The fields of a model that are tables, and what they are read as."""
+    found: dict[str, type[BaseModel] | Kinds] = {}
+    for name, field in model.model_fields.items():
+        if kinds := [item for item in field.metadata if isinstance(item, Kinds)]:
+            found[name] = kinds[0]
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            found[name] = field.annotation
+    return found

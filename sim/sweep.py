@@ -1,0 +1,402 @@
+"""Sweeps: from the [sweep] table of a scenario to what each of its points lays over the base.
+
+Each swept key is an axis; keys that are zipped share a dimension. A grid goes through all combinations of the dimensions,
+samples draw from them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from sim import toml
+from sim.errors import InputError
+from sim.expressions import Expression
+from sim.randomness import Streams
+from sim.toml import Keys
+from sim.units import parse_duration
+from sim.validation import Problem, dotted, hint, show, unknown_key
+
+Raw = dict[str, Any]
+GRID, LATIN_HYPERCUBE, SALTELLI = SAMPLES = ("grid", "latin-hypercube", "saltelli")
+OPTIONS = ("zip", "where", "sample", "samples")
+"""Keys of the table that are no key paths."""
+RANGE = ("from", "to", "steps", "scale")
+SCALES = ("linear", "log")
+MOST = 1_000_000
+"""Points of a sweep at most."""
+
+
+@dataclass(frozen=True)
+class Laid:
+    """One value of a swept key. `place` is where it stands, as keys from the [sweep] table; `text` is how people read it."""
+
+    keys: Keys
+    value: Any
+    place: Keys
+    text: str
+
+
+@dataclass(frozen=True)
+class Range:
+    """Evenly spread numbers between two, both among them; whole ends give whole numbers. `steps` is None where samples are drawn."""
+
+    start: float
+    stop: float
+    steps: int | None
+    log: bool
+
+    def at(self, part: float) -> int | float:
+        """The number after a part, 0 to 1, of the way."""
+        if part in (0.0, 1.0):
+            return self.stop if part else self.start
+        way = part * (math.log(self.stop / self.start) if self.log else self.stop - self.start)
+        value = self.start * math.exp(way) if self.log else self.start + way
+        return round(value) if self.whole else value
+
+    def values(self) -> list[int | float]:
+        """The steps, each number once."""
+        assert self.steps is not None
+        return list(dict.fromkeys(self.at(step / (self.steps - 1)) for step in range(self.steps)))
+
+    @property
+    def whole(self) -> bool:
+        return isinstance(self.start, int) and isinstance(self.stop, int)
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """A swept key: its path, where the table says it and what, and its values or, for samples, the range that they are from."""
+
+    keys: Keys
+    place: Keys
+    said: Any
+    values: tuple[Laid, ...] = ()
+    range: Range | None = None
+
+    @property
+    def name(self) -> str:
+        """The key path as people write it."""
+        return dotted(self.keys)
+
+    def at(self, part: float) -> Laid:
+        """The value after a part, from 0 to below 1, of the axis; lists are divided evenly."""
+        if self.range is None:
+            return self.values[min(int(part * len(self.values)), len(self.values) - 1)]
+        value = self.range.at(part)
+        return Laid(self.keys, value, self.place, str(value))
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A [sweep] table that was read. Axes in one dimension advance together."""
+
+    dimensions: tuple[tuple[Axis, ...], ...] = ()
+    where: Expression | None = None
+    sample: str = GRID
+    samples: int = 0
+
+    @property
+    def axes(self) -> list[Axis]:
+        """All axes, dimension by dimension."""
+        return [axis for dimension in self.dimensions for axis in dimension]
+
+    @property
+    def count(self) -> int:
+        """How many points there are, before `where` leaves any out and those that are the same are merged."""
+        if self.sample == GRID:
+            return math.prod(len(dimension[0].values) for dimension in self.dimensions)
+        return self.samples * (2 * len(self.dimensions) + 2 if self.sample == SALTELLI else 1)
+
+    def points(self, seed: int) -> Iterator[tuple[Laid, ...]]:
+        """What each point lays over the base, the last key advancing fastest; samples follow from the scenario's seed.
+
+        Saltelli's points stand in the order that a Sobol analysis of them needs: blocks of 2 D + 2 for D dimensions.
+        """
+        if self.sample == GRID:
+            rows = (zip(*(axis.values for axis in dimension), strict=True) for dimension in self.dimensions)
+            yield from (tuple(laid for row in point for laid in row) for point in product(*rows))
+        else:
+            for parts in self._sampled(seed):
+                pairs = zip(self.dimensions, parts, strict=True)
+                yield tuple(axis.at(part) for dimension, part in pairs for axis in dimension)
+
+    def _sampled(self, seed: int) -> list[list[float]]:
+        """Where in each dimension, from 0 to 1, each point lies."""
+        generator = Streams(seed).generator("sweep")
+        count = len(self.dimensions)
+        if self.sample == LATIN_HYPERCUBE:
+            from scipy.stats import qmc
+
+            return qmc.LatinHypercube(count, rng=generator).random(self.samples).tolist()
+        from SALib.sample import sobol
+
+        problem = {"num_vars": count, "names": [str(i) for i in range(count)], "bounds": [[0, 1]] * count}
+        sampled: list[list[float]] = sobol.sample(problem, self.samples, seed=generator).tolist()
+        return sampled
+
+    def table(self) -> Raw:
+        """The table by key paths, in full; files have their names."""
+        zipped = [[axis.name for axis in dimension] for dimension in self.dimensions if len(dimension) > 1]
+        options: Raw = {"zip": zipped, "where": self.where.text if self.where else "", "sample": self.sample}
+        options |= {"samples": self.samples} if self.samples else {}
+        return {axis.name: axis.said for axis in self.axes} | {key: value for key, value in options.items() if value}
+
+
+def read_sweep(
+    table: object, forbids: Callable[[Keys], str | None], is_path: Callable[[Keys], bool]
+) -> tuple[Sweep, list[Problem]]:
+    """The sweep of a [sweep] table, and all that is wrong in it, with places as keys from that table.
+
+    `forbids` says why a key path cannot be swept, if so; `is_path` whether its texts are paths of files. What is wrong is left
+    out of the sweep.
+    """
+    reader = _Reader(forbids, is_path)
+    return reader.sweep(table), reader.problems
+
+
+def sweep_schema() -> Raw:
+    """The JSON Schema of a [sweep] table; which keys there are is not in it."""
+    number = {"type": ["number", "string"]}
+    spread = {
+        "type": "object",
+        "properties": {
+            "from": number,
+            "to": number,
+            "steps": {"type": "integer", "minimum": 2},
+            "scale": {"enum": [*SCALES]},
+        },
+        "required": ["from", "to"],
+        "additionalProperties": False,
+    }
+    nested = {"type": "object", "additionalProperties": {"$ref": "#/properties/sweep/additionalProperties"}}
+    keys = {"type": "array", "items": {"type": "string"}, "minItems": 2}
+    return {
+        "type": "object",
+        "description": "Key paths and their values: the points that are laid over the base.",
+        "properties": {
+            "zip": {"anyOf": [keys, {"type": "array", "items": keys}]},
+            "where": {"type": "string"},
+            "sample": {"enum": [*SAMPLES], "default": GRID},
+            "samples": {"type": "integer", "minimum": 1},
+        },
+        "minProperties": 1,
+        "additionalProperties": {"anyOf": [{"type": "array", "minItems": 1}, spread, nested]},
+    }
+
+
+def place_of(table: object, keys: Keys) -> Keys:
+    """Where a [sweep] table says a key path that somebody else writes in another way, `a.b` or `"a.b"`; else as it is written."""
+    try:
+        path = _path((), keys)
+    except ValueError:
+        return keys
+    for place, known, _ in leaves(table):
+        if path[: len(known)] == known:
+            return (*place, *path[len(known) :])
+    return keys
+
+
+def _path(before: Keys, keys: Sequence[str | int]) -> Keys:
+    """A key path from its parts, each of which may be one, but for names of variants. Raises ValueError where one is none."""
+    for key in keys:
+        before = (*before, *((key,) if before == ("variant",) else toml.split(str(key))))
+    return before
+
+
+def leaves(table: object, place: Keys = (), keys: Keys = ()) -> Iterator[tuple[Keys, Keys, Any]]:
+    """Each key that a [sweep] table sweeps: where it stands, its key path (empty where it is none), and its values."""
+    for key, value in table.items() if isinstance(table, dict) else ():
+        if place or key not in OPTIONS:
+            try:
+                path = _path(keys, [key])
+            except ValueError:
+                yield (*place, key), (), value
+                continue
+            if isinstance(value, dict) and value and not {"from", "to"} & value.keys():
+                yield from leaves(value, (*place, key), path)
+            else:
+                yield (*place, key), path, value
+
+
+@dataclass
+class _Reader:
+    forbids: Callable[[Keys], str | None]
+    is_path: Callable[[Keys], bool]
+    problems: list[Problem] = field(default_factory=list)
+
+    def sweep(self, table: object) -> Sweep:
+        if not isinstance(table, dict):
+            self._wrong((), f"expected a table from keys to lists of values, found {show(table)}")
+            return Sweep()
+        sample, samples = self._sample(table)
+        axes: list[Axis] = []
+        for place, keys, value in leaves(table):
+            if problem := self._forbidden(keys, axes):
+                self._wrong(place, problem)
+            elif axis := self._axis(place, keys, value, sample == GRID):
+                axes.append(axis)
+        if not axes and not self.problems:
+            self._wrong((), 'no key is swept: expected keys with lists of values, such as "network.brokers" = [10, 20]')
+        sweep = Sweep(self._dimensions(table, axes, sample == GRID), self._where(table, sample), sample, samples)
+        if not self.problems and sweep.count > MOST:
+            self._wrong((), f"{sweep.count:,} points are too many (allowed: {MOST:,}); give fewer values, or samples")
+        return sweep
+
+    def _forbidden(self, keys: Keys, axes: Sequence[Axis]) -> str | None:
+        if not keys:
+            return "expected the path of a key, such as network.brokers"
+        for axis in axes:
+            length = min(len(keys), len(axis.keys))
+            if axis.keys[:length] == keys[:length]:
+                return f"swept twice: {axis.name} is swept already"
+        return self.forbids(keys)
+
+    def _axis(self, place: Keys, keys: Keys, value: object, grid: bool) -> Axis | None:
+        if isinstance(value, dict) and value:
+            spread = self._range(place, value, grid)
+            if spread is None:
+                return None
+            numbers = spread.values() if grid else []
+            laid = tuple(Laid(keys, number, place, f"{number:g}") for number in numbers)
+            return Axis(keys, place, value, laid, None if grid else spread)
+        if not isinstance(value, list):
+            expected = "a list of values, or a range such as { from = 1, to = 9, steps = 5 }"
+            self._wrong(place, f"expected {expected}, found {show(value)}")
+            return None
+        if not value:
+            self._wrong(place, "an empty list: give one value at least")
+            return None
+        texts = _texts(value, self.is_path(keys))
+        laid = tuple(Laid(keys, one, (*place, i), text) for i, (one, text) in enumerate(zip(value, texts, strict=True)))
+        return Axis(keys, place, texts if self.is_path(keys) else value, laid)
+
+    def _range(self, place: Keys, table: Raw, grid: bool) -> Range | None:
+        before = len(self.problems)
+        for key in table.keys() - set(RANGE):
+            self._wrong((*place, key), unknown_key(RANGE, key, table[key]))
+        for key in RANGE[: 3 if grid else 2]:
+            if key not in table:
+                self._wrong(place, f"missing key '{key}': expected a range such as {{ from = 1, to = 9, steps = 5 }}")
+        scale = self._one_of(table, "scale", SCALES, place)
+        ends = [self._end((*place, key), table[key], scale) for key in RANGE[:2] if key in table]
+        steps = table.get("steps")
+        if "steps" in table and not _whole(steps, 2):
+            self._wrong((*place, "steps"), f"expected a number of steps, 2 or more, found {show(steps)}")
+        if _whole(steps, MOST + 1):
+            self._wrong((*place, "steps"), f"expected {MOST:,} steps at most, found {steps:,}")
+        if len(ends) == 2 and ends[0] == ends[1] is not None:
+            self._wrong((*place, "to"), f"expected another number than 'from', found {show(table['to'])}")
+        if len(self.problems) > before or ends[0] is None or ends[1] is None:
+            return None
+        return Range(ends[0], ends[1], steps, scale == "log")
+
+    def _end(self, place: Keys, value: object, scale: str) -> int | float | None:
+        try:
+            seconds = parse_duration(value)
+        except (ValueError, OverflowError):
+            self._wrong(place, f"expected a number or a duration such as '10h', found {show(value)}")
+            return None
+        if scale == "log" and seconds <= 0:
+            self._wrong(place, f"expected more than 0 on a scale that is logarithmic, found {show(value)}")
+            return None
+        return value if isinstance(value, int) else seconds
+
+    def _dimensions(self, table: Raw, axes: Sequence[Axis], grid: bool) -> tuple[tuple[Axis, ...], ...]:
+        """Axes that are zipped together, at the place of their first."""
+        named = {keys for _, keys, _ in leaves(table)}
+        by_keys = {axis.keys: axis for axis in axes}
+        group_of: dict[Keys, tuple[Axis, ...]] = {}
+        zipped = table.get("zip", [])
+        single = not isinstance(zipped, list) or any(isinstance(name, str) for name in zipped)
+        for number, names in enumerate([zipped] if single else zipped):
+            place: Keys = ("zip",) if single else ("zip", number)
+            if not isinstance(names, list) or len(names) < 2:
+                self._wrong(place, f"expected a list of two keys or more that are swept, found {show(names)}")
+                continue
+            group: list[Axis] = []
+            for i, name in enumerate(names):
+                keys = _known(name)
+                if keys not in named:
+                    allowed = [dotted(known) for known in named if known]
+                    self._wrong((*place, i), f"no such key is swept{hint(name, sorted(allowed))} (got {show(name)})")
+                elif keys in group_of or by_keys.get(keys) in group:
+                    self._wrong((*place, i), f"zipped twice (got {show(name)})")
+                elif keys in by_keys:
+                    group.append(by_keys[keys])
+            if grid and len({len(axis.values) for axis in group}) > 1:
+                counts = ", ".join(f"{axis.name} has {len(axis.values)}" for axis in group)
+                self._wrong(place, f"keys that are zipped need equally many values: {counts}")
+            group_of |= {axis.keys: tuple(group) for axis in group}
+        return tuple(dict.fromkeys(group_of.get(axis.keys, (axis,)) for axis in axes))
+
+    def _sample(self, table: Raw) -> tuple[str, int]:
+        sample, samples = self._one_of(table, "sample", SAMPLES), table.get("samples", 0)
+        if sample == GRID:
+            if "samples" in table:
+                self._wrong(("samples",), "a grid has no samples: say sample, too" + hint("", SAMPLES[1:]))
+        elif not _whole(samples, 1):
+            self._wrong(("samples",), f"expected a number of samples, 1 or more, found {show(table.get('samples'))}")
+        elif sample == SALTELLI and samples & (samples - 1):
+            near = 1 << int(samples).bit_length()
+            self._wrong(("samples",), f"expected a power of two, such as {near // 2} or {near}, found {samples}")
+        else:
+            return sample, samples
+        return sample, 0
+
+    def _where(self, table: Raw, sample: str) -> Expression | None:
+        if "where" not in table:
+            return None
+        if sample == SALTELLI:
+            self._wrong(("where",), "Sobol indices need all of Saltelli's points: leave this out")
+            return None
+        if not isinstance(table["where"], str):
+            self._wrong(("where",), f"expected an expression in quotes, found {show(table['where'])}")
+            return None
+        try:
+            return Expression(table["where"])
+        except InputError as error:
+            self._wrong(("where",), str(error))
+            return None
+
+    def _one_of(self, table: Raw, key: str, allowed: Sequence[str], place: Keys = ()) -> str:
+        found = table.get(key, allowed[0])
+        if found in allowed:
+            return str(found)
+        self._wrong((*place, key), f"unknown value{hint(found, allowed)} (got {show(found)})")
+        return allowed[0]
+
+    def _wrong(self, place: Keys, text: str) -> None:
+        self.problems.append((place, text))
+
+
+def _known(name: object) -> Keys:
+    """The key path that a text is; an empty one where it is none."""
+    try:
+        return _path((), [name]) if isinstance(name, str) else ()
+    except ValueError:
+        return ()
+
+
+def _whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _texts(values: Sequence[Any], paths: bool) -> list[str]:
+    """How people read values that may be text or tables: as shortly as they can be told apart."""
+    short = [_short(value, paths) for value in values]
+    often = Counter(short)
+    return [toml.text(value) if often[text] > 1 else text for text, value in zip(short, values, strict=True)]
+
+
+def _short(value: Any, path: bool) -> str:
+    if isinstance(value, dict) and "kind" in value:
+        return str(value["kind"])
+    if isinstance(value, str):
+        return Path(value).name if path else value
+    return toml.text(value)
