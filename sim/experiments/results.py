@@ -59,7 +59,15 @@ class Results:
 
     def at(self, point: int) -> Results:
         """The results of one point alone, as if nothing else had been run."""
-        one = replace(self)
+        precision, warm_up = self.manifest.get("precision"), self.manifest.get("warm_up")
+        own = dict(self.manifest)
+        if precision:
+            own["replications"] = precision["points"][point]["replications"]
+        if warm_up:
+            seconds = {"warm_up": warm_up[point]["seconds"]}
+            own["scenario"] = own["scenario"] | seconds
+            own["variants"] = {name: scenario | seconds for name, scenario in own["variants"].items()}
+        one = replace(self, manifest=own)
         one.__dict__["runs"] = self.runs[self.runs["point"] == point].reset_index(drop=True)
         return one
 

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sim.errors import ScenarioError, WorkloadError
+from sim.errors import BrokersimError, ScenarioError, WorkloadError
 from sim.experiments import engines
-from sim.experiments.engines import Engine
+from sim.experiments.index import Index
 from sim.experiments.outcomes import Failure, Progress
 from sim.experiments.perform import clock
-from sim.experiments.plan import RunSpec, plan
+from sim.experiments.plan import RunSpec
 from sim.experiments.results import Results
+from sim.experiments.rounds import Conclusion, rounds
 from sim.experiments.store import Store
 from sim.scenario import Experiment, Scenario, load_scenario
 from sim.workloads.mapped import write_mapped
 from sim.workloads.workload import Workload, load_workload
+
+OnFailure = Callable[[Mapping[str, Any]], None]
+"""Told of a run that failed, as `Results.failed` has it."""
+
+
+class RunFailed(BrokersimError):
+    """A run failed, and no other was to be done then."""
 
 
 def run(
@@ -29,13 +38,20 @@ def run(
     progress: Progress | None = None,
     engine: str = "auto",
     master: str | None = None,
+    fail_fast: bool = False,
+    retry_failed: bool = False,
+    verify: bool = False,
+    on_failure: OnFailure | None = None,
 ) -> Results:
     """Run a scenario (a file, a dict, or one loaded already) and write its results to `out` (default: results/NAME).
 
-    Runs that `out` holds already are not run again. `workload` and `overrides` are those of `load_scenario`. The runs are done by an
-    engine: "in-process", "pool" of `jobs` processes, "spark" on the cluster at `master`, or "auto", one of the first two. Raises
-    InputError where something supplied is wrong; a run that fails otherwise is recorded in the results (`Results.failed`) and does
-    not stop the others.
+    Runs that `out` holds already are not run again, nor are those that failed there unless `retry_failed`; with `verify` all files of
+    all runs are checked first, and what is damaged is run again. `workload` and `overrides` are those of `load_scenario`. The runs are
+    done by an engine: "in-process", "pool" of `jobs` processes, "spark" on the cluster at `master`, or "auto", one of the first two.
+    `progress` is told how far runs are: 0 when they are planned, 1 when they are there.
+
+    Raises InputError where something supplied is wrong. A run that fails otherwise, or for any reason in a sweep, is recorded
+    (`Results.failed`), told to `on_failure` at once, and does not stop the others, unless `fail_fast`, when RunFailed is raised.
     """
     if isinstance(source, Experiment):
         if workload is not None or overrides:
@@ -43,14 +59,15 @@ def run(
         experiment = source
     else:
         experiment = load_scenario(source, overrides, workload)
-    bases = {folder: load_workload(folder) for folder in _folders(experiment)}
-    specs = plan(experiment, {folder: base.hash for folder, base in bases.items()})
-    store = Store(Path(out) if out is not None else default_folder(experiment))
-    chosen = engines.engine(engine, jobs, store, master)
-    with _shared(bases, store), clock() as timing, naming(experiment), chosen:
-        failures = _perform(specs, store, chosen, progress or (lambda _spec, _fraction: None), experiment)
-    failed = [failures[spec.hash].record(spec) for spec in specs if spec.hash in failures]
-    return store.finish(experiment, specs, failed, timing)
+    engine = engines.resolved(engine, min(jobs, _most(experiment)), master)
+    bases = {folder: load_workload(folder) for folder in prepared_folders(experiment)}
+    hashes = {folder: base.hash for folder, base in bases.items()}
+    with Store(Path(out) if out is not None else default_folder(experiment)) as store:
+        work = _Work(store, len(experiment.points) > 1, fail_fast, retry_failed, verify)
+        chosen = engines.engine(engine, jobs, store, master)
+        with _shared(bases, store), clock() as timing, naming(experiment), chosen:
+            ended = work.do(rounds(experiment, hashes, work.index), chosen, progress, on_failure)
+        return store.finish(ended.experiment, ended.specs, work.failed, timing, ended.notes, **_found(ended))
 
 
 def default_folder(experiment: Experiment) -> Path:
@@ -58,32 +75,113 @@ def default_folder(experiment: Experiment) -> Path:
     return Path("results") / (experiment.path.stem if experiment.path else "scenario")
 
 
-def _perform(
-    specs: Sequence[RunSpec], store: Store, engine: Engine, progress: Progress, experiment: Experiment
-) -> dict[str, Failure]:
-    """Do all runs that are not there, each once even where two variants are the same; those that failed, by their hashes."""
-    names: dict[str, list[RunSpec]] = {}
-    for spec in specs:
-        names.setdefault(spec.hash, []).append(spec)
+@dataclass
+class _Work:
+    """Does rounds of runs, each run once even where two variants are the same, and passes over those that are there."""
 
-    def tell(spec: RunSpec, fraction: float) -> None:
-        for each in names[spec.hash]:
-            progress(each, fraction)
+    store: Store
+    sweep: bool
+    fail_fast: bool
+    retry_failed: bool
+    verify: bool
+    failed: list[dict[str, Any]] = field(default_factory=list)
 
-    failures = {}
-    to_do = []
-    for run, (spec, *_) in names.items():
-        if store.finished(run):
+    def __post_init__(self) -> None:
+        self.index = Index(self.store.folder)
+        self._recorded = set(self.index.failed)
+        self._looked_at: set[str] = set()
+        if self.retry_failed:
+            self.index.failed.clear()
+        if self.verify:
+            self.store.forget_rows()
+
+    def do(
+        self,
+        rounds: Generator[list[RunSpec], None, Conclusion],
+        engine: engines.Engine,
+        progress: Progress | None,
+        on_failure: OnFailure | None,
+    ) -> Conclusion:
+        """Do all rounds."""
+        while True:
+            try:
+                specs = next(rounds)
+            except StopIteration as end:
+                conclusion: Conclusion = end.value
+                return conclusion
+            self._round(
+                specs, engine, progress or (lambda _spec, _fraction: None), on_failure or (lambda _record: None)
+            )
+
+    def _round(
+        self, specs: Sequence[RunSpec], engine: engines.Engine, progress: Progress, on_failure: OnFailure
+    ) -> None:
+        names: dict[str, list[RunSpec]] = {}
+        for spec in specs:
+            names.setdefault(spec.hash, []).append(spec)
+
+        def tell(spec: RunSpec, fraction: float) -> None:
+            for each in names[spec.hash]:
+                progress(each, fraction)
+
+        def fail(spec: RunSpec, failure: Failure) -> None:
+            records = [failure.record(each) for each in names[spec.hash]]
+            self.failed.extend(records)
+            on_failure(records[0])
+
+        to_do = []
+        for run, (spec, *_) in names.items():
+            if self._is_there(run):
+                tell(spec, 1.0)
+            elif failure := self.index.failed.get(run):
+                if run not in self._looked_at:
+                    fail(spec, failure)
+                tell(spec, 1.0)
+            else:
+                to_do.append(spec)
+                tell(spec, 0.0)
+        self._looked_at |= names.keys()
+        for spec, outcome in engine.perform(to_do, tell):
+            if isinstance(outcome, Failure):
+                if outcome.error is not None and not self.sweep:
+                    raise outcome.error
+                self.store.write_failure(spec, outcome)
+                self.index.failed[spec.hash] = outcome
+                fail(spec, outcome)
+                if self.fail_fast:
+                    raise RunFailed(f"{spec} failed: {outcome.reason}")
+            else:
+                self.index.done.add(spec.hash)
+                if spec.hash in self._recorded:
+                    self.store.forgive(spec.hash)
             tell(spec, 1.0)
-        else:
-            to_do.append(spec)
-    for spec, outcome in engine.perform(to_do, tell):
-        if isinstance(outcome, Failure):
-            if outcome.error is not None and len(experiment.points) == 1:
-                raise outcome.error
-            failures[spec.hash] = outcome
-        tell(spec, 1.0)
-    return failures
+
+    def _is_there(self, run: str) -> bool:
+        """Whether a run's result is there and of use; one that is damaged is removed."""
+        if run not in self.index.done:
+            return False
+        if run in self._looked_at or (self.store.sealed(run) if self.verify else self.store.whole(run)):
+            return True
+        self.store.discard(run)
+        self.index.done.remove(run)
+        return False
+
+
+def _most(experiment: Experiment) -> int:
+    """More runs than one, or one."""
+    if experiment.precision is not None or experiment.detects_warm_up:
+        return 2
+    return experiment.base.replications * sum(len(point.variants) for point in experiment.points)
+
+
+def _found(ended: Conclusion) -> dict[str, Any]:
+    """What the results' manifest has of a conclusion."""
+    precision = ended.experiment.precision
+    more: dict[str, Any] = {"warm_up": [asdict(one) for one in ended.warm_up]}
+    if precision is not None:
+        more["precision"] = {**precision.model_dump(), "points": [asdict(one) for one in ended.precision]}
+        more["replications"] = max(one.replications for one in ended.precision)
+    return more
 
 
 @contextmanager
@@ -99,7 +197,7 @@ def _shared(bases: dict[Path, Workload], store: Store) -> Generator[None]:
         store.clear()
 
 
-def _folders(experiment: Experiment) -> list[Path]:
+def prepared_folders(experiment: Experiment) -> list[Path]:
     """The prepared workloads that the variants name. Raises ScenarioError where one names none."""
     folders = (
         prepared_folder(experiment, scenario) for point in experiment.points for scenario in point.variants.values()

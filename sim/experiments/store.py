@@ -1,54 +1,85 @@
 """The store: where the runs of one experiment are written to.
 
 Whatever is half-written bears a name or a manifest that nobody takes for a result: a run's folder is renamed into place when it
-is whole, and the manifest of all is complete only at the end.
+is whole, and the manifest of all is complete only at the end. A run's manifest seals its files and itself by SHA-256.
 """
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
 import math
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from sim.errors import ResultsError
-from sim.experiments.outcomes import Finished, Record
+from sim.experiments.outcomes import Failure, Finished, Record
 from sim.experiments.plan import RunSpec, version
 from sim.experiments.results import FORMAT, FORMAT_VERSION, Manifest, Results, read_json
+from sim.experiments.rows import Stream, forget_rows, row, rows_of, write_rows
+from sim.expressions import Value
 from sim.metrics import METRICS
-from sim.scenario import Experiment, Value
+from sim.scenario import Experiment
 from sim.workloads.tables import arrow, write_table
 
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
 UNFINISHED = ".unfinished-"
+LOCK = ".lock"
+END = b'"complete": true\n}\n'
+"""What the manifest of a run ends with, unless it is damaged."""
 
 
 class Store:
-    """Where the runs of one experiment are written to. Opening it clears what a killed process left half-written."""
+    """A folder of results that is written to, by one command at a time; opening it clears what a killed process left half-written.
+
+    A copy in another process, made by pickle, writes runs there too, and nothing else.
+    """
 
     def __init__(self, folder: Path) -> None:
-        """Raises ResultsError where the folder is used for something else."""
+        """Raises ResultsError where the folder is used for something else, or by another command."""
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ResultsError(f"{folder}: cannot be made a folder ({error.strerror})") from None
-        try:
-            manifest = read_json(folder / "manifest.json")
-            others = [entry for entry in folder.iterdir() if not entry.name.startswith(UNFINISHED)]
-            if others and (manifest is None or manifest.get("format") != FORMAT):
-                raise ResultsError(f"{folder}: holds something else than results; give an empty or new folder")
+        with self._writing(), ExitStack() as undo:
+            self._check_folder()
+            self._lock = _locked(folder)
+            undo.callback(self._lock.release)
             self._write_manifest({"complete": False})
             (folder / "runs").mkdir(exist_ok=True)
             self.clear()
-        except OSError as error:
-            raise ResultsError(f"{error.filename}: cannot be written ({error.strerror})") from None
+            undo.pop_all()
+
+    def close(self) -> None:
+        """Clear what is half-written, and let others write."""
+        with self._writing():
+            try:
+                self.clear()
+            finally:
+                self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"folder": self.folder}
 
     def clear(self) -> None:
         """Throw away what is half-written; no process may be writing."""
@@ -64,35 +95,84 @@ class Store:
         manifest = read_json(self.folder / "runs" / run / "manifest.json")
         return manifest if manifest and manifest.get("complete") is True and manifest.get("hash") == run else None
 
+    def whole(self, run: str) -> bool:
+        """Whether a run's manifest is there to its end: a quick look, which reads nothing else."""
+        try:
+            with (self.folder / "runs" / run / "manifest.json").open("rb") as file:
+                file.seek(-len(END), os.SEEK_END)
+                return file.read() == END
+        except OSError:
+            return False
+
+    def sealed(self, run: str) -> bool:
+        """Whether a run is what was written, byte for byte (but for when and where it ran)."""
+        folder = self.folder / "runs" / run
+        manifest = self.finished(run)
+        try:
+            return (
+                manifest is not None
+                and manifest.pop("seal") == _seal(manifest)
+                and all(_sha256(folder / name) == sha256 for name, sha256 in manifest["files"].items())
+            )
+        except (KeyError, OSError):
+            return False
+
+    def discard(self, run: str) -> None:
+        """Remove a run that is damaged, so that it is done again."""
+        with self._writing():
+            unfinished = self.folder / "runs" / f"{UNFINISHED}{run}"
+            os.rename(self.folder / "runs" / run, unfinished)
+            shutil.rmtree(unfinished)
+
+    def forget_rows(self) -> None:
+        """Take nothing for granted that was read from runs before."""
+        with self._writing():
+            forget_rows(self.folder)
+
     def write_run(self, spec: RunSpec, record: Record) -> Finished:
-        """Write one run's folder."""
-        metrics = {name: _number(record.metrics[name]) for name in sorted(record.metrics, key=list(METRICS).index)}
-        manifest = {
-            "format": f"{FORMAT}-run",
-            "format_version": FORMAT_VERSION,
-            "version": spec.version,
-            "hash": spec.hash,
-            "seed": spec.scenario.seed,
-            "replication": spec.replication,
-            "scenario": spec.scenario.identity(),
-            "workload": dict(record.workload),
-            "notes": list(record.notes),
-            "metrics": metrics,
-            "complete": True,
-        }
+        """Write one run's folder. Raises ResultsError where that is not possible."""
         runs = self.folder / "runs"
-        folder = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=runs))
-        folder.chmod(0o755)
-        for name, columns in record.tables.items():
-            path = folder / f"{name}.parquet"
-            path.parent.mkdir(exist_ok=True)
-            write_table(path, pa.table({column: _arrow(values) for column, values in columns.items()}))
-        _write_json(folder / "timing.json", record.timing)
-        _write_json(folder / "manifest.json", manifest)
-        if (runs / spec.hash).exists():  # damaged, or finished by another process just now
-            shutil.rmtree(runs / spec.hash)
-        os.rename(folder, runs / spec.hash)
+        metrics = {name: _number(record.metrics[name]) for name in sorted(record.metrics, key=list(METRICS).index)}
+        with self._writing(), _unfinished_folder(runs) as folder:
+            for name, columns in record.tables.items():
+                path = folder / f"{name}.parquet"
+                path.parent.mkdir(exist_ok=True)
+                write_table(path, pa.table({column: _arrow(values) for column, values in columns.items()}))
+            manifest = {
+                "format": f"{FORMAT}-run",
+                "format_version": FORMAT_VERSION,
+                "version": spec.version,
+                "hash": spec.hash,
+                "seed": spec.scenario.seed,
+                "replication": spec.replication,
+                "scenario": spec.scenario.identity(),
+                "workload": dict(record.workload),
+                "notes": list(record.notes),
+                "metrics": metrics,
+                "files": {f"{name}.parquet": _sha256(folder / f"{name}.parquet") for name in sorted(record.tables)},
+                "complete": True,
+            }
+            _write_json(folder / "timing.json", record.timing)
+            _write_json(folder / "manifest.json", {"seal": _seal(manifest), **manifest})
+            try:
+                os.rename(folder, runs / spec.hash)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                # a process that outlived its killed command has written the same just now
+            self._stream.add(row(spec.hash, metrics, record.notes, record.timing))
         return Finished(spec.hash, record.timing["seconds"], metrics)
+
+    def write_failure(self, spec: RunSpec, failure: Failure) -> None:
+        """Keep that a run failed, and why."""
+        with self._writing():
+            (self.folder / "failed").mkdir(exist_ok=True)
+            _write_json(self.folder / "failed" / f"{spec.hash}.json", failure.record(spec))
+
+    def forgive(self, run: str) -> None:
+        """Forget that a run failed once."""
+        with self._writing():
+            (self.folder / "failed" / f"{run}.json").unlink(missing_ok=True)
 
     def finish(
         self,
@@ -100,54 +180,102 @@ class Store:
         specs: Sequence[RunSpec],
         failed: Sequence[Mapping[str, Any]],
         timing: Mapping[str, Any],
+        notes: Sequence[str] = (),
+        **more: Any,
     ) -> Results:
-        """Write the table of all runs and, last, the manifest."""
-        done = {run: manifest for run in {spec.hash for spec in specs} if (manifest := self.finished(run))}
+        """Write the tables of those runs that are there and, last, the manifest.
+
+        `notes` stand before those of the runs, `more` are keys of the manifest that only some results have.
+        """
         order = {variant: i for i, variant in enumerate(experiment.variants)}
-        rows = sorted(
-            (s for s in specs if s.hash in done), key=lambda spec: (spec.point, order[spec.variant], spec.replication)
+        there = sorted(
+            (spec for spec in specs if self.whole(spec.hash)),
+            key=lambda spec: (spec.point, order[spec.variant], spec.replication),
         )
-        table = {
-            "run": pa.array([spec.hash for spec in rows], pa.string()),
-            "point": pa.array([spec.point for spec in rows], pa.int64()),
-            "variant": pa.array([spec.variant for spec in rows], pa.string()),
-            "replication": pa.array([spec.replication for spec in rows], pa.int64()),
-            "seed": pa.array([spec.scenario.seed for spec in rows], pa.int64()),
+        keys = {
+            "point": pa.array([spec.point for spec in there], pa.int64()),
+            "variant": pa.array([spec.variant for spec in there], pa.string()),
+            "replication": pa.array([spec.replication for spec in there], pa.int64()),
+            "seed": pa.array([spec.scenario.seed for spec in there], pa.int64()),
         }
         for key in experiment.parameters:
-            table[key] = _parameter([experiment.points[spec.point].values[key] for spec in rows])
-        for name, metric in METRICS.items():
-            values = [done[spec.hash]["metrics"].get(name) for spec in rows]
-            table[name] = pa.array(values, pa.int64() if metric.integer else pa.float64())
-        unfinished = self.folder / f"{UNFINISHED}runs.parquet"
-        write_table(unfinished, pa.table(table))
-        os.replace(unfinished, self.folder / "runs.parquet")
-        _write_json(self.folder / "timing.json", timing)
-        report = experiment.report.model_dump(mode="json")
-        manifest = self._write_manifest(
-            {
-                "version": version(),
-                "title": experiment.title,
-                "seed": experiment.base.seed,
-                "replications": experiment.base.replications,
-                "scenario": experiment.base.model_dump(mode="json"),
-                "variants": {name: scenario.model_dump(mode="json") for name, scenario in experiment.variants.items()},
-                "parameters": experiment.parameters,
-                "points": [dict(point.values) for point in experiment.points],
-                "report": report,
-                "workload": next((done[spec.hash]["workload"] for spec in specs if spec.hash in done), {}),
-                "notes": list(dict.fromkeys(note for spec in rows for note in done[spec.hash]["notes"])),
-                "runs": list(dict.fromkeys(spec.hash for spec in rows)),
-                "failed": [dict(failure) for failure in failed],
-                "complete": True,
-            }
-        )
+            keys[key] = _parameter([experiment.points[spec.point].values[key] for spec in there])
+        first = next((spec for spec in specs if self.whole(spec.hash)), None)
+        with self._writing():
+            rows = rows_of(self.folder, [spec.hash for spec in there])
+            write_rows(self.folder, rows, keys)
+            _write_json(self.folder / "timing.json", timing)
+            manifest = self._write_manifest(
+                {
+                    "version": version(),
+                    "title": experiment.title,
+                    "seed": experiment.base.seed,
+                    "replications": experiment.base.replications,
+                    "scenario": experiment.base.model_dump(mode="json"),
+                    "variants": {name: one.model_dump(mode="json") for name, one in experiment.variants.items()},
+                    "parameters": experiment.parameters,
+                    "points": [dict(point.values) for point in experiment.points],
+                    "sweep": experiment.sweep,
+                    "precision": None,
+                    "warm_up": [],
+                    "report": experiment.report.model_dump(mode="json"),
+                    "workload": (self.finished(first.hash) or {})["workload"] if first else {},
+                    "notes": list(dict.fromkeys([*notes, *chain.from_iterable(rows["notes"].to_pylist())])),
+                    "runs": list(dict.fromkeys(spec.hash for spec in there)),
+                    "failed": [dict(failure) for failure in failed],
+                    **more,
+                    "complete": True,
+                }
+            )
         return Results(self.folder, manifest)
+
+    @cached_property
+    def _stream(self) -> Stream:
+        """The rows of what this process writes."""
+        return Stream(self.folder)
+
+    def _check_folder(self) -> None:
+        manifest = read_json(self.folder / "manifest.json")
+        others = [entry for entry in self.folder.iterdir() if not entry.name.startswith((UNFINISHED, LOCK))]
+        if others and (manifest is None or manifest.get("format") != FORMAT):
+            raise ResultsError(f"{self.folder}: holds something else than results; give an empty or new folder")
 
     def _write_manifest(self, values: Manifest) -> Manifest:
         manifest = {"format": FORMAT, "format_version": FORMAT_VERSION, **values}
         _write_json(self.folder / "manifest.json", manifest)
         return manifest
+
+    @contextmanager
+    def _writing(self) -> Generator[None]:
+        """What a full disk or a right that is missing comes to."""
+        try:
+            yield
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise ResultsError(f"{error.filename or self.folder}: cannot be written ({reason})") from None
+
+
+def _locked(folder: Path) -> BaseFileLock:
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / LOCK, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        other = "another command is writing there; wait until it has ended, or give another folder"
+        raise ResultsError(f"{folder}: {other}") from None
+    return lock
+
+
+@contextmanager
+def _unfinished_folder(runs: Path) -> Generator[Path]:
+    """A new folder that is gone afterwards, unless it has another name by then."""
+    folder = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=runs))
+    try:
+        folder.chmod(0o755)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _parameter(values: Sequence[Value]) -> pa.Array:
@@ -172,7 +300,21 @@ def _arrow(values: Any) -> pa.Array:
     return column.cast(pa.float64()) if column.type == pa.null() else column
 
 
+def _seal(manifest: Manifest) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def _write_json(path: Path, values: Mapping[str, Any]) -> None:
     unfinished = path.with_name(f"{UNFINISHED}{path.name}")
-    unfinished.write_text(json.dumps(values, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(unfinished, path)
+    try:
+        unfinished.write_text(
+            json.dumps(values, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+        os.replace(unfinished, path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise

@@ -31,14 +31,25 @@ class Engine(Protocol):
         ...
 
 
-def engine(name: str, jobs: int, store: Store, master: str | None = None) -> Engine:
-    """An engine by name: "auto" is in-process for one job and a pool for more; `master` is the URL of a Spark cluster."""
+def resolved(name: str, jobs: int, master: str | None = None) -> str:
+    """The name of an engine, where "auto" is in-process for one job and a pool for more, or Spark where there is a cluster's `master`.
+
+    Raises InputError where there is no such engine, or jobs or master are of no use to it.
+    """
     if jobs < 1:
         raise InputError(f"jobs: expected 1 or more (got {jobs})")
     if master is not None and name not in ("auto", "spark"):
-        raise InputError(f"master: a cluster is of use to engine 'spark' only (got engine '{name}')")
+        raise InputError(f"master: a cluster is of use to the engine 'spark' only (got '{name}')")
     if name == "auto":
-        name = "spark" if master is not None else "in-process" if jobs == 1 else "pool"
+        return "spark" if master is not None else "in-process" if jobs == 1 else "pool"
+    if name not in ENGINES:
+        raise InputError(unknown("engine", name, ("auto", *ENGINES)))
+    return name
+
+
+def engine(name: str, jobs: int, store: Store, master: str | None = None) -> Engine:
+    """The engine of a name, see `resolved`, for runs of a store: `jobs` are the processes of a pool, `master` the URL of a cluster."""
+    name = resolved(name, jobs, master)
     if name == "in-process":
         from sim.experiments.engines.in_process import InProcess
 
@@ -47,8 +58,6 @@ def engine(name: str, jobs: int, store: Store, master: str | None = None) -> Eng
         from sim.experiments.engines.pool import Pool
 
         return Pool(store, jobs)
-    if name == "spark":
-        from sim.experiments.engines.spark import Spark
+    from sim.experiments.engines.spark import Spark
 
-        return Spark(store, master)
-    raise InputError(unknown("engine", name, ("auto", *ENGINES)))
+    return Spark(store, master)

@@ -1,0 +1,79 @@
+"""What a folder of results holds already: which runs are there, which have failed, and what is known of them."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sim.errors import ResultsError
+from sim.experiments.outcomes import Failure
+from sim.experiments.results import read_json
+from sim.experiments.rounds import Windows
+from sim.experiments.rows import known_rows, run_row
+
+
+class Index:
+    """The runs in a folder, by their hashes; a folder that is not there has none."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises ResultsError where the folder cannot be read."""
+        self.folder = folder
+        self._columns: dict[str, dict[str, Any]] = {}
+        self.done = {name for name in _names(folder / "runs") if not name.startswith(".")}
+        records = {
+            name.removesuffix(".json"): read_json(folder / "failed" / name) for name in _names(folder / "failed")
+        }
+        self.failed = {
+            run: Failure(str(record.get("reason")), str(record.get("traceback")))
+            for run, record in records.items()
+            if record is not None
+        }
+
+    def metric(self, run: str, name: str) -> float:
+        """As `rounds.Seen` has it. Raises ResultsError where the run is damaged."""
+        if run not in self.done:
+            return math.nan
+        known = self._rows(name)
+        value = known[run] if run in known else run_row(self.folder, run)[name]
+        return math.nan if value is None else float(value)
+
+    def windows(self, run: str, name: str) -> Windows | None:
+        """As `rounds.Seen` has it. Raises ResultsError where the run is damaged."""
+        if run not in self.done:
+            return None
+        path = self.folder / "runs" / run / "timeseries.parquet"
+        try:
+            with pq.ParquetFile(path) as file:
+                known = name if name in file.schema_arrow.names else "notification_delay"
+                table = file.read(["start", "end", known], use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            raise ResultsError(f"{path}: not a readable parquet file ({str(error).splitlines()[0]})") from None
+        starts, ends, values = (np.array(table[key].to_pylist(), np.float64) for key in ("start", "end", known))
+        return Windows(starts, values, float(ends[-1]))
+
+    def _rows(self, name: str) -> dict[str, Any]:
+        """A column of the rows that were there from the beginning."""
+        if name not in self._columns:
+            rows = known_rows(self.folder, ["run", name])
+            self._columns[name] = dict(zip(rows["run"].to_pylist(), rows[name].to_pylist(), strict=True))
+        return self._columns[name]
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """How long the runs took, of those whose rows are there."""
+        return {run: seconds for run, seconds in self._rows("seconds").items() if seconds is not None}
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ResultsError(f"{folder}: cannot be read ({error.strerror})") from None

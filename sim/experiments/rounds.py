@@ -1,0 +1,169 @@
+"""Rounds of runs: what is run next depends on what came out before and on nothing else, so it is the same on every engine.
+
+First, where the warm-up is to be detected, a pilot of every variant at every point; then the replications that the scenario asks
+for; then, where it asks for precision, more of them at those points that are not known well enough.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.experiments.plan import RunSpec, plan
+from sim.experiments.precision import precise, replications_needed
+from sim.experiments.warm_up import warm_up_of
+from sim.scenario import Experiment, Point, Precision
+from sim.units import format_duration
+
+
+@dataclass(frozen=True)
+class Windows:
+    """A time series: the windows' starts (s), their values, NaN where nothing was observed, and the horizon (s)."""
+
+    starts: NDArray[np.float64]
+    values: NDArray[np.float64]
+    horizon: float
+
+
+class Seen(Protocol):
+    """What came out of the runs that have ended."""
+
+    def metric(self, run: str, name: str) -> float:
+        """A metric of a run; NaN where it is undefined or the run failed."""
+        ...
+
+    def windows(self, run: str, name: str) -> Windows | None:
+        """The time series of a metric; None where the run failed. Of a metric that has none it is that of the notification delay."""
+        ...
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """The warm-up of a point (s), and whether it was detected; else it is half the horizon."""
+
+    seconds: float
+    detected: bool
+
+
+@dataclass(frozen=True)
+class Precise:
+    """How many replications a point has, and whether its intervals are as narrow as was asked for."""
+
+    replications: int
+    reached: bool
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """All that was to be run: the experiment with its warm-ups, the runs that make its results, and what was found on the way."""
+
+    experiment: Experiment
+    specs: Sequence[RunSpec]
+    warm_up: Sequence[WarmUp] = ()
+    precision: Sequence[Precise] = ()
+    notes: Sequence[str] = ()
+
+
+def rounds(
+    experiment: Experiment, workloads: Mapping[Path, str], seen: Seen
+) -> Generator[list[RunSpec], None, Conclusion]:
+    """Rounds of runs, each of which has to end before the next is asked for; `workloads` are the hashes that `plan` needs."""
+    warm_ups: list[WarmUp] = []
+    notes: list[str] = []
+    if experiment.detects_warm_up:
+        pilots = _plan(experiment, workloads, [range(1)] * len(experiment.points))
+        yield pilots
+        warm_ups, notes = _detected(experiment, pilots, seen)
+        experiment = _warmed(experiment, warm_ups)
+    counts = [experiment.base.replications] * len(experiment.points)
+    specs = _plan(experiment, workloads, [range(count) for count in counts])
+    yield specs
+    if experiment.precision is None:
+        return Conclusion(experiment, specs, warm_ups, notes=notes)
+    values = _Values(experiment.precision, seen)
+    values.add(specs)
+    while (wanted := [values.needed(point, count) for point, count in enumerate(counts)]) != counts:
+        more = _plan(experiment, workloads, [range(*pair) for pair in zip(counts, wanted, strict=True)])
+        yield more
+        values.add(more)
+        specs, counts = [*specs, *more], wanted
+    found = [Precise(count, values.precise(point)) for point, count in enumerate(counts)]
+    return Conclusion(experiment, specs, warm_ups, found, notes)
+
+
+class _Values:
+    """The metric that is to be known precisely, replication by replication."""
+
+    def __init__(self, wanted: Precision, seen: Seen) -> None:
+        self._wanted, self._seen = wanted, seen
+        self._values: dict[int, dict[str, list[float]]] = {}  # by point and variant
+        self._settled: set[int] = set()
+
+    def add(self, specs: Sequence[RunSpec]) -> None:
+        for spec in specs:
+            of_point = self._values.setdefault(spec.point, {})
+            of_point.setdefault(spec.variant, []).append(self._seen.metric(spec.hash, self._wanted.metric))
+
+    def needed(self, point: int, count: int) -> int:
+        """The replications that a point should have, `count` of them being there: as many as its worst variant needs."""
+        if point in self._settled:
+            return count
+        wanted = self._wanted
+        needed = max(
+            replications_needed(values, wanted.relative, wanted.confidence, wanted.max_replications)
+            for values in self._values[point].values()
+        )
+        if needed == count:
+            self._settled.add(point)
+        return needed
+
+    def precise(self, point: int) -> bool:
+        wanted = self._wanted
+        return all(precise(values, wanted.relative, wanted.confidence) for values in self._values[point].values())
+
+
+def _plan(experiment: Experiment, workloads: Mapping[Path, str], wanted: Sequence[range]) -> list[RunSpec]:
+    """The runs of some replications at each point."""
+    first, *others = experiment.points
+    most = max(replications.stop for replications in wanted)
+    base = first.base.model_copy(update={"replications": most})
+    every = plan(replace(experiment, points=[replace(first, base=base), *others]), workloads)
+    return [spec for spec in every if spec.replication in wanted[spec.point]]
+
+
+def _detected(experiment: Experiment, pilots: Sequence[RunSpec], seen: Seen) -> tuple[list[WarmUp], list[str]]:
+    """The warm-up of each point, the longest of its variants', and notes on those that could not be detected."""
+    metric = (experiment.precision or Precision()).metric
+    found: list[list[float | None]] = [[] for _ in experiment.points]
+    horizons = [math.inf] * len(experiment.points)
+    for spec in pilots:
+        windows = seen.windows(spec.hash, metric)
+        if windows is not None:
+            found[spec.point].append(warm_up_of(windows.values[np.newaxis], windows.starts))
+            horizons[spec.point] = min(horizons[spec.point], windows.horizon)
+    warm_ups, notes = [], []
+    for point, ends, horizon in zip(experiment.points, found, horizons, strict=True):
+        half = horizon / 2 if ends else (point.base.horizon or 0.0) / 2
+        known = [end for end in ends if end is not None]
+        detected = bool(ends) and len(known) == len(ends)
+        warm_ups.append(WarmUp(min(max(known), half) if detected else half, detected))
+        if not detected:
+            at = f" at {point.label}" if point.label else ""
+            why = f"no end of the warm-up was found{at}: the run is too short, or never settles"
+            notes.append(f"{why}; its first half ({format_duration(half)}) counts for nothing")
+    return warm_ups, notes
+
+
+def _warmed(experiment: Experiment, warm_ups: Sequence[WarmUp]) -> Experiment:
+    def with_warm_up(point: Point, warm_up: WarmUp) -> Point:
+        update = {"warm_up": warm_up.seconds}
+        variants = {name: scenario.model_copy(update=update) for name, scenario in point.variants.items()}
+        return replace(point, base=point.base.model_copy(update=update), variants=variants)
+
+    return replace(experiment, points=[*map(with_warm_up, experiment.points, warm_ups)], detects_warm_up=False)

@@ -1,0 +1,161 @@
+"""Rows of runs: what the table of all runs takes from each, so that no run's folder has to be opened for it again.
+
+While runs go on, every process that writes some streams their rows to files of its own; at the end they are compacted into
+`runs.parquet` and `timing.parquet`. They save time and are not the truth, which is in the runs' folders: what is missing or damaged
+is read from there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sim.errors import ResultsError
+from sim.experiments.results import read_json
+from sim.metrics import METRICS
+from sim.workloads.tables import write_table
+
+OFTEN = 5.0  # s, between two writings of a process
+MOST = 1000
+"""Rows of one file, so that writing it again is quick."""
+
+METRIC_TYPES = {name: pa.int64() if metric.integer else pa.float64() for name, metric in METRICS.items()}
+TIMING_TYPES = {"start": pa.string(), "end": pa.string(), "seconds": pa.float64(), "host": pa.string()}
+SCHEMA = pa.schema({"run": pa.string(), **METRIC_TYPES, "notes": pa.list_(pa.string()), **TIMING_TYPES})
+
+Row = Mapping[str, Any]
+
+
+def row(run: str, metrics: Mapping[str, Any], notes: Sequence[str], timing: Mapping[str, Any]) -> Row:
+    """The row of a run, as its manifest and its timing tell it."""
+    return {"run": run, **metrics, "notes": list(notes), **timing}
+
+
+def run_row(folder: Path, run: str) -> Row:
+    """The row of a run, from its own folder. Raises ResultsError where that is damaged."""
+    place = folder / "runs" / run
+    manifest, timing = read_json(place / "manifest.json") or {}, read_json(place / "timing.json") or {}
+    try:
+        return row(run, manifest["metrics"], manifest["notes"], timing)
+    except (KeyError, TypeError):
+        raise ResultsError(f"{place}: damaged; `brokersim run --verify` finds such runs and does them again") from None
+
+
+class Stream:
+    """The rows that one process has written, in a file that is written again whenever some seconds have passed.
+
+    A process that is killed takes the rows of its last seconds with it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "runs" / ".rows"
+        self._rows: list[Row] = []
+        self._name = uuid.uuid4().hex
+        self._written = time.monotonic()
+
+    def add(self, new: Row) -> None:
+        """Take a row in. Raises OSError where the file cannot be written."""
+        self._rows.append(new)
+        if time.monotonic() - self._written >= OFTEN:
+            self._folder.mkdir(exist_ok=True)
+            _replace(self._folder / f"{self._name}.parquet", pa.Table.from_pylist(self._rows, SCHEMA))
+            self._written = time.monotonic()
+            if len(self._rows) >= MOST:
+                self._rows, self._name = [], uuid.uuid4().hex
+
+
+def known_rows(folder: Path, columns: Sequence[str] = SCHEMA.names) -> pa.Table:
+    """All rows that files of `folder` have, in any order, maybe some of them twice; files that cannot be read have none."""
+    streamed = sorted((folder / "runs" / ".rows").glob("*.parquet"))
+    tables = [_compacted(folder, columns), *(_read(path, columns) for path in streamed)]
+    return pa.concat_tables(tables)
+
+
+def rows_of(folder: Path, runs: Sequence[str]) -> pa.Table:
+    """The rows of these runs, in this order. Raises ResultsError where a run that has no row anywhere is damaged."""
+    known = known_rows(folder)
+    at = {run: i for i, run in enumerate(known["run"].to_pylist())}
+    missing = [run for run in dict.fromkeys(runs) if run not in at]
+    at |= {run: known.num_rows + i for i, run in enumerate(missing)}
+    both = pa.concat_tables([known, *_from_manifests(folder, missing)])
+    return both.take([at[run] for run in runs]).combine_chunks()
+
+
+def write_rows(folder: Path, rows: pa.Table, keys: Mapping[str, pa.Array]) -> None:
+    """Compact: write the tables of all runs, and remove what was streamed.
+
+    `rows` are those of `rows_of`, `keys` columns that come before the metrics. The notes of runs stand in the schema's metadata.
+    """
+    notes = [tuple(told) for told in rows["notes"].to_pylist()]
+    distinct = list(dict.fromkeys(notes))
+    number = {told: i for i, told in enumerate(distinct)}
+    said = json.dumps({"distinct": distinct, "rows": [number[told] for told in notes]}, ensure_ascii=False)
+    first = dict.fromkeys(rows["run"].to_pylist())
+    at = {run: i for i, run in reversed(list(enumerate(rows["run"].to_pylist())))}
+    timing = rows.select(["run", *TIMING_TYPES]).take([at[run] for run in first])
+    _replace(folder / "timing.parquet", timing.combine_chunks())
+    table = pa.table({"run": rows["run"], **keys, **{name: rows[name] for name in METRICS}})
+    _replace(folder / "runs.parquet", table.replace_schema_metadata({"notes": said}))
+    shutil.rmtree(folder / "runs" / ".rows", ignore_errors=True)
+
+
+def forget_rows(folder: Path) -> None:
+    """Remove all rows, so that they are taken from the runs' folders again."""
+    (folder / "runs.parquet").unlink(missing_ok=True)
+    shutil.rmtree(folder / "runs" / ".rows", ignore_errors=True)
+
+
+def _compacted(folder: Path, columns: Sequence[str]) -> pa.Table:
+    wanted = [name for name in columns if name in METRICS]
+    table = _read(folder / "runs.parquet", ["run", *wanted])
+    timing = _read(folder / "timing.parquet", ["run", *TIMING_TYPES])
+    try:
+        said = json.loads((table.schema.metadata or {})[b"notes"])
+        notes = [said["distinct"][number] for number in said["rows"]]
+    except (KeyError, ValueError, IndexError, TypeError):
+        return _none(columns)
+    at = {run: i for i, run in enumerate(timing["run"].to_pylist())}
+    times = timing.take(pa.array([at.get(run) for run in table["run"].to_pylist()], pa.int64()))
+    more = {"notes": pa.array(notes, SCHEMA.field("notes").type), **{name: times[name] for name in TIMING_TYPES}}
+    return pa.table({name: more[name] if name in more else table[name] for name in columns}, _part(columns))
+
+
+def _from_manifests(folder: Path, runs: Sequence[str]) -> Iterator[pa.Table]:
+    for start in range(0, len(runs), MOST):
+        yield pa.Table.from_pylist([run_row(folder, run) for run in runs[start : start + MOST]], SCHEMA)
+
+
+def _read(path: Path, columns: Sequence[str]) -> pa.Table:
+    try:
+        with pq.ParquetFile(path) as file:
+            table = file.read(columns, use_threads=False)
+        return table.select(columns).cast(_part(columns).with_metadata(table.schema.metadata))
+    except (pa.ArrowException, OSError, KeyError, ValueError):
+        return _none(columns)
+
+
+def _part(columns: Iterable[str]) -> pa.Schema:
+    return pa.schema([SCHEMA.field(name) for name in columns])
+
+
+def _none(columns: Iterable[str]) -> pa.Table:
+    return _part(columns).empty_table()
+
+
+def _replace(path: Path, table: pa.Table) -> None:
+    unfinished = path.with_name(f".unfinished-{path.name}")
+    try:
+        write_table(unfinished, table)
+        os.replace(unfinished, path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
