@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -51,6 +52,8 @@ Raw = dict[str, Any]
 MORE = ("variant", "report", "precision", "sweep")
 SHARED = {"title", "seed", "replications", *MORE}
 """Keys that variants may not override, and no sweep has: runs are paired by seed and replication."""
+FEW = 200
+"""Points at which mistakes are looked for where there are some already."""
 DETECT = "detect"
 """What `warm_up` says where it is to be found out."""
 SATISFACTION = ("satisfied_subscribers", "satisfaction")
@@ -395,8 +398,8 @@ def _tables(*values: object) -> bool:
 
 def _is_path(keys: Keys) -> bool:
     """Whether texts at a key path of a scenario file are paths, which are relative to its folder."""
-    own = keys[2:] if keys[0] == "variant" else keys
-    return own in PATHS or own[-1] == "file" or str(own[-1]).endswith("_file")
+    own = keys[2:] if keys[:1] == ("variant",) else keys
+    return own in PATHS or (own != () and (own[-1] == "file" or str(own[-1]).endswith("_file")))
 
 
 def _resolve_paths(values: Any, folder: Path, keys: Keys = ()) -> None:
@@ -502,8 +505,9 @@ class _Reader:
         self._is_folder = cache(Path.is_dir)
         self._take_variants(self.raw.pop("variant", []))
         if self.path:
-            swept = [(values, keys) for _, keys, values in leaves(self.raw.get("sweep")) if isinstance(values, list)]
-            for table, keys in (*((table, ()) for table in (self.raw, *self.variants)), *swept):
+            vary = (each for table in ("sweep",) for each in leaves(self.raw.get(table)))
+            lists = [(values, keys) for _, keys, values in vary if isinstance(values, list)]
+            for table, keys in (*((table, ()) for table in (self.raw, *self.variants)), *lists):
                 _resolve_paths(table, self.path.parent, keys)
 
     def set(self, text: str) -> None:
@@ -596,17 +600,17 @@ class _Reader:
         return f'cannot be swept where warm_up = "{DETECT}"' if key == "warm_up" and self.detects else None
 
     def _points(self, sweep: Sweep | None) -> list[Point]:
-        """All points; where something is wrong by now, what else is at one of them."""
+        """All points; where something is wrong by now, what else is wrong is looked for at a few of them."""
         raw = merge({"title": self.path.stem if self.path else "", **DEFAULTS}, self.raw)
         seed = self.raw.get("seed", 1)
         if sweep is None or self.mistakes or not isinstance(seed, int) or seed < 0:
-            point = self._point(raw, tuple(axis.at(0.0) for axis in sweep.axes) if sweep else ())
-            return [point] if point else []
+            few = islice(sweep.one_at_a_time(), FEW) if sweep else [()]
+            return [point for laid in few if (point := self._point(raw, laid))]
         points: dict[Any, Point] = {}
         for number, laid in enumerate(sweep.points(seed)):
             if point := self._point(raw, laid, sweep.where):
                 points.setdefault(tuple(point.values.values()) if sweep.sample == GRID else number, point)
-        if not points:
+        if not points and not self.mistakes:
             self._mistake(("sweep", "where"), f"no point is left (of {sweep.count:,})")
         return list(points.values())
 
@@ -682,19 +686,26 @@ class _Reader:
             named: Keys = ("variant", self.names[variant], *known) if variant is not None else ()
             own: Keys = ("variant", variant, *known) if variant is not None else ()
             if place := swept.get(named) or swept.get(known):
-                if not rest and text.startswith(UNKNOWN):  # whatever its values are: told once
-                    place, text = (place[:-1] if isinstance(place[-1], int) else place), text.rpartition(" (got ")[0]
-                keys = ("sweep", *place, *rest)
+                keys, text = self._told_once(place, text) if not rest else (place, text)
+                keys = ("sweep", *keys, *rest)
                 break
             if own in self.places or known in self.places:
                 keys = (*(own if own in self.places else known), *rest)
                 break
             if around := next((one.place for one in self.laid if one.keys[:length] in (named, known)), None):
-                keys, text = ("sweep", *around), f"{dotted(known)}: {text.rpartition(' (got ')[0] or text}"
+                keys, text = self._told_once(around, text)
+                keys, text = ("sweep", *keys), f"{dotted(known)}: {text}"
                 break
         found = next((keys[:n] for n in range(len(keys), 0, -1) if keys[:n] in self.places), ())
         line, at = self.places[found] if found else (0, str(self.path or "scenario"))
         self.mistakes.add((line, f"{at}: {self._dotted(keys)}: {text}"))
+
+    @staticmethod
+    def _told_once(place: Keys, text: str) -> tuple[Keys, str]:
+        """The same of a key that nobody knows, whatever its values are."""
+        if not text.startswith(UNKNOWN):
+            return place, text
+        return place[:-1] if isinstance(place[-1], int) else place, text.rpartition(" (got ")[0]
 
     def _dotted(self, keys: Keys) -> str:
         if keys[0] == "variant" and len(keys) > 1:

@@ -57,6 +57,7 @@ class Range:
             return self.stop if part else self.start
         way = part * (math.log(self.stop / self.start) if self.log else self.stop - self.start)
         value = self.start * math.exp(way) if self.log else self.start + way
+        value = min(max(value, min(self.start, self.stop)), max(self.start, self.stop))  # whatever was rounded
         return round(value) if self.whole else value
 
     def values(self) -> list[int | float]:
@@ -125,6 +126,14 @@ class Sweep:
             for parts in self._sampled(seed):
                 pairs = zip(self.dimensions, parts, strict=True)
                 yield tuple(axis.at(part) for dimension, part in pairs for axis in dimension)
+
+    def one_at_a_time(self) -> Iterator[tuple[Laid, ...]]:
+        """The first value of every axis, and with them each other value of one dimension: each value once, at least."""
+        first = {axis.keys: axis.at(0.0) for axis in self.axes}
+        yield tuple(first.values())
+        for dimension in self.dimensions:
+            for row in zip(*(axis.values[1:] for axis in dimension), strict=False):
+                yield tuple((first | {laid.keys: laid for laid in row}).values())
 
     def _sampled(self, seed: int) -> list[list[float]]:
         """Where in each dimension, from 0 to 1, each point lies."""
@@ -274,7 +283,8 @@ class _Reader:
             return None
         texts = _texts(value, self.is_path(keys))
         laid = tuple(Laid(keys, one, (*place, i), text) for i, (one, text) in enumerate(zip(value, texts, strict=True)))
-        return Axis(keys, place, texts if self.is_path(keys) else value, laid)
+        named = [text if isinstance(one, str) else one for one, text in zip(value, texts, strict=True)]
+        return Axis(keys, place, named, laid)
 
     def _range(self, place: Keys, table: Raw, grid: bool) -> Range | None:
         before = len(self.problems)
