@@ -63,7 +63,7 @@ def run(
     bases = {folder: load_workload(folder) for folder in prepared_folders(experiment)}
     hashes = {folder: base.hash for folder, base in bases.items()}
     with Store(Path(out) if out is not None else default_folder(experiment)) as store:
-        work = _Work(store, len(experiment.points) > 1, fail_fast, retry_failed, verify)
+        work = Work(store, len(experiment.points) > 1, fail_fast, retry_failed, verify)
         chosen = engines.engine(engine, jobs, store, master)
         with _shared(bases, store), clock() as timing, naming(experiment), chosen:
             ended = work.do(rounds(experiment, hashes, work.index), chosen, progress, on_failure)
@@ -76,14 +76,17 @@ def default_folder(experiment: Experiment) -> Path:
 
 
 @dataclass
-class _Work:
-    """Does rounds of runs, each run once even where two variants are the same, and passes over those that are there."""
+class Work:
+    """Does rounds of runs, each run once even where two variants are the same, and passes over those that are there.
+
+    `index` knows what is there; in a `sweep` whatever a run raises is a failure. The others are those of `run`.
+    """
 
     store: Store
     sweep: bool
-    fail_fast: bool
-    retry_failed: bool
-    verify: bool
+    fail_fast: bool = False
+    retry_failed: bool = False
+    verify: bool = False
     failed: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -109,13 +112,16 @@ class _Work:
             except StopIteration as end:
                 conclusion: Conclusion = end.value
                 return conclusion
-            self._round(
-                specs, engine, progress or (lambda _spec, _fraction: None), on_failure or (lambda _record: None)
-            )
+            self.round(specs, engine, progress or (lambda _spec, _fraction: None), on_failure or (lambda _record: None))
 
-    def _round(
-        self, specs: Sequence[RunSpec], engine: engines.Engine, progress: Progress, on_failure: OnFailure
+    def round(
+        self,
+        specs: Sequence[RunSpec],
+        engine: engines.Engine,
+        progress: Progress = lambda _spec, _fraction: None,
+        on_failure: OnFailure = lambda _record: None,
     ) -> None:
+        """Do these runs."""
         names: dict[str, list[RunSpec]] = {}
         for spec in specs:
             names.setdefault(spec.hash, []).append(spec)
@@ -129,17 +135,16 @@ class _Work:
             self.failed.extend(records)
             on_failure(records[0])
 
-        to_do = []
-        for run, (spec, *_) in names.items():
-            if self._is_there(run):
+        firsts = {run: same[0] for run, same in names.items()}
+        there = {run for run in firsts if self._is_there(run)}
+        to_do = [spec for run, spec in firsts.items() if run not in there and run not in self.index.failed]
+        for spec in to_do:
+            tell(spec, 0.0)
+        for run, spec in firsts.items():
+            if run not in there and run in self.index.failed and run not in self._looked_at:
+                fail(spec, self.index.failed[run])
+            if run in there or run in self.index.failed:
                 tell(spec, 1.0)
-            elif failure := self.index.failed.get(run):
-                if run not in self._looked_at:
-                    fail(spec, failure)
-                tell(spec, 1.0)
-            else:
-                to_do.append(spec)
-                tell(spec, 0.0)
         self._looked_at |= names.keys()
         for spec, outcome in engine.perform(to_do, tell):
             if isinstance(outcome, Failure):
