@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from sim.cli import demo, export, generate, prepare, report, reproduce, run, scenario, solve
+from sim.cli import demo, export, generate, plan, prepare, report, reproduce, run, scenario, solve
 from sim.errors import InputError
 
 # What the machine, or a path that was named, does not allow: no fault of ours.
@@ -69,6 +69,7 @@ app.command(cls=generate.Generate, context_settings={"allow_extra_args": True, "
     generate.generate
 )
 app.command()(generate.describe)
+app.command()(plan.plan)
 app.command()(run.run)
 app.command()(report.report)
 app.command()(export.export)

@@ -1,72 +1,158 @@
-"""How far a command's runs are, on standard error: live on a terminal, plain lines elsewhere."""
+"""How far a command's runs are, on standard error: live on a terminal, plain lines elsewhere, and failures always at once."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sim.units import format_duration
 
 if TYPE_CHECKING:
-    from sim.experiments.outcomes import Progress
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
+
     from sim.experiments.plan import RunSpec
     from sim.scenario import Experiment
 
+FEW = 50
+"""Runs of which each gets a line of its own where there is no terminal."""
+OFTEN = 5.0  # s, between two lines where there are more
+LINES = 8
+"""Points that are shown at a time, at most."""
+
+
+class Display:
+    """Keeps count of runs, and says when one fails; is told of runs as any `Progress`, and of failures as any `OnFailure`."""
+
+    def __init__(self) -> None:
+        self.total = self.there = self.done = self.failures = 0
+        self.began = time.monotonic()
+        self.part = 0.0  # of the runs that are under way, what is done
+        self._parts: dict[tuple[int, str, str], float] = {}  # of each run that is not done
+        self._shown: set[str] = set()  # tracebacks
+
+    def __call__(self, spec: RunSpec, fraction: float) -> None:
+        run = (spec.point, spec.variant, spec.hash)
+        before = self._parts.pop(run, None)
+        self.total += before is None
+        self.there += before is None and fraction == 1.0
+        self.done += before is not None and fraction == 1.0
+        if fraction < 1.0:
+            self._parts[run] = fraction
+        self.part += (fraction if fraction < 1.0 else 0.0) - (before or 0.0)
+        self.show(spec, fraction)
+
+    def failed(self, record: Mapping[str, Any]) -> None:
+        """Say what failed, and why; the same traceback once."""
+        self.failures += 1
+        where = ", ".join(filter(None, (record["label"], f"variant {record['variant']}")))
+        trace = "" if record["traceback"] in self._shown else record["traceback"]
+        self._shown.add(record["traceback"])
+        self.say(f"{trace}brokersim: {where}, replication {record['replication']} failed: {record['reason']}")
+
+    def say(self, text: str) -> None:
+        """Say something that stays."""
+        print(text, file=sys.stderr, flush=True)
+
+    def show(self, spec: RunSpec, fraction: float) -> None:
+        """Show how far it is, now that something is known of a run."""
+
+    @property
+    def left(self) -> float | None:
+        """How long the others may take (s), if they take as long as those that were done; None where none was."""
+        worth = self.done + self.part
+        return (time.monotonic() - self.began) / worth * (self.total - self.there - worth) if worth else None
+
 
 @contextmanager
-def display(experiment: Experiment, quiet: bool = False) -> Generator[Progress | None]:
-    """Something to tell of the progress of an experiment's runs; None where nobody wants to know."""
+def display(experiment: Experiment, quiet: bool = False) -> Generator[Display]:
+    """What is to be told of an experiment's runs; of no more than failures where nobody wants to know the rest."""
     if quiet:
-        yield None
+        yield Display()
     elif sys.stderr.isatty():
-        with _live(experiment) as tell:
-            yield tell
+        with _live() as bars:
+            yield _Live(experiment, bars)
     else:
-        yield _plain(experiment)
+        yield _Plain(experiment)
+
+
+class _Plain(Display):
+    """A line per run that is done, or now and then, with the time that the others may take."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        super().__init__()
+        self._of = "" if experiment.precision else f" of {experiment.base.replications}"
+        self._said = -OFTEN
+
+    def show(self, spec: RunSpec, fraction: float) -> None:
+        ended = self.there + self.done
+        now = time.monotonic()
+        soon = now - self._said < OFTEN if self.total > FEW else not self.done
+        if fraction < 1.0 or (soon and ended < self.total):
+            return
+        self._said = now
+        left = f", about {format_duration(self.left)} left" if self.left and self._parts else ""
+        failed = f", {self.failures} failed" if self.failures else ""
+        which = ", ".join(filter(None, (spec.label, spec.variant, f"replication {spec.replication + 1}{self._of}")))
+        self.say(f"brokersim: {ended} of {self.total} runs done{failed} ({which}){left}")
+
+
+class _Live(Display):
+    """A bar for all runs, and one for each point (without a sweep, for each variant) that is under way."""
+
+    def __init__(self, experiment: Experiment, bars: Bars) -> None:
+        super().__init__()
+        self._bars = bars
+        self._sweep = len(experiment.points) > 1
+        self._all = bars.add_task("all", total=None, said="")
+        self._lines: dict[str, TaskID] = {}  # those that were told of last come last
+        self._runs: dict[str, dict[tuple[str, str], float]] = {}  # of each line: how far its runs are
+
+    def say(self, text: str) -> None:
+        self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def show(self, spec: RunSpec, fraction: float) -> None:
+        name = (spec.label if self._sweep else spec.variant) or "all"
+        runs = self._runs.setdefault(name, {})
+        key = (spec.variant, spec.hash)
+        runs[key] = max(fraction, runs.get(key, 0.0))
+        if fraction == 0.0:
+            return
+        ended = self.there + self.done
+        minutes = (time.monotonic() - self.began) / 60
+        rate = f", {self.done / minutes:.3g} a minute" if self.done and minutes > 0.1 else ""
+        failed = f", {self.failures} failed" if self.failures else ""
+        left = f", about {format_duration(self.left)} left" if self.left else ""
+        said = f"{ended} of {self.total} runs{failed}{rate}{left}"
+        self._bars.update(self._all, total=self.total, completed=ended + self.part, said=said)
+        self._line(name, runs)
+
+    def _line(self, name: str, runs: Mapping[tuple[str, str], float]) -> None:
+        done = sum(part == 1.0 for part in runs.values())
+        task = self._lines.pop(name, None)
+        if task is None:
+            task = self._bars.add_task(name, total=len(runs), said="")
+        self._bars.update(task, total=len(runs), completed=sum(runs.values()), said=f"{done} of {len(runs)} runs")
+        if self._sweep and done == len(runs):
+            self._bars.remove_task(task)
+            return
+        self._lines[name] = task
+        if len(self._lines) > LINES:
+            self._bars.remove_task(self._lines.pop(next(iter(self._lines))))
 
 
 @contextmanager
-def _live(experiment: Experiment) -> Generator[Progress]:
-    """A bar per variant; a run that is under way counts in part."""
+def _live() -> Generator[Bars]:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn
 
-    total = experiment.base.replications
     columns = (
         TextColumn("{task.description}", markup=False),  # a name may hold [ and ]
         BarColumn(),
-        TextColumn(f"{{task.fields[done]}} of {total} runs"),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[said]}", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True)) as bars:
-        tasks = {variant: bars.add_task(variant, total=total, done=0) for variant in experiment.variants}
-        parts: dict[str, dict[int, float]] = {variant: {} for variant in experiment.variants}
-
-        def tell(spec: RunSpec, fraction: float) -> None:
-            mine = parts[spec.variant]
-            mine[spec.replication] = max(fraction, mine.get(spec.replication, 0.0))
-            done = sum(part == 1.0 for part in mine.values())
-            bars.update(tasks[spec.variant], completed=sum(mine.values()), done=done)
-
-        yield tell
-
-
-def _plain(experiment: Experiment) -> Callable[[RunSpec, float], None]:
-    """A line per finished run, with the time that the others may take."""
-    replications = experiment.base.replications
-    total = replications * len(experiment.variants)
-    began, done = time.monotonic(), 0
-
-    def tell(spec: RunSpec, fraction: float) -> None:
-        nonlocal done
-        if fraction == 1.0:
-            done += 1
-            left = (time.monotonic() - began) / done * (total - done)
-            more = f", about {format_duration(left)} left" if done < total else ""
-            which = f"{spec.variant}, replication {spec.replication + 1} of {replications}"
-            print(f"brokersim: {done} of {total} runs done ({which}){more}", file=sys.stderr, flush=True)
-
-    return tell
+        yield bars

@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.metrics import METRICS
+
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from analysis.deliveries import DeliveryCheck
     from sim.experiments.results import Results
     from sim.scenario import Experiment
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
 PLAIN_WIDTH = 100
 """Columns of a table that is not shown on a terminal."""
 SHOWN = 20
-"""Pairs of topic and subscriber that are shown, at most."""
+"""Rows of a table that are shown, at most: pairs of topic and subscriber, points and variants."""
 
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file (TOML).")]
 Overrides = Annotated[
@@ -34,17 +38,40 @@ WorkloadFolder = Annotated[
     Path | None, typer.Option("--workload", metavar="DIR", help="A workload's folder, in place of the one in the file.")
 ]
 
+Out = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Where results go; results/NAME by default.", show_default=False)
+]
+Jobs = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Processes; all cores by default.", show_default=False)
+]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="What does the runs: in-process, pool (processes of this machine), or spark; by --jobs and --master by default.",
+        show_default=False,
+    ),
+]
+Master = Annotated[
+    str | None, typer.Option(metavar="URL", help="The master of a Spark cluster, such as spark://host:7077.")
+]
+
 
 def run(
     scenario: ScenarioFile,
     set_: Overrides = None,
     workload: WorkloadFolder = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where results go; results/NAME by default.", show_default=False)
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Processes; all cores by default.", show_default=False)
-    ] = None,
+    out: Out = None,
+    jobs: Jobs = None,
+    engine: EngineName = "auto",
+    master: Master = None,
+    fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first run that fails.")] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Do the runs again that have failed in this folder.")
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check all files of the runs that are there; damaged runs are done again.")
+    ] = False,
     check_deliveries: Annotated[
         bool,
         typer.Option(
@@ -57,11 +84,11 @@ def run(
 ) -> None:
     """Run a scenario and summarise what came out.
 
-    Every variant is run in every replication, on the same arrivals. Runs that are in the results folder already are not
-    run again, so an interrupted command goes on where it was.
+    Every variant is run in every replication at every point of the sweep, on the same arrivals. Runs that are in the results
+    folder already are not run again, so an interrupted command goes on where it was. A run that fails stops no other.
     """
     from sim.cli.display import display
-    from sim.experiments.run import default_folder
+    from sim.experiments.run import RunFailed, default_folder
     from sim.experiments.run import run as run_experiment
     from sim.scenario import load_scenario
 
@@ -72,12 +99,27 @@ def run(
 
         traces_of(experiment)  # what has none is told before anything is run
     folder = out if out is not None else default_folder(experiment)
+    kept = f"finished runs are kept in {folder}, the same command goes on"
     try:
-        with display(experiment, quiet) as progress:
-            results = run_experiment(experiment, folder, jobs=jobs or cores(), progress=progress)
+        with display(experiment, quiet) as shown:
+            results = run_experiment(
+                experiment,
+                folder,
+                jobs=jobs or cores(),
+                progress=shown,
+                engine=engine,
+                master=master,
+                fail_fast=fail_fast,
+                retry_failed=retry_failed,
+                verify=verify,
+                on_failure=shown.failed,
+            )
     except KeyboardInterrupt:
-        print(f"brokersim: interrupted; finished runs are kept in {folder}, the same command goes on", file=sys.stderr)
+        print(f"brokersim: interrupted; {kept}", file=sys.stderr)
         raise typer.Exit(130) from None
+    except RunFailed:
+        print(f"brokersim: stopped; {kept} with the others, or --retry-failed with this one too", file=sys.stderr)
+        raise typer.Exit(1) from None
     for note in results.notes:
         print(f"note: {note}", file=sys.stderr)
     checks = _checks(results, experiment) if check_deliveries else []
@@ -88,9 +130,11 @@ def run(
         for check in checks:
             print_check(check)
         print(f"\nResults: {results.folder}")
-    for failure in results.failed:
-        where = f"variant {failure['variant']}, replication {failure['replication']}"
-        print(f"{failure['traceback']}brokersim: {where} failed: {failure['reason']}", file=sys.stderr)
+    if results.failed:
+        runs = len(results.failed) + len(results.runs)
+        print(
+            f"brokersim: {len(results.failed)} of {runs} runs failed; --retry-failed does them again", file=sys.stderr
+        )
     if results.failed or not all(check.differing.empty for check in checks):
         raise typer.Exit(1)
 
@@ -101,13 +145,33 @@ def cores() -> int:
 
 
 def print_summary(results: Results) -> None:
-    """The scenario's headline metrics by variant with intervals and differences to the baseline, and what that says."""
+    """The scenario's headline metrics by variant with intervals and differences to the baseline, and what that says.
+
+    Of a sweep, the first points: a row for each point and variant.
+    """
     from rich.console import Console
+
+    from analysis.comparison import method, sentences
+
+    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console.print(results.manifest["title"], style="bold")
+    sweep = len(results.points) > 1
+    console.print(_points(results) if sweep else _variants(results))
+    if results.manifest["replications"] > 1:
+        console.print(method(results))
+    if not sweep:
+        for sentence in sentences(results):
+            console.print(sentence)
+    elif (rows := len(results.points) * len(results.manifest["variants"])) > SHOWN:
+        console.print(f"{SHOWN} of {rows} rows; all of them: brokersim compare {results.folder}")
+
+
+def _variants(results: Results) -> Table:
     from rich.table import Table
 
-    from analysis.comparison import label, method, sentences, summary, variants_of
+    from analysis.comparison import label, summary, variants_of
 
-    variants, replications = variants_of(results), results.manifest["replications"]
+    variants = variants_of(results)
     table = Table()
     table.add_column("metric")
     table.add_column("unit")
@@ -116,13 +180,34 @@ def print_summary(results: Results) -> None:
     for row in summary(results):
         cells = ("\n".join(filter(None, row.variants[variant])) for variant in variants)
         table.add_row(label(row.metric), row.unit, *cells, end_section=True)
-    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
-    console.print(results.manifest["title"], style="bold")
-    console.print(table)
-    if replications > 1:
-        console.print(method(results))
-    for sentence in sentences(results):
-        console.print(sentence)
+    return table
+
+
+def _points(results: Results) -> Table:
+    from rich.table import Table
+
+    from analysis.comparison import compare_points, headline_of, label, variants_of
+    from analysis.formatting import describe, scale
+
+    variants = variants_of(results)
+    table = Table(*(key.replace(".", ".\n") for key in results.points.columns), "variant")
+    columns = []
+    for metric in headline_of(results):
+        outcomes = [row.outcomes for row in compare_points(results, metric)]
+        means = [abs(one.value.mean) for row in outcomes for one in row.values() if one.value.n]
+        factor, unit = scale(METRICS[metric].unit, max(means, default=0.0))
+        table.add_column(f"{label(metric)}\n({unit})" if unit != "–" else label(metric), justify="right")
+        columns.append(
+            [["\n".join(filter(None, describe(row[name].value, factor))) for name in variants] for row in outcomes]
+        )
+    at = [(point, i) for point in range(len(results.points)) for i in range(len(variants))]
+    for point, i in at[:SHOWN]:
+        values = [
+            f"{value:g}" if isinstance(value, float) else str(value)
+            for value in results.manifest["points"][point].values()
+        ]
+        table.add_row(*values, variants[i], *(column[point][i] for column in columns))
+    return table
 
 
 def _checks(results: Results, experiment: Experiment) -> list[DeliveryCheck]:
@@ -157,7 +242,8 @@ def as_json(results: Results, checks: Sequence[DeliveryCheck] = ()) -> dict[str,
 
     table = compare_table(results)
     rows = json.loads(table.to_json(orient="records", double_precision=15))
-    failed = [{key: run[key] for key in ("variant", "replication", "reason")} for run in results.failed]
+    place = ("point", "label") if len(results.points) > 1 else ()
+    failed = [{key: run[key] for key in (*place, "variant", "replication", "reason")} for run in results.failed]
     checked = [
         {"variant": check.variant, "replication": check.replication, **row}
         for check in checks

@@ -55,10 +55,10 @@ def demo(
             say, f"3/4  Running {', '.join(variants)}, {replications} times each: {folder / RESULTS}"
         ) as came_to:
             if watch is None:
-                results = run(experiment, folder / RESULTS, jobs=jobs)
+                results = run(experiment, folder / RESULTS, jobs=jobs, retry_failed=True)
             else:
                 with watch(experiment) as progress:
-                    results = run(experiment, folder / RESULTS, jobs=jobs, progress=progress)
+                    results = run(experiment, folder / RESULTS, jobs=jobs, progress=progress, retry_failed=True)
             published = int(results.runs["publications"].sum())
             came_to(f"{len(results.runs)} runs with {published:,} publications, {len(results.failed)} failed")
     with _step(say, f"4/4  Writing the report: {folder / REPORT}") as came_to:

@@ -147,7 +147,11 @@ def _run(sweep: Sweep, setting: SweepSetting, jobs: int, say: Say) -> SectionRun
         said = f"{len(sweep.points)} points, {runs:,} runs of scenarios/{sweep.scenario}"
         say(f"{sweep.section}: {said}")
         results = run(
-            experiment, setting.folder / sweep.section, jobs=jobs, progress=_progress(sweep.section, runs, say)
+            experiment,
+            setting.folder / sweep.section,
+            jobs=jobs,
+            progress=_progress(sweep.section, runs, say),
+            retry_failed=True,
         )
         table, failed = sweep.table(results), results.failed
     names = [point.name for point in sweep.points]

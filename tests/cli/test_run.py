@@ -16,7 +16,6 @@ import pytest
 from analysis.report import render_report
 from sim.cli import display as displays
 from sim.experiments import perform as performing
-from sim.experiments.outcomes import Progress
 from sim.experiments.plan import plan
 from sim.experiments.results import load_results
 from sim.metrics import METRICS
@@ -149,7 +148,10 @@ def test_a_failed_run_is_told_and_ends_with_status_1(brokersim: Brokersim, monke
         {"variant": "similarity", "replication": 1, "reason": "ZeroDivisionError: by nothing"}
     ]
     assert err.startswith("Traceback (most recent call last):")
-    assert err.endswith("brokersim: variant similarity, replication 1 failed: ZeroDivisionError: by nothing\n")
+    assert err.splitlines()[-2:] == [
+        "brokersim: variant similarity, replication 1 failed: ZeroDivisionError: by nothing",
+        "brokersim: 1 of 4 runs failed; --retry-failed does them again",
+    ]
 
 
 def test_an_interrupted_run_says_how_to_go_on(brokersim: Brokersim, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,8 +215,10 @@ def test_bars_count_the_runs_of_each_variant(
     experiment = load_scenario(tmp_path / "tiny.toml")
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     with displays.display(experiment) as tell:
-        assert tell is not None
-        for spec in plan(experiment, {})[:3]:
+        specs = plan(experiment, {})
+        for spec in specs:
+            tell(spec, 0.0)
+        for spec in specs[:3]:
             tell(spec, 0.5)
             tell(spec, 1.0)
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", capsys.readouterr().err)
@@ -228,9 +232,11 @@ def test_the_display_is_used_for_the_runs(brokersim: Brokersim, monkeypatch: pyt
     told = []
 
     @contextmanager
-    def shown(_experiment: object, quiet: bool) -> Generator[Progress]:
+    def shown(_experiment: object, quiet: bool) -> Generator[displays.Display]:
         assert not quiet
-        yield lambda spec, fraction: told.append(fraction)
+        display = displays.Display()
+        display.show = lambda spec, fraction: told.append(fraction)  # type: ignore[method-assign]
+        yield display
 
     monkeypatch.setattr(displays, "display", shown)
     assert brokersim("run", "tiny.toml", "--jobs", "1")[0] == 0

@@ -1,0 +1,79 @@
+"""`brokersim plan`: what a scenario's runs come to before anything is run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sim.cli.run import Jobs, Out, Overrides, ScenarioFile, WorkloadFolder, cores
+
+if TYPE_CHECKING:
+    from sim.experiments.outlook import Outlook
+    from sim.scenario import Experiment
+
+SHOWN = 6
+"""Values of a swept key that are shown, at most."""
+
+
+def plan(
+    scenario: ScenarioFile,
+    set_: Overrides = None,
+    workload: WorkloadFolder = None,
+    out: Out = None,
+    jobs: Jobs = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> None:
+    """Tell how many runs a scenario asks for, how many are there already, and how long the others may take.
+
+    The time is estimated from the runs that are there, those of the same variant where there are any.
+    """
+    from sim.experiments.outlook import outlook
+    from sim.experiments.run import default_folder
+    from sim.scenario import load_scenario
+
+    experiment = load_scenario(scenario, set_ or (), workload)
+    folder = out if out is not None else default_folder(experiment)
+    found = outlook(experiment, folder, jobs or cores())
+    if json_:
+        print(json.dumps({"title": experiment.title, "results": str(folder), **asdict(found)}, ensure_ascii=False))
+        return
+    print(experiment.title)
+    for name, text in _lines(experiment, found):
+        print(f"{name:<14}{text}")
+    print(f"{'results':<14}{folder}")
+
+
+def _lines(experiment: Experiment, found: Outlook) -> Iterator[tuple[str, str]]:
+    from sim.units import format_duration
+
+    if experiment.parameters:
+        yield "points", f"{found.points:,}"
+        for key in experiment.parameters:
+            yield "", f"{key} = {_values(experiment, key)}"
+    yield "variants", f"{found.variants}: {', '.join(experiment.variants)}"
+    yield "replications", f"{found.replications}"
+    yield "runs", f"{found.runs:,}{f', {found.distinct:,} of them distinct' if found.distinct < found.runs else ''}"
+    failed = f", {found.failed:,} failed" if found.failed else ""
+    yield "", f"{found.there:,} there{failed}, {found.to_do:,} to do"
+    if found.later:
+        yield "warm-up", f"is to be detected by these runs; then {found.later:,} more"
+    if (wanted := experiment.precision) is not None:
+        least = f"{wanted.metric} within {wanted.relative:.3g} at {wanted.confidence:.0%} confidence"
+        yield "precision", f"{least}: at most {found.most:,} runs in all"
+    if found.to_do or found.later:
+        jobs = f"{found.jobs} process{'es' if found.jobs > 1 else ''}"
+        seconds = found.seconds
+        yield (
+            "time",
+            "unknown: no run is there yet" if seconds is None else f"about {format_duration(seconds)} in {jobs}",
+        )
+
+
+def _values(experiment: Experiment, key: str) -> str:
+    values = dict.fromkeys(point.values[key] for point in experiment.points)
+    shown = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+    return ", ".join(shown if len(shown) <= SHOWN else [*shown[: SHOWN - 2], "…", shown[-1]])

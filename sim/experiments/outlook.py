@@ -1,0 +1,102 @@
+"""What a scenario comes to before it is run: how many runs, how many of them are there already, and how long the others may take."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from statistics import fmean
+
+from sim.experiments.index import Index
+from sim.experiments.plan import RunSpec
+from sim.experiments.results import read_json
+from sim.experiments.rounds import rounds
+from sim.experiments.run import prepared_folders
+from sim.scenario import Experiment
+from sim.workloads.manifest import read_manifest
+
+ASKED = 200
+"""Runs that are asked how long they took, at most, where no table knows."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Counts of runs.
+
+    `runs` are those that are known, of which `distinct` differ from each other: `there`, `failed` or still `to_do`. `later` are those
+    that depend on the outcome of others, `most` is how many there may be in the end, with all that precision may ask for. `seconds`
+    is how long those to do and those later may take in so many `jobs`, by the runs that are there; None where there is none.
+    """
+
+    points: int
+    variants: int
+    replications: int
+    runs: int
+    distinct: int
+    there: int
+    failed: int
+    to_do: int
+    later: int
+    most: int
+    jobs: int
+    seconds: float | None
+
+
+def outlook(experiment: Experiment, folder: Path, jobs: int = 1) -> Outlook:
+    """The outlook for results in `folder`. Raises InputError where a workload or the folder cannot be read."""
+    hashes = {path: read_manifest(path)[1] for path in prepared_folders(experiment)}
+    index = Index(folder)
+    specs: dict[str, RunSpec] = {}
+    runs = 0
+    pairs = sum(len(point.variants) for point in experiment.points)
+    later = pairs * experiment.base.replications if experiment.detects_warm_up else 0
+    for number, more in enumerate(rounds(experiment, hashes, index)):
+        later = 0 if number else later
+        runs += len(more)
+        specs |= {spec.hash: spec for spec in more}
+        if specs.keys() - index.done - index.failed.keys():
+            break
+    there, failed = specs.keys() & index.done, (specs.keys() & index.failed.keys()) - index.done
+    missing = [spec for run, spec in specs.items() if run not in there and run not in failed]
+    most = runs + later
+    if experiment.precision is not None:
+        most = max(most, pairs * (experiment.precision.max_replications + experiment.detects_warm_up))
+    return Outlook(
+        points=len(experiment.points),
+        variants=len(experiment.variants),
+        replications=experiment.base.replications,
+        runs=runs,
+        distinct=len(specs),
+        there=len(there),
+        failed=len(failed),
+        to_do=len(missing),
+        later=later,
+        most=most,
+        jobs=jobs,
+        seconds=_estimate(missing, later, _seconds(index, specs, there), jobs),
+    )
+
+
+def _seconds(index: Index, specs: Mapping[str, RunSpec], there: Iterable[str]) -> list[tuple[RunSpec, float]]:
+    """How long runs took that are there, of all that is known, or of some."""
+    known = [(specs[run], index.seconds[run]) for run in there if run in index.seconds]
+    if known:
+        return known
+    timings = ((run, read_json(index.folder / "runs" / run / "timing.json")) for run in islice(sorted(there), ASKED))
+    return [(specs[run], float(timing["seconds"])) for run, timing in timings if timing]
+
+
+def _estimate(missing: Iterable[RunSpec], later: int, known: list[tuple[RunSpec, float]], jobs: int) -> float | None:
+    """By runs of the same variant at the same point, else of the same variant, else by all."""
+    if not known:
+        return None
+    taken: dict[Hashable, list[float]] = defaultdict(list)
+    for spec, seconds in known:
+        for key in ((spec.point, spec.variant), spec.variant, None):
+            taken[key].append(seconds)
+    mean = {key: fmean(seconds) for key, seconds in taken.items()}
+    alike = (((spec.point, spec.variant), spec.variant, None) for spec in missing)
+    total = sum(next(mean[key] for key in keys if key in mean) for keys in alike)
+    return (total + later * mean[None]) / jobs
