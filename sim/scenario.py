@@ -45,11 +45,12 @@ from sim.plugins import Parameters
 from sim.reading import Reading
 from sim.sweep import GRID, Laid, Sweep, leaves, place_of, read_sweep, sweep_schema
 from sim.toml import Keys
+from sim.tuning import Tune
 from sim.units import Duration, PositiveDuration
 from sim.validation import UNKNOWN, Model, Problem, dotted, hint, nested, problems, show, validate
 
 Raw = dict[str, Any]
-MORE = ("variant", "report", "precision", "sweep")
+MORE = ("variant", "report", "precision", "sweep", "tune")
 SHARED = {"title", "seed", "replications", *MORE}
 """Keys that variants may not override, and no sweep has: runs are paired by seed and replication."""
 FEW = 200
@@ -339,7 +340,7 @@ class Experiment:
     """A scenario file as read: a point, or those of its sweep; `path` is None for a dict.
 
     `precision` is None where the number of replications is fixed. Where `detects_warm_up`, the scenarios' own warm-up is 0 and means
-    that it is not known yet. `sweep` is that table as it was written, {} without one.
+    that it is not known yet. `sweep` is that table as it was written, {} without one; `tune` says what is tuned, if the file does.
     """
 
     title: str
@@ -349,6 +350,7 @@ class Experiment:
     precision: Precision | None = None
     detects_warm_up: bool = False
     sweep: Raw = field(default_factory=dict)
+    tune: Tune | None = None
 
     @property
     def base(self) -> Scenario:
@@ -462,6 +464,7 @@ def json_schema() -> Raw:
         "report": Report.model_json_schema(),
         "precision": Precision.model_json_schema(),
         "sweep": sweep_schema(),
+        "tune": Tune.model_json_schema(),
     }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "brokersim scenario"}
 
@@ -505,7 +508,7 @@ class _Reader:
         self._is_folder = cache(Path.is_dir)
         self._take_variants(self.raw.pop("variant", []))
         if self.path:
-            vary = (each for table in ("sweep",) for each in leaves(self.raw.get(table)))
+            vary = (each for table in ("sweep", "tune") for each in leaves(self.raw.get(table)))
             lists = [(values, keys) for _, keys, values in vary if isinstance(values, list)]
             for table, keys in (*((table, ()) for table in (self.raw, *self.variants)), *lists):
                 _resolve_paths(table, self.path.parent, keys)
@@ -551,6 +554,8 @@ class _Reader:
         report = self._read(Report, said, ("report",))
         precise = self.raw.pop("precision", None)
         precision = self._read(Precision, precise, ("precision",)) if precise is not None else None
+        tuned = self.raw.pop("tune", None)
+        tune = self._read(Tune, tuned, ("tune",)) if tuned is not None else None
         self._take_warm_up()
         sweep = self._take_sweep()
         names = self.names or ["base"]
@@ -568,7 +573,7 @@ class _Reader:
         }
         report = report.model_copy(update=shown)
         written = sweep.table() if sweep else {}
-        return Experiment(first.base.title, points, report, self.path, precision, self.detects, written)
+        return Experiment(first.base.title, points, report, self.path, precision, self.detects, written, tune)
 
     def _take_warm_up(self) -> None:
         """Takes `warm_up = "detect"` out of the base, where it is said for all."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from sim.cli import demo, export, generate, plan, prepare, report, reproduce, run, scenario, solve
+from sim.cli import capacity, demo, export, generate, plan, prepare, report, reproduce, run, scenario, solve, tune
 from sim.errors import InputError
 
 # What the machine, or a path that was named, does not allow: no fault of ours.
@@ -74,6 +74,8 @@ app.command()(run.run)
 app.command()(report.report)
 app.command()(export.export)
 app.add_typer(solve.app, name="solve")
+app.command()(tune.tune)
+app.command()(capacity.capacity)
 app.command()(reproduce.reproduce)
 app.command()(scenario.validate)
 app.command()(scenario.schema)

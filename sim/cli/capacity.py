@@ -1,0 +1,127 @@
+"""`brokersim capacity`: the smallest value of a key at which a metric meets its limit."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sim.cli.run import Overrides, ScenarioFile, WorkloadFolder
+from sim.cli.search import EngineName, Jobs, Json, Master, Out, Quiet, Variant
+
+if TYPE_CHECKING:
+    from sim.studies.capacity import Capacity, Question, Tried
+    from sim.studies.search import Bench
+
+
+def capacity(
+    scenario: ScenarioFile,
+    vary: Annotated[
+        str, typer.Option(metavar="KEY", help="The key whose value is asked for, such as network.brokers.")
+    ],
+    until: Annotated[
+        str, typer.Option(metavar="LIMIT", help="What is to hold, such as 'notification_delay_p99 < 200ms'.")
+    ],
+    from_: Annotated[str, typer.Option("--from", metavar="A", help="The first value that is tried.")] = "1",
+    to: Annotated[
+        str | None, typer.Option(metavar="B", help="The last; 1,024 times the first by default.", show_default=False)
+    ] = None,
+    step: Annotated[str, typer.Option(metavar="S", help="What lies between a value and the next.")] = "1",
+    largest: Annotated[bool, typer.Option("--largest", help="Ask for the largest value instead.")] = False,
+    confidence: Annotated[
+        float, typer.Option(metavar="P", help="Of the decision whether the limit holds at a value.")
+    ] = 0.95,
+    max_replications: Annotated[
+        int,
+        typer.Option(min=2, metavar="N", help="Replications of a value at most; undecided by then counts as missed."),
+    ] = 30,
+    variant: Variant = None,
+    set_: Overrides = None,
+    workload: WorkloadFolder = None,
+    out: Out = None,
+    jobs: Jobs = None,
+    engine: EngineName = "auto",
+    master: Master = None,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find the smallest value of a key at which a limit holds, or the largest.
+
+    Values are doubled until one is beyond, then those between are halved, which takes the metric to rise or fall with the key all
+    the way. At each, replications are added until the interval of the metric's mean lies on one side of the limit. Runs that are in
+    the results folder already are not run again. Exit status 1 if the limit holds nowhere.
+    """
+    from sim.cli.search import bench
+    from sim.expressions import Limit
+    from sim.studies import capacity as study
+
+    question = study.Question(
+        vary, Limit.parse(until), study.values(from_, to, step), largest, confidence, max_replications
+    )
+
+    def tell(tried: Tried) -> None:
+        if not quiet:
+            line = f"{vary} = {tried.value}: {until} {tried.verdict}{f' ({tried.reason})' if tried.reason else ''}"
+            print(f"brokersim: {line}", file=sys.stderr, flush=True)
+
+    with bench("capacity", scenario, set_, workload, variant, out, jobs, engine, master) as opened:
+        found = study.capacity_of(opened, question, tell)
+    if json_:
+        print(json.dumps(_json(opened, question, found), indent=2, ensure_ascii=False))
+    else:
+        _print(opened, question, found)
+    if found.answer is None:
+        raise typer.Exit(1)
+
+
+def _print(bench: Bench, question: Question, found: Capacity) -> None:
+    """All values that were tried, and what they say."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from analysis.formatting import describe, scale
+    from sim.cli.run import PLAIN_WIDTH
+    from sim.metrics import METRICS
+    from sim.studies.capacity import sentences
+
+    metric = METRICS[question.limit.metric]
+    size = max((abs(one.interval.mean) for one in found.tried if one.interval.n), default=0.0)
+    factor, unit = scale(metric.unit, size)
+    table = Table(question.key, "replications", f"{metric.name} ({unit})", "interval", str(question.limit))
+    for one in found.tried:
+        mean, interval = describe(one.interval, factor)
+        table.add_row(str(one.value), str(one.interval.n), mean, interval, one.reason or one.verdict)
+    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console.print(f"{bench.experiment.title}: {bench.variant}", style="bold")
+    console.print(table)
+    for sentence in sentences(question, found):
+        console.print(sentence)
+    print(f"\nResults: {bench.store.folder}")
+
+
+def _json(bench: Bench, question: Question, found: Capacity) -> dict[str, object]:
+    from sim.studies.capacity import sentences
+
+    tried = [
+        {
+            "value": one.value,
+            "replications": one.interval.n,
+            "mean": one.interval.mean if one.interval.n else None,
+            "low": one.interval.low,
+            "high": one.interval.high,
+            "verdict": one.verdict,
+            "reason": one.reason,
+        }
+        for one in found.tried
+    ]
+    return {
+        "results": str(bench.store.folder),
+        "variant": bench.variant,
+        "key": question.key,
+        "until": str(question.limit),
+        "answer": found.answer.value if found.answer else None,
+        "tried": tried,
+        "notes": sentences(question, found),
+    }

@@ -1,0 +1,128 @@
+"""`brokersim tune`: the parameters of a variant at which metrics are best."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sim.cli.run import Overrides, ScenarioFile, WorkloadFolder
+from sim.cli.search import EngineName, Jobs, Json, Master, Out, Quiet, Variant
+
+if TYPE_CHECKING:
+    from sim.studies.search import Bench
+    from sim.studies.tune import Trial, Tuned
+    from sim.tuning import Tune
+
+
+def _many(metavar: str, help: str, name: str | None = None) -> Any:
+    return typer.Option(*([name] if name else []), metavar=metavar, help=f"{help} May be repeated.", show_default=False)
+
+
+def tune(
+    scenario: ScenarioFile,
+    minimise: Annotated[list[str] | None, _many("METRIC", "A metric that should be small.")] = None,
+    maximise: Annotated[list[str] | None, _many("METRIC", "A metric that should be large.")] = None,
+    subject_to: Annotated[list[str] | None, _many("LIMIT", "What has to hold, such as 'load_stddev < 0.5'.")] = None,
+    vary: Annotated[
+        list[str] | None,
+        _many("KEY=VALUES", "A key that varies: FROM..TO, FROM..TO:log, or values with commas between them."),
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Points to try; 50 by default.", show_default=False)
+    ] = None,
+    variant: Variant = None,
+    set_: Overrides = None,
+    workload: WorkloadFolder = None,
+    out: Out = None,
+    jobs: Jobs = None,
+    engine: EngineName = "auto",
+    master: Master = None,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Search for the parameters at which metrics are best.
+
+    What to search for stands in the scenario's [tune] table, or is said by options, which take its place. A point is given up after
+    few replications where it is surely worse than the best. The same command goes on where it was interrupted, and more trials go
+    on where fewer ended. Exit status 1 if no point keeps the limits.
+    """
+    from sim.cli.search import bench
+    from sim.studies import tune as study
+    from sim.tuning import Tune
+
+    with bench("tune", scenario, set_, workload, variant, out, jobs, engine, master) as opened:
+        table = opened.experiment.tune or Tune()
+        wanted = table.with_options(minimise or (), maximise or (), subject_to or (), vary or (), trials)
+
+        def tell(tuned: Tuned) -> None:
+            if not quiet:
+                print(f"brokersim: {_line(tuned, wanted)}", file=sys.stderr, flush=True)
+
+        tuned = study.tune_scenario(opened, wanted, tell)
+    if json_:
+        print(json.dumps(_json(opened, tuned, wanted), indent=2, ensure_ascii=False))
+    else:
+        _print(opened, tuned, wanted)
+    if not tuned.best:
+        raise typer.Exit(1)
+
+
+def _line(tuned: Tuned, wanted: Tune) -> str:
+    """How the last trial ended, and which is the best by now."""
+    last = tuned.trials[-1]
+    ended = last.state + (f" ({last.reason})" if last.reason else "")
+    front = ", ".join(str(trial.number) for trial in tuned.best) or "none"
+    return f"trial {last.number} of {wanted.trials}: {ended}; best: {front}"
+
+
+def _print(bench: Bench, tuned: Tuned, wanted: Tune) -> None:
+    """The best trials with their metrics, and how they are said."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from sim.cli.run import PLAIN_WIDTH
+    from sim.cli.search import said
+    from sim.studies.tune import sentences
+
+    table = Table("trial", *wanted.metrics)
+    for trial in tuned.best:
+        table.add_row(str(trial.number), *_metrics(trial, wanted))
+    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console.print(f"{bench.experiment.title}: {bench.variant}", style="bold")
+    if tuned.best:
+        console.print(table)
+    for sentence in sentences(tuned, wanted):
+        console.print(sentence)
+    for trial in tuned.best:
+        console.print(f"Trial {trial.number}: {said(bench, trial.values)}", soft_wrap=True)
+    print(f"\nResults: {bench.store.folder}")
+
+
+def _metrics(trial: Trial, wanted: Tune) -> list[str]:
+    """Each metric's mean in a unit of its size, and the interval."""
+    from analysis.formatting import describe, scale, with_unit
+    from sim.metrics import METRICS
+
+    cells = []
+    for metric in wanted.metrics:
+        interval = trial.interval(metric)
+        factor, unit = scale(METRICS[metric].unit, interval.mean)
+        mean, between = describe(interval, factor)
+        cells.append(f"{with_unit(mean, unit)}\n{between}".rstrip())
+    return cells
+
+
+def _json(bench: Bench, tuned: Tuned, wanted: Tune) -> dict[str, Any]:
+    from sim.cli.search import said
+    from sim.studies.tune import frame, sentences
+
+    return {
+        "results": str(bench.store.folder),
+        "variant": bench.variant,
+        "best": [{"trial": trial.number, "set": said(bench, trial.values)} for trial in tuned.best],
+        "trials": json.loads(frame(tuned, wanted).to_json(orient="records", double_precision=15)),
+        "notes": sentences(tuned, wanted),
+    }

@@ -1,0 +1,230 @@
+"""Capacity: the smallest (or largest) value of a parameter at which a metric meets its limit, with confidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import Literal
+
+from sim.errors import InputError
+from sim.experiments.perform import clock
+from sim.experiments.statistics import Interval, mean_interval
+from sim.expressions import Limit, Value
+from sim.studies.search import Bench, Measure, Verdict, looks, verdict
+from sim.units import parse_fraction
+
+DOUBLINGS = 10
+"""Where no end of the range is given, it is the beginning doubled so often."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values first, first + step, … up to `last`, in the key's unit. Raises InputError where there is none."""
+
+    first: Fraction
+    last: Fraction
+    step: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        if self.step <= 0:
+            raise InputError(f"--step {show(self.step)}: expected more than 0")
+        if self.last < self.first:
+            raise InputError(f"--to {show(self.last)}: expected --from ({show(self.first)}) or more")
+
+    def __len__(self) -> int:
+        return int((self.last - self.first) // self.step) + 1
+
+    def __getitem__(self, index: int) -> Value:
+        return number(self.first + index * self.step)
+
+    def doubled(self, index: int) -> int:
+        """The index of the first value that is twice as large or more, and not the same."""
+        value = self.first + index * self.step
+        return max(index + 1, -((self.first - 2 * value) // self.step))
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: the smallest value of `key` in `range` at which `limit` holds, or the largest.
+
+    Decisions are taken with `confidence`, each, on `max_replications` at most.
+    """
+
+    key: str
+    limit: Limit
+    range: Range
+    largest: bool = False
+    confidence: float = 0.95
+    max_replications: int = 30
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What was seen at one value: the metric's mean with its interval, and what that says of the limit.
+
+    "missed" and "met" are sure; "undecided" and "failed" (see `reason`) count as missed.
+    """
+
+    value: Value
+    interval: Interval
+    verdict: Verdict | Literal["failed"]
+    reason: str = ""
+
+    @property
+    def met(self) -> bool:
+        """Whether the limit holds, surely."""
+        return self.verdict == "met"
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The answer, None where no value of the range meets the limit, and all values that were tried, in their order."""
+
+    answer: Tried | None
+    tried: tuple[Tried, ...]
+
+    @property
+    def turns(self) -> list[tuple[Tried, Tried]]:
+        """Pairs of values in which the metric surely goes the other way than between the ends: it is not monotone."""
+        seen = [one for one in self.tried if one.interval.n]
+        rises = len(seen) > 1 and seen[-1].interval.mean > seen[0].interval.mean
+        return [(a, b) for a, b in combinations(seen, 2) if _surely_less(*((b, a) if rises else (a, b)))]
+
+
+Tell = Callable[[Tried], None]
+
+
+def capacity_of(bench: Bench, question: Question, tell: Tell = lambda tried: None) -> Capacity:
+    """The answer for a variant; the results folder gets a point for each value that was tried. Raises InputError where it can't be."""
+    bench.check({question.key: [question.range[0]]})
+    with clock() as timing:
+        found = capacity(question, bench.measure, tell)
+    tried = [{question.key: one.value} for one in found.tried]
+    bench.finish(tried, question.max_replications, [question.limit.metric], timing)
+    return found
+
+
+def capacity(question: Question, measure: Measure, tell: Tell = lambda tried: None) -> Capacity:
+    """The answer, found by doubling from the range's beginning and bisection of what is between; `tell` hears of each value.
+
+    It takes the metric to be monotone in the value, up to what is random. Then the answer's neighbour on the side of the range
+    where the limit does not hold has been tried too, and missed.
+    """
+    tried: dict[int, Tried] = {}
+
+    def beyond(index: int) -> bool:
+        """Whether the value lies beyond the threshold: where it begins to be met, or ceases to be."""
+        if index not in tried:
+            tried[index] = judge(question, question.range[index], measure)
+            tell(tried[index])
+        return tried[index].met is not question.largest
+
+    turn = first_beyond(beyond, len(question.range), question.range.doubled)
+    if question.largest:
+        turn = (len(question.range) if turn is None else turn) - 1
+    answer = tried[turn] if turn is not None and turn >= 0 else None
+    return Capacity(answer, tuple(tried[index] for index in sorted(tried)))
+
+
+def first_beyond(beyond: Callable[[int], bool], size: int, doubled: Callable[[int], int]) -> int | None:
+    """The first index below `size` from which on `beyond` is true, None where it is not even at the last.
+
+    Exponential search (Bentley & Yao 1976): the threshold is bracketed by steps that grow, then bisected. `doubled` gives a
+    larger index. The one found and that before it have been asked for.
+    """
+    low, high = -1, 0
+    while not beyond(high):
+        if high == size - 1:
+            return None
+        low, high = high, min(doubled(high), size - 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if beyond(middle) else (middle, high)
+    return high
+
+
+def judge(question: Question, value: Value, measure: Measure) -> Tried:
+    """Replications at one value until the interval of the metric's mean lies wholly on one side of the limit.
+
+    They are looked at several times, so that each look gets its share of the error that is allowed (Bonferroni).
+    """
+    limit = question.limit
+    counts = list(looks(question.max_replications))
+    confidence = 1 - (1 - question.confidence) / len(counts)
+    for n in counts:
+        measured = measure({question.key: value}, n)
+        interval = mean_interval(measured.values(limit.metric), confidence)
+        if measured.failure is not None:
+            return Tried(value, interval, "failed", measured.failure)
+        if not interval.n:
+            return Tried(value, interval, "failed", f"{limit.metric} is undefined")
+        if interval.n > 1 and (said := verdict(limit, interval)) != "undecided":
+            return Tried(value, interval, said)
+    return Tried(value, interval, "undecided")
+
+
+def _surely_less(a: Tried, b: Tried) -> bool:
+    return _high(a.interval) < _low(b.interval)
+
+
+def _low(interval: Interval) -> float:
+    return interval.mean if interval.low is None else interval.low
+
+
+def _high(interval: Interval) -> float:
+    return interval.mean if interval.high is None else interval.high
+
+
+def values(first: str, last: str | None = None, step: str = "1") -> Range:
+    """The range of what was typed; `last` is 1,024 times the first if it was not. Raises InputError where one is no number."""
+    read = {
+        name: _read(name, text) for name, text in (("from", first), ("to", last), ("step", step)) if text is not None
+    }
+    start = read["from"]
+    return Range(start, read.get("to", max(start, read["step"]) * 2**DOUBLINGS), read["step"])
+
+
+def sentences(question: Question, found: Capacity) -> list[str]:
+    """What the values that were tried say, and what was taken for granted."""
+    key, limit, between = question.key, question.limit, question.range
+    every = f"from {between[0]} to {between[len(between) - 1]}"
+    wanted = "largest" if question.largest else "smallest"
+    said = []
+    if found.answer is None:
+        said.append(f"{limit} holds at no value of {key} that was tried, {every}.")
+    else:
+        said.append(f"{key} = {found.answer.value} is the {wanted} value {every} at which {limit}.")
+        if found.answer.value == between[len(between) - 1 if question.largest else 0]:
+            said.append(f"It is where the range {'ends' if question.largest else 'begins'}: others were not tried.")
+    said.append(
+        f"Each decision has a confidence of {100 * question.confidence:g} %, "
+        f"if {limit.metric} rises or falls with {key} all the way."
+    )
+    if open_ := [str(one.value) for one in found.tried if one.verdict == "undecided"]:
+        more = f"undecided after {question.max_replications} replications, which counts as missed"
+        said.append(f"At {', '.join(open_)} it is {more}; more (--max-replications) may tell.")
+    if failed := [str(one.value) for one in found.tried if one.verdict == "failed"]:
+        said.append(f"At {', '.join(failed)} there is no result, which counts as missed.")
+    if turns := found.turns:
+        a, b = turns[0]
+        said.append(f"But {limit.metric} turns between {a.value} and {b.value}: the answer may not be the {wanted}.")
+    return said
+
+
+def _read(name: str, text: str) -> Fraction:
+    try:
+        return parse_fraction(text)
+    except ValueError as error:
+        raise InputError(f"--{name}: {error}") from None
+
+
+def number(value: Fraction) -> Value:
+    """A number as scenario files say it: whole where it is whole."""
+    return int(value) if value.denominator == 1 else float(value)
+
+
+def show(value: Fraction) -> str:
+    """A number as a person would write it."""
+    return f"{number(value):g}"

@@ -1,0 +1,177 @@
+"""The journal of a search: a file of Optuna's with the trials that have ended, which tells what to try next."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from sim.errors import ResultsError
+from sim.randomness import Streams, mix
+from sim.studies.search import Values
+from sim.tuning import Parameter, Range, Tune
+
+if TYPE_CHECKING:
+    import optuna
+
+DRAWS = 10
+"""Draws by what trials have shown, for a point that none has tried; after them, points are drawn evenly."""
+DIGITS = 6
+"""Significant digits of numbers that are drawn: what is shown is what is run."""
+
+State = Literal["complete", "pruned", "failed"]
+STATES: dict[str, State] = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A trial that has ended: how, after how many replications, and why, if it was pruned or failed.
+
+    `means` has those of the metrics to tune for, `excess` by how much each limit is missed (0 or less if it is kept).
+    """
+
+    values: Values
+    state: State
+    replications: int
+    reason: str
+    means: Sequence[float] = ()
+    excess: Mapping[str, float] = field(default_factory=dict)
+
+
+class Journal:
+    """The trials of one study, which is what has the same `name`: a file may hold several.
+
+    A trial is one line of the file, written when it has ended. What is drawn follows from the seed and the trials before, so that
+    one that was interrupted, of which the file knows nothing, is drawn again. Whoever opens a file must be the only one.
+    Raises ResultsError where it is damaged.
+    """
+
+    def __init__(self, path: Path, name: str, wanted: Tune, seed: int) -> None:
+        self._wanted = wanted
+        self._key = Streams(seed).key("tune")
+        self._kept = _open(path, name, wanted)
+        self._drawn = _study(wanted)  # in memory: what is drawn and has not ended stands in no file
+        self._drawn.add_trials(self._kept.trials)
+        self._tried = {_text(ended.values) for ended in self.ended}
+
+    @property
+    def ended(self) -> Iterator[Ended]:
+        """All trials, in their order."""
+        for trial in self._kept.trials:
+            values, said = self._values(trial.params), trial.user_attrs
+            yield Ended(values, STATES[trial.state.name], said["replications"], said["reason"])
+
+    def draw(self, start: Values) -> Values | None:
+        """A point that was not tried, None where there is none; with the values of `start` where they are allowed.
+
+        Source: the tree-structured Parzen estimator (Bergstra et al. 2011), on all parameters jointly where one metric counts.
+        """
+        import optuna
+
+        sizes = [parameter.size for parameter in self._wanted.vary.values()]
+        if None not in sizes and len(self._tried) >= prod(size or 0 for size in sizes):
+            return None
+        fixed = {key: _label(start[key]) for key in start if start[key] in self._wanted.vary[key]}
+        distributions = {key: _distribution(parameter) for key, parameter in self._wanted.vary.items()}
+        for draw in count():
+            seed = mix(self._key, len(self._kept.trials), draw) >> 32
+            by_trials = draw < DRAWS
+            sampler = optuna.samplers.TPESampler(seed=seed) if by_trials else optuna.samplers.RandomSampler(seed=seed)
+            self._drawn.sampler = sampler
+            if draw == 0 and fixed:
+                self._drawn.enqueue_trial(fixed)
+            trial = self._drawn.ask(distributions)
+            self._drawn.tell(trial, state=optuna.trial.TrialState.FAIL)
+            values = self._values(trial.params)
+            if _text(values) not in self._tried:
+                return values
+        raise AssertionError("unreachable")
+
+    def end(self, ended: Ended) -> None:
+        """Keep a trial."""
+        from optuna.trial import TrialState, create_trial
+
+        pruned = ended.state == "pruned"
+        trial = create_trial(
+            state=next(TrialState[name] for name, state in STATES.items() if state == ended.state),
+            values=list(ended.means) if ended.state == "complete" else None,
+            params={key: _label(value) for key, value in ended.values.items()},
+            distributions={key: _distribution(self._wanted.vary[key]) for key in ended.values},
+            user_attrs={"replications": ended.replications, "reason": ended.reason},
+            intermediate_values={ended.replications: ended.means[0]} if pruned and len(ended.means) == 1 else {},
+            constraints=dict(ended.excess),
+        )
+        self._kept.add_trial(trial)
+        self._drawn.add_trial(trial)
+        self._tried.add(_text(ended.values))
+
+    def _values(self, drawn: Mapping[str, Any]) -> Values:
+        return {key: _value(parameter, drawn[key]) for key, parameter in self._wanted.vary.items()}
+
+
+def _study(wanted: Tune, **where: Any) -> optuna.Study:
+    import optuna
+
+    both = {1: optuna.study.StudyDirection.MINIMIZE, -1: optuna.study.StudyDirection.MAXIMIZE}
+    directions = [both[sign] for sign in wanted.objectives.values()]
+    said = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)  # it tells of every study that begins
+    try:
+        return optuna.create_study(directions=directions, **where)
+    finally:
+        optuna.logging.set_verbosity(said)
+
+
+def _open(path: Path, name: str, wanted: Tune) -> optuna.Study:
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    path.with_name(f"{path.name}.lock").unlink(missing_ok=True)  # of a process that was killed: we are alone
+    try:
+        _drop_half_a_line(path)
+        storage = JournalStorage(JournalFileBackend(str(path)))
+        return _study(wanted, storage=storage, study_name=name, load_if_exists=True)
+    except (ValueError, KeyError, TypeError):
+        remedy = "remove it, and trials are made again, from the runs that are there"
+        raise ResultsError(f"{path}: damaged, no journal of trials; {remedy}") from None
+
+
+def _drop_half_a_line(path: Path) -> None:
+    """Cut off what a full disk, or a machine that went off, left of a line."""
+    content = path.read_bytes() if path.exists() else b""
+    whole = content.rfind(b"\n") + 1
+    if whole < len(content):
+        os.truncate(path, whole)
+
+
+def _distribution(parameter: Parameter) -> optuna.distributions.BaseDistribution:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    if not isinstance(parameter, Range):
+        return CategoricalDistribution([_label(value) for value in parameter.values])
+    if parameter.whole:
+        return IntDistribution(int(parameter.low), int(parameter.high), log=parameter.log)
+    return FloatDistribution(parameter.low, parameter.high, log=parameter.log)
+
+
+def _label(value: Any) -> Any:
+    """A value as Optuna takes it: a table is a text."""
+    return value if isinstance(value, (int, float, str, bool)) else json.dumps(value)
+
+
+def _value(parameter: Parameter, drawn: Any) -> Any:
+    """The value that was drawn; numbers that are not whole have few digits."""
+    if not isinstance(parameter, Range):
+        return next(value for value in parameter.values if _label(value) == drawn)
+    if parameter.whole:
+        return drawn
+    return min(max(float(f"{drawn:.{DIGITS}g}"), parameter.low), parameter.high)
+
+
+def _text(values: Values) -> str:
+    return json.dumps(values, sort_keys=True)

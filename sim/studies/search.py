@@ -1,0 +1,223 @@
+"""Searches: one variant of a scenario, run at whatever points are asked for, in one results folder that stays open."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim import toml
+from sim.errors import InputError, ResultsError, unknown
+from sim.experiments import engines
+from sim.experiments.plan import RunSpec, plan
+from sim.experiments.results import Results
+from sim.experiments.run import Work, prepared_folders
+from sim.experiments.statistics import Interval
+from sim.experiments.store import Store
+from sim.expressions import Limit, Value
+from sim.scenario import SHARED, Experiment, Point, Scenario, load_scenario
+from sim.workloads.mapped import write_mapped
+from sim.workloads.workload import load_workload
+
+FEW = 3
+"""Replications before anything is decided: of two, the standard deviation is hardly known at all."""
+
+Values = Mapping[str, Any]
+"""The value of each key that varies, as a scenario file would say it."""
+Verdict = Literal["met", "missed", "undecided"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the first replications of a point came to: the metrics of each, None where undefined.
+
+    `failure` says why one of them failed; then the metrics are of no use.
+    """
+
+    metrics: Sequence[Mapping[str, float | int | None]]
+    failure: str | None = None
+
+    def values(self, name: str) -> NDArray[np.float64]:
+        """A metric, one number per replication (in the metric's unit), NaN where it is undefined."""
+        return np.array([one.get(name) for one in self.metrics], dtype=np.float64)
+
+
+Measure = Callable[[Values, int], Measured]
+"""Measures a point in so many replications; those that are known already are not run again."""
+
+
+class Bench:
+    """One variant of a scenario (None: the first), ready to be run at any point while the context lasts.
+
+    The results folder `out` and the engine are opened once. `overrides` and `workload` are those of `load_scenario`; `jobs`,
+    `engine`, `master` and `retry_failed` those of `sim.experiments.run.run`. Raises InputError where one of them is wrong, or the
+    scenario leaves open what a search has to know.
+    """
+
+    def __init__(
+        self,
+        scenario: Path,
+        out: Path,
+        overrides: Sequence[str] = (),
+        workload: Path | None = None,
+        variant: str | None = None,
+        jobs: int = 1,
+        engine: str = "auto",
+        master: str | None = None,
+        retry_failed: bool = False,
+    ) -> None:
+        self._scenario, self._overrides, self._workload = scenario, overrides, workload
+        self.experiment = load_scenario(scenario, overrides, workload)
+        self.variant = variant if variant is not None else next(iter(self.experiment.variants))
+        self._refuse()
+        name = engines.resolved(engine, jobs, master)
+        self.store = Store(out)
+        self._engine = engines.engine(name, jobs, self.store, master)
+        self._work = Work(self.store, sweep=True, retry_failed=retry_failed)
+        self._hashes: dict[Path, str] = {}  # of the prepared workloads that the runs have found in the store
+        self._metrics: dict[str, Mapping[str, float | int | None]] = {}  # of finished runs
+        self._opened = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._opened.enter_context(self.store)
+        self._opened.enter_context(self._engine)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._opened.__exit__(kind, error, trace)
+
+    @property
+    def subject(self) -> Scenario:
+        """The variant as the scenario has it."""
+        return self.experiment.variants[self.variant]
+
+    @property
+    def identity(self) -> list[str]:
+        """The hashes of the variant's own runs: whatever tells runs from one another is in them."""
+        return [spec.hash for spec in self._plan([self.point({})], self.subject.replications)]
+
+    def check(self, vary: Mapping[str, Iterable[Any]]) -> None:
+        """Raises InputError where a key cannot vary, or not to one of these values."""
+        for key, values in vary.items():
+            if key.partition(".")[0] in SHARED:
+                raise InputError(f"{key}: cannot vary (allowed: keys of the network, the workload and the policies)")
+            for value in values:
+                self.point({key: value})
+
+    def path(self, key: str) -> str:
+        """The path of one of the variant's keys in the scenario, as `--set` takes it."""
+        if self.subject is self.experiment.base:
+            return key
+        return f"variant.{_quoted(self.variant)}.{key}"
+
+    def point(self, values: Values) -> Point:
+        """The variant with these values laid over it. Raises InputError where that is no scenario."""
+        texts = [f"{self.path(key)}={toml.text(value)}" for key, value in values.items()]
+        found = load_scenario(self._scenario, [*self._overrides, *texts], self._workload)
+        variant = found.variants[self.variant]
+        return Point({key: _resolved(variant, key, values[key]) for key in values}, found.base, {self.variant: variant})
+
+    def measure(self, values: Values, replications: int) -> Measured:
+        """What so many replications of a point come to; those that are there already are not run again."""
+        try:
+            specs = self._plan([self.point(values)], replications)
+        except InputError as error:
+            return Measured((), str(error))
+        self._work.round(specs, self._engine)
+        if failed := [self._work.index.failed[spec.hash] for spec in specs if spec.hash in self._work.index.failed]:
+            return Measured((), failed[0].reason)
+        return Measured([self._metrics_of(spec.hash) for spec in specs])
+
+    def finish(
+        self, points: Sequence[Values], replications: int, metrics: Sequence[str], timing: Mapping[str, Any]
+    ) -> Results:
+        """Write the results: those runs of these points that are there. Reports show `metrics` first."""
+        experiment = self._at([self.point(values) for values in points], replications)
+        first = dict.fromkeys([*metrics, *experiment.report.metrics])
+        report = experiment.report.model_copy(update={"baseline": self.variant, "metrics": tuple(first)})
+        specs = plan(experiment, self._hashes)
+        failures = self._work.index.failed
+        failed = [failures[spec.hash].record(spec) for spec in specs if spec.hash in failures]
+        return self.store.finish(replace(experiment, report=report), specs, failed, timing)
+
+    def _metrics_of(self, run: str) -> Mapping[str, float | int | None]:
+        if run not in self._metrics:
+            manifest = self.store.finished(run)
+            if manifest is None:
+                raise ResultsError(f"{self.store.folder / 'runs' / run}: damaged; remove it, and it is run again")
+            self._metrics[run] = manifest["metrics"]
+        return self._metrics[run]
+
+    def _plan(self, points: Sequence[Point], replications: int) -> list[RunSpec]:
+        """The runs of points; their prepared workloads are laid down for them."""
+        experiment = self._at(points, replications)
+        for folder in prepared_folders(experiment):
+            if folder not in self._hashes:
+                workload = load_workload(folder)
+                write_mapped(workload, self.store.shared(workload.hash))
+                self._hashes[folder] = workload.hash
+        return plan(experiment, self._hashes)
+
+    def _at(self, points: Sequence[Point], replications: int) -> Experiment:
+        """The experiment of these points."""
+        more = {"replications": replications}
+        return replace(
+            self.experiment,
+            points=[replace(point, base=point.base.model_copy(update=more)) for point in points],
+            precision=None,
+        )
+
+    def _refuse(self) -> None:
+        """Raises InputError where the scenario has what a search does itself, or no such variant."""
+        if self.variant not in self.experiment.variants:
+            raise InputError(f"--variant: {unknown('variant', self.variant, self.experiment.variants)}")
+        if self.experiment.sweep:
+            raise InputError(f"{self._scenario}: sweep: a search has points of its own; leave this table out")
+        if self.experiment.detects_warm_up:
+            raise InputError(f"{self._scenario}: warm_up: a search needs a fixed one, such as --set warm_up=1d")
+
+
+def _quoted(name: str) -> str:
+    """A name as a part of a key path."""
+    try:
+        return name if toml.split(name) == (name,) else json.dumps(name, ensure_ascii=False)
+    except ValueError:
+        return json.dumps(name, ensure_ascii=False)
+
+
+def value_at(scenario: Scenario, key: str) -> Any:
+    """What a scenario has at a key path, durations in seconds; None where it has nothing."""
+    found: Any = scenario.model_dump(mode="json")
+    for part in toml.split(key):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
+
+
+def _resolved(scenario: Scenario, key: str, said: Any) -> Value:
+    """A value as tables have it: a number, or text."""
+    found = value_at(scenario, key)
+    return found if isinstance(found, (int, float, str)) else toml.text(said)
+
+
+def looks(replications: int) -> Iterator[int]:
+    """After how many replications to look whether they suffice: a few, then twice as many each time, and all of them."""
+    n = FEW
+    while n < replications:
+        yield n
+        n *= 2
+    yield replications
+
+
+def verdict(limit: Limit, interval: Interval) -> Verdict:
+    """Whether all of the interval is within the limit, or none of it; of what does not vary, whether the mean is."""
+    ends = {limit.holds(interval.mean if end is None else end) for end in (interval.low, interval.high)}
+    return "undecided" if len(ends) > 1 else "met" if ends == {True} else "missed"

@@ -1,0 +1,248 @@
+"""Tuning: the parameters of one variant at which metrics are best, within limits, searched for by Optuna."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sim import toml
+from sim.experiments.perform import clock
+from sim.experiments.statistics import Interval, mean_interval, paired_t
+from sim.expressions import Limit
+from sim.studies.journal import Ended, Journal, State
+from sim.studies.search import Bench, Measure, Measured, Values, looks, value_at, verdict
+from sim.tuning import Tune
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+JOURNAL, TRIALS = "trials.journal", "trials.parquet"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A point that was tried, and what it came to; `number` counts from 1.
+
+    A pruned one was given up early, a failed one has no metrics; `reason` says why.
+    """
+
+    number: int
+    values: Values
+    state: State
+    measured: Measured
+    reason: str = ""
+
+    def interval(self, metric: str) -> Interval:
+        """A metric's mean with its 95 % interval."""
+        return mean_interval(self.measured.values(metric))
+
+    def keeps(self, limits: Iterable[Limit]) -> bool:
+        """Whether the means are within all limits."""
+        return all(limit.holds(self.interval(limit.metric).mean) for limit in limits)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """All trials, and the best: of one metric a single trial, of several those that no other dominates (Pareto).
+
+    `exhausted` says that no other point was left to try.
+    """
+
+    trials: tuple[Trial, ...]
+    best: tuple[Trial, ...]
+    exhausted: bool = False
+
+
+Tell = Callable[[Tuned], None]
+
+
+def tune_scenario(bench: Bench, wanted: Tune, tell: Tell = lambda tuned: None) -> Tuned:
+    """Tune a variant; what its results folder has of the same study goes on.
+
+    The folder gets a table of all trials, and results with a point for each that was completed. Raises InputError where what is
+    wanted is not complete, or not possible.
+    """
+    wanted.checked()
+    bench.check({key: parameter.examples for key, parameter in wanted.vary.items()})
+    start = {key: value_at(bench.subject, key) for key in wanted.vary}
+    replications = bench.subject.replications
+    journal = Journal(bench.store.folder / JOURNAL, _identity(bench, wanted), wanted, bench.subject.seed)
+    with clock() as timing:
+        tuned = tune(wanted, bench.measure, replications, journal, start, tell)
+    _write(tuned, wanted, bench.store.folder / TRIALS)
+    completed = [trial.values for trial in tuned.trials if trial.state == "complete"]
+    if completed:
+        bench.finish(completed, replications, wanted.metrics, timing)
+    return tuned
+
+
+def _identity(bench: Bench, wanted: Tune) -> str:
+    """Tells studies from one another: by all that determines their trials, but how many these are."""
+    vary = {key: [repr(parameter)] for key, parameter in wanted.vary.items()}
+    study = {"runs": bench.identity, "vary": vary, **wanted.model_dump(mode="json", exclude={"trials"})}
+    return hashlib.sha256(json.dumps(study).encode()).hexdigest()[:32]
+
+
+def frame(tuned: Tuned, wanted: Tune) -> pd.DataFrame:
+    """A row per trial: how it ended, its values, and each metric's mean with its 95 % interval (units: `sim.metrics`)."""
+    import pandas as pd
+
+    rows = []
+    for trial in tuned.trials:
+        row: dict[str, Any] = {"trial": trial.number, "state": trial.state, "reason": trial.reason}
+        row |= {"replications": len(trial.measured.metrics), "feasible": trial.keeps(wanted.subject_to)}
+        row |= {"best": trial in tuned.best}
+        row |= {
+            key: value if isinstance(value, (int, float, str)) else toml.text(value)
+            for key, value in trial.values.items()
+        }
+        for metric in wanted.metrics:
+            interval = trial.interval(metric)
+            row |= {metric: interval.mean, f"{metric}.low": interval.low, f"{metric}.high": interval.high}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def sentences(tuned: Tuned, wanted: Tune) -> list[str]:
+    """What the trials came to."""
+    counts = {state: sum(trial.state == state for trial in tuned.trials) for state in ("complete", "pruned", "failed")}
+    said = [
+        f"{len(tuned.trials)} trials: {counts['complete']} completed, "
+        f"{counts['pruned']} given up early, {counts['failed']} failed."
+    ]
+    if tuned.exhausted:
+        said.append("All points were tried.")
+    if not tuned.best:
+        limits = " and ".join(map(str, wanted.subject_to))
+        said.append(f"No trial was completed within the limits ({limits})." if limits else "No trial was completed.")
+    elif len(wanted.objectives) > 1:
+        said.append("Shown are those that no other is better than in all metrics.")
+    said += [f"Failed: {reason}" for reason in dict.fromkeys(t.reason for t in tuned.trials if t.state == "failed")]
+    return said
+
+
+def _write(tuned: Tuned, wanted: Tune, path: Path) -> None:
+    import pyarrow as pa
+
+    from sim.workloads.tables import write_table
+    from sim.writing import whole_file
+
+    with whole_file(path) as unfinished:
+        write_table(unfinished, pa.Table.from_pandas(frame(tuned, wanted), preserve_index=False))
+
+
+def tune(
+    wanted: Tune, measure: Measure, replications: int, journal: Journal, start: Values, tell: Tell = lambda tuned: None
+) -> Tuned:
+    """Make all trials that the journal does not have, one after another; `tell` hears of all so far whenever one has ended.
+
+    The first one takes the values of `start`, where they are allowed. What is interrupted is drawn and measured again.
+    """
+    trials = [_recalled(number, ended, measure) for number, ended in enumerate(journal.ended, 1)]
+    tuned = Tuned(tuple(trials), best(trials, wanted))
+    while len(trials) < wanted.trials:
+        values = journal.draw({} if trials else start)
+        if values is None:
+            return replace(tuned, exhausted=True)
+        trial = _try(len(trials) + 1, values, wanted, measure, replications, trials)
+        journal.end(_ended(trial, wanted))
+        trials.append(trial)
+        tuned = Tuned(tuple(trials), best(trials, wanted))
+        tell(tuned)
+    return tuned
+
+
+def best(trials: Iterable[Trial], wanted: Tune) -> tuple[Trial, ...]:
+    """The completed trials within the limits that no other of them dominates; of those that are equal, the first."""
+    found: dict[tuple[float, ...], Trial] = {}
+    for trial in _rivals(trials, wanted):
+        found.setdefault(_losses(trial, wanted), trial)
+    return tuple(trial for losses, trial in found.items() if not any(_dominates(other, losses) for other in found))
+
+
+def _rivals(trials: Iterable[Trial], wanted: Tune) -> list[Trial]:
+    return [trial for trial in trials if trial.state == "complete" and trial.keeps(wanted.subject_to)]
+
+
+def _losses(trial: Trial, wanted: Tune) -> tuple[float, ...]:
+    """The means of the metrics to tune for, all of which should be small."""
+    return tuple(sign * trial.interval(metric).mean for metric, sign in wanted.objectives.items())
+
+
+def _dominates(a: Sequence[float], b: Sequence[float]) -> bool:
+    return a != b and all(x <= y for x, y in zip(a, b, strict=True))
+
+
+def _try(
+    number: int, values: Values, wanted: Tune, measure: Measure, replications: int, before: Sequence[Trial]
+) -> Trial:
+    """One trial: replications until all are done, or it is sure that there is no use in more."""
+    rivals = _rivals(before, wanted)
+    for n in looks(replications):
+        measured = measure(values, n)
+        trial = Trial(number, values, "complete", measured)
+        if measured.failure is not None:
+            return _failed(number, values, measured.failure)
+        if undefined := [metric for metric in wanted.metrics if not trial.interval(metric).n]:
+            return _failed(number, values, f"{undefined[0]} is undefined")
+        if n < replications and (reason := _hopeless(trial, wanted, rivals)):
+            return replace(trial, state="pruned", reason=reason)
+    return trial
+
+
+def _hopeless(trial: Trial, wanted: Tune, rivals: Sequence[Trial]) -> str:
+    """Why a trial is surely none of the best: the interval misses a limit, or a rival is better in all metrics; else ""."""
+    for limit in wanted.subject_to:
+        if verdict(limit, trial.interval(limit.metric)) == "missed":
+            return f"misses {limit}"
+    for rival in rivals:
+        if all(_surely_worse(trial, rival, metric, sign) for metric, sign in wanted.objectives.items()):
+            return f"worse than trial {rival.number}"
+    return ""
+
+
+def _surely_worse(trial: Trial, rival: Trial, metric: str, sign: int) -> bool:
+    """Whether the interval of the paired differences lies on the wrong side of 0: both have seen the same random numbers."""
+    values = trial.measured.values(metric)
+    worse = paired_t(sign * values, sign * rival.measured.values(metric)[: values.size]).difference
+    return (worse.mean if worse.low is None else worse.low) > 0
+
+
+def _recalled(number: int, ended: Ended, measure: Measure) -> Trial:
+    """A trial of before; its runs are in the results, or are made again."""
+    if ended.state == "failed":
+        return _failed(number, ended.values, ended.reason)
+    measured = measure(ended.values, ended.replications)
+    if measured.failure is not None:
+        return _failed(number, ended.values, measured.failure)
+    return Trial(number, ended.values, ended.state, measured, ended.reason)
+
+
+def _failed(number: int, values: Values, reason: str) -> Trial:
+    return Trial(number, values, "failed", Measured(()), reason)
+
+
+def _ended(trial: Trial, wanted: Tune) -> Ended:
+    """What the journal keeps of a trial, and draws others by."""
+    means: dict[str, float] = {}
+    if trial.state != "failed":
+        means = {metric: trial.interval(metric).mean for metric in wanted.metrics}
+    return Ended(
+        trial.values,
+        trial.state,
+        len(trial.measured.metrics),
+        trial.reason,
+        [means[metric] for metric in wanted.objectives if means],
+        {str(limit): _excess(limit, means[limit.metric]) for limit in wanted.subject_to if means},
+    )
+
+
+def _excess(limit: Limit, mean: float) -> float:
+    """By how much a mean misses a limit: more than 0 if it does."""
+    beyond = mean - limit.value if limit.op in ("<", "<=") else limit.value - mean
+    return beyond if limit.holds(mean) else max(beyond, sys.float_info.min)

@@ -1,0 +1,302 @@
+"""What is tuned: metrics to make small or large, limits to keep, and the values that parameters may take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.json_schema import SkipJsonSchema
+
+from sim import toml
+from sim.errors import InputError
+from sim.expressions import Limit
+from sim.metrics import METRICS
+from sim.sweep import OPTIONS, leaves
+from sim.toml import Keys
+from sim.units import parse_duration
+from sim.validation import Problem, dotted, hint, nested, problems, show, unknown_key
+
+RANGE = ("from", "to", "scale")
+SCALES = ("linear", "log")
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from one to another, both included, in the key's unit; whole ones where both are whole."""
+
+    low: int | float
+    high: int | float
+    log: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether the values are whole numbers."""
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    @property
+    def size(self) -> int | None:
+        """How many values there are; None where they are not whole."""
+        return int(self.high - self.low) + 1 if self.whole else None
+
+    @property
+    def examples(self) -> list[Any]:
+        """The least and the largest."""
+        return [self.low, self.high]
+
+    def __contains__(self, value: object) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int if self.whole else (int, float)):
+            return False
+        return bool(self.low <= value <= self.high)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Some values, tables among them maybe, of which no order is known."""
+
+    values: tuple[Any, ...]
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.values)
+
+    @property
+    def examples(self) -> list[Any]:
+        """All of them."""
+        return list(self.values)
+
+    def __contains__(self, value: object) -> bool:
+        return value in self.values
+
+
+Parameter = Range | Choices
+
+
+def _metrics(names: object) -> tuple[str, ...]:
+    listed = [names] if isinstance(names, str) else names
+    if not isinstance(listed, (list, tuple)):
+        raise ValueError(f"expected a metric or a list of metrics, found {show(names)}")
+    wrong: list[Problem] = [
+        ((i,) if listed is names else (), f"unknown metric{hint(name, list(METRICS))} (got {show(name)})")
+        for i, name in enumerate(listed)
+        if name not in METRICS
+    ]
+    if wrong:
+        raise nested(wrong)
+    return tuple(dict.fromkeys(listed))
+
+
+def _limits(texts: object) -> tuple[Limit, ...]:
+    listed = [texts] if isinstance(texts, str) else texts
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(text, str) for text in listed):
+        raise ValueError(f'expected limits such as "load_stddev < 0.5", found {show(texts)}')
+    try:
+        return tuple(Limit.parse(text) for text in listed)
+    except InputError as error:
+        raise ValueError(str(error)) from None
+
+
+_NAMES = {"enum": list(METRICS)}
+Metrics = Annotated[
+    tuple[str, ...],
+    PlainValidator(_metrics),
+    PlainSerializer(list),
+    WithJsonSchema({"anyOf": [_NAMES, {"type": "array", "items": _NAMES}]}),
+]
+Limits = Annotated[
+    tuple[Limit, ...],
+    PlainValidator(_limits),
+    PlainSerializer(lambda limits: [str(limit) for limit in limits]),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+]
+_VALUES: dict[str, Any] = {
+    "anyOf": [
+        {"type": "array", "minItems": 2},
+        {
+            "type": "object",
+            "properties": {
+                "from": {"type": ["number", "string"]},
+                "to": {"type": ["number", "string"]},
+                "scale": {"enum": list(SCALES)},
+            },
+        },
+    ],
+    "description": "A key of the scenario that varies: its values, a range, or a table of such keys.",
+}
+
+
+class Tune(BaseModel):
+    """What is searched for. All other keys of the table are keys of the scenario that vary, by their paths.
+
+    Such a key has a range `{ from, to, scale }` or a list of values.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+        json_schema_extra={"additionalProperties": _VALUES},
+    )
+
+    minimise: Metrics = ()
+    """Metrics that should be small."""
+    maximise: Metrics = ()
+    """Metrics that should be large."""
+    subject_to: Limits = ()
+    """Limits that the means of metrics have to keep, such as "load_stddev < 0.5"."""
+    trials: int = Field(default=50, ge=1)
+    """How many points are tried."""
+    vary: SkipJsonSchema[Annotated[Mapping[str, Any], PlainValidator(dict)]] = Field(default={}, exclude=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_parameters(cls, table: object) -> object:
+        if not isinstance(table, dict):
+            return table
+        own = {key: value for key, value in table.items() if key in cls.model_fields and key != "vary"}
+        others = {key: value for key, value in table.items() if key not in own}
+        wrong: list[Problem] = [((key,), "no key that varies") for key in OPTIONS if key in others]
+        vary: dict[str, Parameter] = {}
+        for place, keys, values in leaves(others):
+            try:
+                vary[dotted(keys)] = _parameter(keys, values)
+            except _Wrong as error:
+                wrong.append(((*place, *error.keys), str(error)))
+        if wrong:
+            raise nested(wrong)
+        return {**own, "vary": vary}
+
+    def with_options(
+        self,
+        minimise: Sequence[str] = (),
+        maximise: Sequence[str] = (),
+        subject_to: Sequence[str] = (),
+        vary: Sequence[str] = (),
+        trials: int | None = None,
+    ) -> Tune:
+        """What options on the command line lay over the table: metrics and limits take the place of the table's, keys are added.
+
+        `vary` has texts `KEY=FROM..TO`, `KEY=FROM..TO:log` or `KEY=VALUE,VALUE`. Raises InputError where one is wrong.
+        """
+        said = {
+            "minimise": list(minimise),
+            "maximise": list(maximise),
+            "subject_to": list(subject_to),
+            "trials": trials,
+        }
+        read = _read({key: value for key, value in said.items() if value})
+        over: dict[str, Any] = {"vary": {**self.vary, **dict(map(_option, vary))}}
+        if minimise or maximise:
+            over |= {"minimise": read.minimise, "maximise": read.maximise}
+        if subject_to:
+            over["subject_to"] = read.subject_to
+        if trials is not None:
+            over["trials"] = trials
+        return self.model_copy(update=over)
+
+    def checked(self) -> Tune:
+        """The same. Raises InputError where there is nothing to search for, or in."""
+        if not self.objectives:
+            raise InputError("nothing to tune for: name a metric by minimise or maximise in [tune], or by --minimise")
+        if twice := [name for name in self.minimise if name in self.maximise]:
+            raise InputError(f"'{twice[0]}' is to be both small and large: name it once")
+        if not self.vary:
+            raise InputError("nothing to tune: give a key and its range in [tune], or by --vary KEY=FROM..TO")
+        return self
+
+    @property
+    def objectives(self) -> dict[str, int]:
+        """The metrics to tune for: 1 for those that should be small, −1 for those that should be large."""
+        return {**dict.fromkeys(self.minimise, 1), **dict.fromkeys(self.maximise, -1)}
+
+    @property
+    def metrics(self) -> list[str]:
+        """All metrics that count, each once: those to tune for, then those with limits."""
+        return list(dict.fromkeys([*self.objectives, *(limit.metric for limit in self.subject_to)]))
+
+
+class _Wrong(ValueError):
+    """What is wrong with the values of a key, and at which key of theirs."""
+
+    def __init__(self, text: str, *keys: str) -> None:
+        super().__init__(text)
+        self.keys = keys
+
+
+def _parameter(keys: Keys, values: object) -> Parameter:
+    if not keys:
+        raise _Wrong("expected the path of a key, such as network.brokers")
+    return _range(values) if isinstance(values, dict) else _choices(values)
+
+
+def _range(table: Mapping[str, Any]) -> Range:
+    for key in table:
+        if key not in RANGE:
+            raise _Wrong(unknown_key(RANGE, key, table[key]), key)
+    scale = table.get("scale", SCALES[0])
+    if scale not in SCALES:
+        raise _Wrong(f"unknown scale{hint(scale, SCALES)} (got {show(scale)})", "scale")
+    low, high = _number(table, "from"), _number(table, "to")
+    if high <= low:
+        raise _Wrong(f"expected more than 'from' ({low:g}), found {high:g}", "to")
+    if scale == "log" and low <= 0:
+        raise _Wrong(f"expected more than 0 on a scale that is logarithmic, found {low:g}", "from")
+    return Range(low, high, scale == "log")
+
+
+def _number(table: Mapping[str, Any], key: str) -> int | float:
+    if key not in table:
+        raise _Wrong(f"missing key '{key}': expected a range such as {{ from = 1, to = 9 }}")
+    value = table[key]
+    try:
+        return value if isinstance(value, int) and not isinstance(value, bool) else parse_duration(value)
+    except ValueError:
+        raise _Wrong(f"expected a number or a duration such as '10h', found {show(value)}", key) from None
+
+
+def _choices(values: object) -> Choices:
+    if not isinstance(values, list):
+        raise _Wrong(f"expected a range such as {{ from = 1, to = 9 }} or a list of values, found {show(values)}")
+    different = [value for i, value in enumerate(values) if value not in values[:i]]
+    if len(different) < 2:
+        raise _Wrong(f"expected two values or more, found {show(values)}")
+    return Choices(tuple(different))
+
+
+def _option(text: str) -> tuple[str, Parameter]:
+    """A key and its values of an option's text."""
+    key, equals, values = (part.strip() for part in text.partition("="))
+    low, dots, high = values.partition("..")
+    if not (equals and key and values):
+        raise InputError(f"--vary {text}: expected KEY=FROM..TO, KEY=FROM..TO:log or KEY=VALUE,VALUE")
+    try:
+        if dots:
+            high, _, scale = high.partition(":")
+            ends = {"from": toml.value(low.strip()), "to": toml.value(high.strip())}
+            return key, _range({**ends, "scale": scale or SCALES[0]})
+        listed = toml.value(f"[{values}]")
+        return key, _choices(
+            listed if isinstance(listed, list) else [toml.value(part.strip()) for part in values.split(",")]
+        )
+    except _Wrong as error:
+        raise InputError(f"--vary {text}: {error}") from None
+
+
+def _read(table: Mapping[str, Any]) -> Tune:
+    """The table of options. Raises InputError with all that is wrong."""
+    try:
+        return Tune.model_validate(table)
+    except ValidationError as error:
+        options = ((f"--{keys[0]}".replace("_", "-"), text) for keys, text in problems(error, Tune))
+        raise InputError("\n".join(f"{option}: {text}" for option, text in options)) from None
