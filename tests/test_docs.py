@@ -17,7 +17,8 @@ from reader import DEMO, ROOT, Reader
 
 from sim import plugins
 from sim.metrics import METRICS
-from sim.scenario import Report, Scenario
+from sim.scenario import Precision, Report, Scenario
+from sim.sweep import OPTIONS, RANGE
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LONG = "```console long"
@@ -129,7 +130,8 @@ def test_readme_begins_with_the_two_commands() -> None:
 def test_formats_name_every_key_metric_and_column(reader: Reader) -> None:
     text = (ROOT / "docs" / "formats.md").read_text()
     words = set(re.findall(r"[\w.]+", text))
-    keys = {key for model in _models(Scenario) for key in model.model_fields} | set(Report.model_fields)
+    keys = {key for model in _models(Scenario) for key in model.model_fields}
+    keys |= {*Report.model_fields, *Precision.model_fields, *OPTIONS, *RANGE}
     keys |= {key for kind in ("similarity",) for key in plugins.load("selection", kind).Parameters.model_fields}
     assert keys | set(METRICS) <= words
     columns = {

@@ -326,6 +326,7 @@ def test_shipped_scenarios_are_valid(path: Path) -> None:
     expected = {
         "content": ["static", "similarity", "star"],
         "three-regions": ["chord", "full-mesh", "star"],
+        "sweep": ["location", "similarity"],
         "combined": [
             " + ".join(filter(None, parts))
             for parts in product(("static", "similarity"), ("", "dynatops"), ("", "b3m", "fb3m"))
@@ -334,7 +335,7 @@ def test_shipped_scenarios_are_valid(path: Path) -> None:
     }
     assert list(experiment.variants) == expected.get(path.stem, ["static", "location", "similarity"])
     assert experiment.title
-    runs = {"combined": 1, "lastfm": 3, "ciaodvd": 3}
+    runs = {"combined": 1, "lastfm": 3, "ciaodvd": 3, "sweep": 3}
     assert experiment.base.replications == runs.get(path.stem, 5)
 
 
@@ -357,6 +358,7 @@ def test_the_schema_accepts_what_is_valid(tmp_path: Path) -> None:
     for path in (*SHIPPED, written(tmp_path, COMPARISON)):
         assert schema_errors(read(path)[0]) == []
     assert schema_errors(load_scenario(written(tmp_path, COMPARISON)).base.model_dump(mode="json")) == []
+    assert schema_errors({"warm_up": "detect", "sweep": {"selection": {"cluster_size": [1]}, "window": ["1h"]}}) == []
 
 
 @pytest.mark.parametrize(
@@ -373,6 +375,10 @@ def test_the_schema_accepts_what_is_valid(tmp_path: Path) -> None:
         ({"variant": [{"name": "a", "selection": {"kind": "sttic"}}]}, "$.variant[0].selection"),
         ({"variant": [{"name": "a", "seed": 3}]}, "$.variant[0]"),
         ({"report": {"metrics": ["los"]}}, "$.report.metrics[0]"),
+        ({"precision": {"metric": "los"}}, "$.precision.metric"),
+        ({"sweep": {"network.brokers": []}}, "$.sweep['network.brokers']"),
+        ({"sweep": {"network": {"brokers": {"from": 1, "to": 2, "steps": 1}}}}, "$.sweep.network"),
+        ({"sweep": {"window": [1], "sample": "grit"}}, "$.sweep.sample"),
     ],
 )
 def test_the_schema_refuses_what_is_not(values: dict[str, Any], where: str) -> None:

@@ -41,6 +41,17 @@ def test_a_valid_file_is_told_so(brokersim: Brokersim, tmp_path: Path) -> None:
     assert resolved["a"]["window"] == 3600.0
 
 
+def test_a_valid_sweep_is_told_so(brokersim: Brokersim, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(f"precision.relative = 0.05\n{GOOD}[sweep]\nnetwork.brokers = [1, 2]\n")
+    assert brokersim("validate", "s.toml")[1] == (
+        "s.toml: valid, 2 points × 2 variants × 3 replications = 12 runs, and more replications (at most 50) until "
+        "notification_delay is known to within 0.05 of its mean\n"
+    )
+    points = json.loads(brokersim("validate", "s.toml", "--json")[1])
+    assert [point["point"] for point in points] == [{"network.brokers": 1}, {"network.brokers": 2}]
+    assert [point["variants"]["b"]["network"]["brokers"] for point in points] == [1, 2]
+
+
 def test_all_mistakes_are_one_message(brokersim: Brokersim, tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(BAD)
     keys = "brokers, geometry, latency, hop_cost, join, control_count, data_plane"
