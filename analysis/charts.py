@@ -17,6 +17,7 @@ from sim.writing import whole_file
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
 ROWS = 4500
 """Rows that a chart may hold; Altair refuses more than 5,000."""
+PICTURES = (".svg", ".png", ".pdf")
 
 # Okabe and Ito's colours, told apart with any colour vision, without the yellow that fades on white; dashes tell a
 # second round of seven apart from the first.
@@ -56,38 +57,44 @@ class Figure:
 
 
 def save_figures(charts: Sequence[Figure], folder: Path, width: int = 720) -> list[Path]:
-    """Write each chart as NAME.svg and NAME.png (twice the pixels) into the folder; gives the paths."""
+    """Write each chart as NAME.svg, NAME.png (twice the pixels) and NAME.pdf into the folder; gives the paths."""
     paths = []
     for chart in charts:
         svg = _svg(chart, width)
-        for suffix, content in ((".svg", svg.encode()), (".png", vl_convert.svg_to_png(svg, scale=2))):
+        for suffix in PICTURES:
             path = folder / f"{chart.name}{suffix}"
-            write_atomically(path, content)
+            write_atomically(path, _picture(svg, suffix))
             paths.append(path)
     return paths
 
 
 def picture(path: Path) -> str:
-    """What kind of picture a path names: .svg, .png or .html. Raises ResultsError where it is none of them."""
-    if path.suffix not in {".svg", ".png", ".html"}:
-        raise ResultsError(f"{path}: a chart is written as .svg, .png or .html")
+    """What kind of picture a path names: .svg, .png, .pdf or .html. Raises ResultsError where it is none of them."""
+    if path.suffix not in {*PICTURES, ".html"}:
+        raise ResultsError(f"{path}: a chart is written as .svg, .png, .pdf or .html")
     return path.suffix
 
 
 def save_figure(chart: Figure, path: Path, width: int = 720) -> None:
-    """Write one chart as what its path ends with: .svg, .png (twice the pixels), or .html, a page that needs no network."""
+    """Write one chart as what its path ends with: .svg, .png (twice the pixels), .pdf, or .html, a page that needs no network."""
     kind = picture(path)
     if kind == ".html":
         content = vl_convert.vegalite_to_html(chart.sized(width), vl_version=VEGA_LITE, bundle=True).encode()
     else:
-        svg = _svg(chart, width)
-        content = svg.encode() if kind == ".svg" else vl_convert.svg_to_png(svg, scale=2)
+        content = _picture(_svg(chart, width), kind)
     write_atomically(path, content)
 
 
 def _svg(chart: Figure, width: int) -> str:
     svg: str = vl_convert.vegalite_to_svg(chart.sized(width), vl_version=VEGA_LITE)
     return svg
+
+
+def _picture(svg: str, suffix: str) -> bytes:
+    if suffix == ".svg":
+        return svg.encode()
+    content: bytes = vl_convert.svg_to_png(svg, scale=2) if suffix == ".png" else vl_convert.svg_to_pdf(svg)
+    return content
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -24,8 +24,12 @@ from analysis.comparison import (
 from analysis.figures import figures
 from analysis.formatting import number, quantity
 from analysis.page import render
+from analysis.sweeps.figures import sweep_figures
+from analysis.sweeps.page import point_said, sweep_page
+from analysis.sweeps.pareto import DEFAULT
 from sim import plugins
 from sim.errors import ResultsError
+from sim.experiments.results import read_json
 from sim.experiments.statistics import Interval
 from sim.metrics import METRICS
 from sim.units import format_duration
@@ -52,34 +56,43 @@ _SECTIONS = {
     ),
 }
 _TRACE_UNITS = {"bounding_box": "°", "size": "bytes"}
+_TOLD = 10
+"""Failed runs that are told, at most."""
 _NO_TREE = "No topic has a tree at the end; there is nothing to draw."
 
 
-def write_report(results: Results, path: Path, charts: Sequence[Figure] | None = None) -> None:
+def draw(results: Results, point: int | None = None, trade_off: tuple[str, str] = DEFAULT) -> list[Figure]:
+    """All charts of a report: of a sweep those over its points, then those of one point (by default the first with a run)."""
+    return [*sweep_figures(results, trade_off), *figures(_shown(results, point)[1])]
+
+
+def write_report(
+    results: Results, path: Path, charts: Sequence[Figure] | None = None, point: int | None = None
+) -> None:
     """Write the report of the results to `path`, in full or not at all; `charts` where they are drawn already."""
-    write_atomically(path, render_report(results, charts).encode())
+    write_atomically(path, render_report(results, charts, point).encode())
 
 
-def render_report(results: Results, charts: Sequence[Figure] | None = None) -> str:
-    """The report of the results as HTML; the same text for the same results.
+def render_report(results: Results, charts: Sequence[Figure] | None = None, point: int | None = None) -> str:
+    """The report of the results as HTML; the same text for the same results. Of a sweep, one point is shown in detail.
 
     Raises ResultsError where no run finished.
     """
-    if results.runs.empty:
-        reasons = "; ".join(map(_failure, results.manifest["failed"]))
-        raise ResultsError(f"{results.folder}: no run finished, so there is nothing to report ({reasons})")
-    charts = figures(results) if charts is None else charts
-    manifest, workload, names = results.manifest, results.manifest["workload"], variants_of(results)
+    number_, one = _shown(results, point)
+    charts = draw(results, number_) if charts is None else charts
+    manifest, workload, names = results.manifest, _workload_of(one), variants_of(results)
     headline = headline_of(results)
-    further = [name for name in metrics_of(results) if name not in headline]
-    replications = int(manifest["replications"])
+    further = [name for name in metrics_of(one) if name not in headline]
+    replications = _replications(one, number_)
+    said = [sentence.replace(" %", "\u00a0%").partition(":") for sentence in sentences(one)]
     return render(
         "report.html.jinja",
         list(charts),
         title=manifest["title"],
         version=manifest["version"],
-        sentences=[sentence.replace(" %", "\u00a0%").partition(":") for sentence in sentences(results)],
-        notes=list(_notes(results)),
+        sentences=said,
+        sweep=_sweep(results, number_, charts, said),
+        notes=list(_notes(results, replications)),
         explanation=_explanation(baseline_of(results), len(names), replications),
         variants=[
             {
@@ -89,10 +102,10 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None) -> s
             }
             for name in names
         ],
-        headline=[_row(row, baseline_of(results), replications) for row in compare(results, headline)],
-        further=[_row(row, baseline_of(results), replications) for row in compare(results, further)],
+        headline=[_row(row, baseline_of(results), replications) for row in compare(one, headline)],
+        further=[_row(row, baseline_of(results), replications) for row in compare(one, further)],
         sections=list(_sections(charts)),
-        experiment=list(_experiment(results)),
+        experiment=list(_experiment(results, number_)),
         workload=list(_workload(workload)),
         rows=list(_rows(workload.get("rows") or {})),
         sources=[
@@ -100,23 +113,71 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None) -> s
             for source in workload.get("sources") or ()
         ],
         **_reproduction(manifest),
-        undefined=[label(name) for name in METRICS if name not in {*headline, *metrics_of(results)}],
-        definitions=[METRICS[name] for name in METRICS if name in {*headline, *metrics_of(results)}],
+        undefined=[label(name) for name in METRICS if name not in {*headline, *metrics_of(one)}],
+        definitions=[METRICS[name] for name in METRICS if name in {*headline, *metrics_of(one)}],
     )
 
 
-def _notes(results: Results) -> Iterator[str]:
-    manifest = results.manifest
-    failed = manifest["failed"]
+def _shown(results: Results, point: int | None) -> tuple[int, Results]:
+    """The point that is shown in detail, and its results. Raises ResultsError where it has no run."""
+    manifest, runs = results.manifest, results.runs
+    if runs.empty:
+        raise ResultsError(
+            f"{results.folder}: no run finished, so there is nothing to report ({_told(manifest['failed'])})"
+        )
+    if point is None:
+        point = int(runs["point"].min())
+    if not 0 <= point < len(manifest["points"]):
+        raise ResultsError(f"--point: expected 0 to {len(manifest['points']) - 1}, found {point}")
+    one = results.at(point)
+    if one.runs.empty:
+        raise ResultsError(f"{results.folder}: no run of point {point} finished ({_told(_failed(one, point))})")
+    return point, one
+
+
+def _sweep(
+    results: Results, point: int, charts: Sequence[Figure], said: Sequence[tuple[str, str, str]]
+) -> dict[str, Any] | None:
+    """What the page shows of a sweep; None of results without one."""
+    last = len(results.manifest["points"]) - 1
+    if last == 0:
+        return None
+    return {
+        **sweep_page(results, charts),
+        "point": point,
+        "last": last,
+        "label": point_said(results, point),
+        "at_point": said,
+    }
+
+
+def _replications(one: Results, point: int) -> int:
+    """How many replications there should be at a point."""
+    runs, failed = one.runs["replication"], [run["replication"] for run in _failed(one, point)]
+    return int(1 + max(one.manifest["replications"] - 1, runs.max(), *failed))
+
+
+def _notes(results: Results, replications: int) -> Iterator[str]:
+    failed = results.manifest["failed"]
     if failed:
-        reasons = "; ".join(map(_failure, failed))
-        yield f"{len(failed)} of {len(failed) + len(results.runs)} runs failed and are missing below: {reasons}."
-    if manifest["replications"] == 1:
+        runs = len(failed) + len(results.runs)
+        yield f"{len(failed)} of {runs} runs failed and are missing below: {_told(failed)}."
+    if replications == 1:
         yield "This is one replication: nothing is known of chance, so no number here has an interval."
 
 
-def _failure(run: Mapping[str, Any]) -> str:
-    return f"{run['variant']}, replication {run['replication']}: {run['reason']}"
+def _failed(results: Results, point: int) -> list[Mapping[str, Any]]:
+    return [run for run in results.manifest["failed"] if run.get("point", 0) == point]
+
+
+def _told(failed: Sequence[Mapping[str, Any]]) -> str:
+    told = [f"{_place(run)}: {run['reason']}" for run in failed[:_TOLD]]
+    return "; ".join([*told, f"and {len(failed) - _TOLD} more"] if len(failed) > _TOLD else told)
+
+
+def _place(run: Mapping[str, Any]) -> str:
+    at = f"{run['label']}, " if run.get("label") else ""
+    return f"{at}{run['variant']}, replication {run['replication']}"
 
 
 def _explanation(baseline: str, variants: int, replications: int) -> str:
@@ -173,8 +234,9 @@ def _sections(charts: Sequence[Figure]) -> Iterator[dict[str, Any]]:
             yield {"id": section, "title": title, "text": text if drawn else _NO_TREE, "figures": drawn}
 
 
-def _experiment(results: Results) -> Iterator[tuple[str, str]]:
+def _experiment(results: Results, point: int) -> Iterator[tuple[str, str]]:
     manifest = results.manifest
+    scenario = {**manifest["scenario"], **manifest["points"][point]}
     yield "title", manifest["title"]
     yield "variants", ", ".join(variants_of(results))
     yield "baseline", baseline_of(results)
@@ -182,10 +244,19 @@ def _experiment(results: Results) -> Iterator[tuple[str, str]]:
     yield "seed", str(manifest["seed"])
     yield "runs", number(len(results.runs))
     for key in ("horizon", "warm_up", "window"):
-        if isinstance(manifest["scenario"].get(key), (int, float)):
-            yield key.replace("_", "-"), format_duration(manifest["scenario"][key])
+        if isinstance(scenario.get(key), (int, float)):
+            yield key.replace("_", "-"), format_duration(scenario[key])
     yield from (("note", note) for note in results.notes)
     yield "version", f"brokersim {manifest['version']}"
+
+
+def _workload_of(one: Results) -> Mapping[str, Any]:
+    """What drove the runs of one point."""
+    run = None
+    if any(key.partition(".")[0] == "workload" for key in one.manifest["parameters"]):
+        run = read_json(one.folder / "runs" / one.runs["run"].iloc[0] / "manifest.json")
+    found: Mapping[str, Any] = (run or one.manifest)["workload"]
+    return found
 
 
 def _workload(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -124,6 +124,8 @@ def load_by_rank(results: Results, points: int = 300) -> pd.DataFrame:
     frames = []
     for variant in variants_of(results):
         loads = [results.table(run, "brokers")["subscriptions"] for run in runs_of(results, variant)]
+        if not loads:
+            continue
         ranked = pd.concat([load.sort_values(ascending=False).reset_index(drop=True) for load in loads], axis=1)
         mean = ranked.mean(axis=1).to_numpy()
         keep = np.unique(np.r_[np.arange(min(50, mean.size)), np.linspace(0, mean.size - 1, points).astype(int)])

@@ -253,23 +253,24 @@ def write_sweep(
     """
     write_results(folder, **one)
     base = pd.read_parquet(folder / "runs.parquet")
-    frames = []
-    for number, values in enumerate(points):
-        hashes = [hashlib.sha256(f"{number}/{run}".encode()).hexdigest()[:16] for run in base["run"]]
-        frame = base.assign(run=hashes, point=number)
-        for place, (key, value) in enumerate(values.items()):
-            frame.insert(5 + place, key, value)
-        for variant in frame["variant"].unique():
-            for metric, factor in (effect or _effect)(values, variant).items():
-                frame[metric] = frame[metric].astype(np.float64)
-                frame.loc[frame["variant"] == variant, metric] *= factor
-        if number in detailed:
-            for old, new in zip(base["run"], hashes, strict=True):
-                shutil.copytree(folder / "runs" / old, folder / "runs" / new)
-        frames.append(frame)
+    number = np.repeat(np.arange(len(points)), len(base))
+    runs = pd.concat([base] * len(points), ignore_index=True).assign(point=number)
+    runs["run"] = [
+        hashlib.sha256(f"{point}/{run}".encode()).hexdigest()[:16] for point, run in runs[["point", "run"]].values
+    ]
+    for place, key in enumerate(points[0]):
+        runs.insert(5 + place, key, [points[point][key] for point in number])
+    variants = list(dict.fromkeys(base["variant"]))
+    factors = pd.DataFrame([(effect or _effect)(values, variant) for values in points for variant in variants])
+    which = number * len(variants) + runs["variant"].map(variants.index).to_numpy()
+    for metric in factors:
+        runs[metric] = runs[metric].astype(np.float64) * factors[metric].to_numpy()[which]
+    for point in detailed:
+        for old, new in zip(base["run"], runs.loc[runs["point"] == point, "run"], strict=True):
+            shutil.copytree(folder / "runs" / old, folder / "runs" / new)
     for run in base["run"]:
         shutil.rmtree(folder / "runs" / run)
-    pd.concat(frames).to_parquet(folder / "runs.parquet", index=False)
+    runs.to_parquet(folder / "runs.parquet", index=False)
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest |= {
@@ -277,7 +278,7 @@ def write_sweep(
         "points": [dict(values) for values in points],
         "sweep": dict(sweep or {}),
         "precision": precision,
-        "runs": [run for frame in frames for run in frame["run"]],
+        "runs": runs["run"].tolist(),
     }
     path.write_text(json.dumps(manifest))
     return folder

@@ -16,8 +16,17 @@ def report(
         typer.Option(metavar="FILE.html", help="The page to write.", show_default="RESULTS/report.html"),
     ] = None,
     figures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Also write every chart as PNG and SVG into this folder.")
+        Path | None, typer.Option(metavar="DIR", help="Also write every chart as PNG, SVG and PDF into this folder.")
     ] = None,
+    point: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="The point of a sweep that is shown in detail; the first by default.", show_default=False
+        ),
+    ] = None,
+    pareto: Annotated[
+        str, typer.Option(metavar="METRIC,METRIC", help="The metrics whose trade-off a sweep's report shows.")
+    ] = "notification_delay,notification_overhead",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the page's path.")] = False,
 ) -> None:
     """Write a report: one HTML file with tables and charts that needs no network."""
@@ -32,11 +41,11 @@ def report(
     say(f"Reading {len(loaded.manifest['runs'])} runs of '{loaded.manifest['title']}'")
 
     from analysis.charts import save_figures
-    from analysis.figures import figures as draw
-    from analysis.report import write_report
+    from analysis.report import draw, write_report
+    from analysis.sweeps.pareto import trade_off
 
-    charts = draw(loaded)
-    write_report(loaded, page, charts)
+    charts = draw(loaded, point, trade_off(pareto))
+    write_report(loaded, page, charts, point)
     if figures is not None:
         say(f"Drawing {len(charts)} charts into {figures}")
         save_figures(charts, figures)

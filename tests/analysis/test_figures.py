@@ -99,10 +99,11 @@ def _scales(node: Any) -> list[tuple[list[str], list[str]]]:
 def test_pictures_need_no_browser(results: Results, tmp_path: Path) -> None:
     charts = figures(results)
     paths = save_figures([charts[0], charts[-1]], tmp_path / "figures")
-    assert [path.name for path in paths] == [f"{c.name}.{s}" for c in (charts[0], charts[-1]) for s in ("svg", "png")]
+    kinds = {".svg": b"<svg", ".png": b"\x89PNG", ".pdf": b"%PDF-1."}
+    assert [path.name for path in paths] == [c.name + suffix for c in (charts[0], charts[-1]) for suffix in kinds]
     for path in paths:
         content = path.read_bytes()
-        assert content.startswith(b"\x89PNG" if path.suffix == ".png" else b"<svg")
+        assert content.startswith(kinds[path.suffix])
         assert len(content) > 3000
     assert sorted(tmp_path.joinpath("figures").iterdir()) == sorted(paths)  # no temporary file stays
 

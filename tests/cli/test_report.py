@@ -29,7 +29,7 @@ def test_page_and_pictures_go_where_they_are_told(tmp_path: Path, capsys: pytest
     output = capsys.readouterr()
     assert (output.out, output.err) == (f"{page}\n", "")
     names = {path.stem for path in pictures.glob("*.svg")}
-    assert names == {path.stem for path in pictures.glob("*.png")}
+    assert names == {path.stem for path in pictures.glob("*.png")} == {path.stem for path in pictures.glob("*.pdf")}
     assert {"delay", "load", "tree-0-base", "time-notification_delay", "interval-subscription_overhead"} <= names
     assert not (tmp_path / "results" / "report.html").exists()
 

@@ -1,0 +1,173 @@
+"""The axes of a sweep: which swept keys advance together, what they are called, and how their values lie on a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import altair as alt
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import BaseModel, TypeAdapter
+
+from analysis.charts import axis_title
+from analysis.formatting import number, scale, with_unit
+from sim import toml
+from sim.expressions import Value
+from sim.kinds import Kinds
+from sim.scenario import Scenario
+from sim.sweep import GRID
+
+if TYPE_CHECKING:
+    from sim.experiments.results import Results
+
+_TICKS = 8
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A swept key with the different values that it takes: numbers ascending, other values in the order of the points.
+
+    `together` are keys that advance with this one. Numbers are on a logarithmic axis where they lie more evenly there.
+    """
+
+    key: str
+    values: tuple[Value, ...]
+    unit: str = ""
+    together: tuple[str, ...] = ()
+
+    @cached_property
+    def kind(self) -> Literal["linear", "log", "category"]:
+        """How the values lie on a chart."""
+        if any(isinstance(value, (str, bool)) for value in self.values):
+            return "category"
+        x = np.array(self.values, dtype=np.float64)
+        return "log" if x.size > 2 and x[0] > 0 and _unevenness(np.log(x)) < _unevenness(x) else "linear"
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the values are numbers."""
+        return self.kind != "category"
+
+    @cached_property
+    def scale(self) -> tuple[float, str]:
+        """What to divide the values by on a chart, and the unit they are in then."""
+        return scale(self.unit, abs(float(self.values[-1])) / 3) if self.numeric else (1.0, "")
+
+    @property
+    def name(self) -> str:
+        """The key with those that advance with it."""
+        return f"{self.key} (with {', '.join(self.together)})" if self.together else self.key
+
+    @property
+    def title(self) -> str:
+        """The name with the unit that charts show the values in."""
+        return axis_title(self.name, self.scale[1])
+
+    def text(self, value: Value) -> str:
+        """A value as people read it, with its unit."""
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, str):
+            return value
+        factor, unit = scale(self.unit, value)
+        return with_unit(number(value / factor), unit or "–")
+
+    def said(self, value: Value) -> str:
+        """The key and a value: `network.brokers = 20`."""
+        return f"{self.key} = {self.text(value)}"
+
+    def x(self, field: str = "x") -> alt.X:
+        """A horizontal axis for numbers, divided by the scale; a few of them are its ticks."""
+        few = len(self.values) <= _TICKS
+        ticks = [float(value) / self.scale[0] for value in self.values] if few else alt.Undefined
+        return alt.X(
+            f"{field}:Q",
+            title=self.title,
+            scale=alt.Scale(type="log" if self.kind == "log" else "linear", zero=False, nice=False, padding=12),
+            axis=alt.Axis(format=",.4~g", values=ticks),
+        )
+
+
+def axes_of(results: Results) -> list[Axis]:
+    """The axes of a results folder's sweep, those with two values or more, in the order in which they are written."""
+    return axes(results.points, results.manifest["scenario"], zipped(results) if drawn(results) else None)
+
+
+def drawn(results: Results) -> bool:
+    """Whether the points are a sample and not a grid: two of them hardly share a value."""
+    return bool(results.manifest["sweep"].get("sample", GRID) != GRID)
+
+
+def zipped(results: Results) -> list[list[str]]:
+    """The swept keys that the scenario lets advance together."""
+    return list(results.manifest["sweep"].get("zip", []))
+
+
+def axes(
+    points: pd.DataFrame, scenario: Mapping[str, Any], zipped: Sequence[Sequence[str]] | None = None
+) -> list[Axis]:
+    """The axes of points, a column per swept key; `scenario` is a base that they are laid over, as results have it.
+
+    Keys that are `zipped` are one axis; where that is None, those are that determine one another.
+    """
+    found: list[Axis] = []
+    for key in points:
+        values = points[key].unique()
+        if len(values) < 2:
+            continue
+        for place, axis in enumerate(found):
+            pairs = points[[axis.key, key]].drop_duplicates()
+            if (
+                len(pairs) == len(values) == len(axis.values)
+                if zipped is None
+                else any({axis.key, key} <= {*keys} for keys in zipped)
+            ):
+                found[place] = Axis(axis.key, axis.values, axis.unit, (*axis.together, str(key)))
+                break
+        else:
+            found.append(_axis(str(key), values.tolist(), scenario))
+    return found
+
+
+def points_said(axes: Sequence[Axis], values: Mapping[Any, Any] | pd.Series) -> str:
+    """A point as people read it: `network.brokers = 20, selection.cluster_size = 5`."""
+    return ", ".join(axis.said(values[axis.key]) for axis in axes)
+
+
+def unit_of(key: str, scenario: Mapping[str, Any]) -> str:
+    """The unit of a key of a scenario, as results have scenarios; "" where it has none."""
+    keys = [str(part) for part in toml.split(key)]
+    model: type[BaseModel] = Scenario
+    for part in keys[2:-1] if keys[0] == "variant" else keys[:-1]:
+        field, scenario = model.model_fields.get(part), scenario.get(part, {})
+        kinds = next((found for found in field.metadata if isinstance(found, Kinds)), None) if field else None
+        if kinds is not None:
+            kind = scenario.get("kind", kinds.default)
+            if kind not in kinds.names():
+                return ""  # of a plug-in that is not here any more
+            model = kinds.model(kind)
+        elif field is not None and isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            model = field.annotation
+        else:
+            return ""
+    leaf = model.model_fields.get(keys[-1])
+    if leaf is None:
+        return ""
+    schema = TypeAdapter[Any](leaf.rebuild_annotation()).json_schema()
+    parts = [schema, *schema.get("anyOf", ()), leaf.json_schema_extra or {}]
+    return next((str(part["x-unit"]) for part in parts if "x-unit" in part), "")
+
+
+def _axis(key: str, values: list[Value], scenario: Mapping[str, Any]) -> Axis:
+    if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
+        return Axis(key, tuple(sorted(values, key=float)), unit_of(key, scenario))
+    return Axis(key, tuple(values))
+
+
+def _unevenness(x: NDArray[np.float64]) -> float:
+    """The largest step as a share of the whole, of ascending numbers."""
+    return float(np.diff(x).max() / (x[-1] - x[0]))

@@ -1,0 +1,133 @@
+"""All charts of a sweep: along its axes, maps of two, trade-offs, and what the variance comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from analysis.charts import Figure
+from analysis.comparison import baseline_of, headline_of, label, variants_of
+from analysis.sweeps.axes import Axis, axes_of, drawn
+from analysis.sweeps.heat_maps import difference_map, fits, mean_map
+from analysis.sweeps.lines import along, cloud, slug
+from analysis.sweeps.pareto import DEFAULT, pareto_plot
+from analysis.sweeps.sobol import bars, saltelli, sensitivity
+from analysis.sweeps.summary import over_points, summarise
+
+if TYPE_CHECKING:
+    from sim.experiments.results import Results
+
+FEW = 6
+"""Up to so many values of a second axis have charts, or lines, of their own."""
+MAPPED = 6
+"""So many variants have heat maps, at most."""
+
+
+def sweep_figures(results: Results, trade_off: tuple[str, str] = DEFAULT) -> list[Figure]:
+    """The charts of a results folder with more than one point, in the order of the report; none of one with a single point."""
+    if len(results.manifest["points"]) < 2:
+        return []
+    axes = axes_of(results)
+    metrics, names, baseline = headline_of(results), variants_of(results), baseline_of(results)
+    points = over_points(results, list(dict.fromkeys([*metrics, *trade_off])))
+    if drawn(results):
+        charts = list(_clouds(points, axes, metrics, names))
+    else:
+        charts = [
+            *line_charts(results.runs, axes, metrics, names),
+            *heat_maps(results.runs, axes, metrics, names, baseline),
+        ]
+    plot = pareto_plot(points, axes, trade_off, names)
+    charts += [plot] if plot else []
+    return [*charts, *(_bars(results, metrics) if saltelli(results) else [])]
+
+
+def line_charts(
+    runs: pd.DataFrame, axes: Sequence[Axis], metrics: Sequence[str], names: Sequence[str]
+) -> Iterator[Figure]:
+    """Each metric along each axis, means over the others; along one of two axes where the other has a few values, by these.
+
+    `runs` is a table of runs with columns of the axes; `names` are the variants.
+    """
+    across, by = _split(axes)
+    for metric in metrics:
+        if by is not None:
+            yield from _by(runs, across[0], by, metric, names)
+            continue
+        for axis in across:
+            others = [other.key for other in axes if other is not axis]
+            table = summarise(runs, [axis.key], [metric])
+            if len(table):
+                name = f"line-{metric}-{slug(axis.key)}"
+                yield along(table, axis, metric, names, name, caption=_mean_over(others))
+
+
+def heat_maps(
+    runs: pd.DataFrame, axes: Sequence[Axis], metrics: Sequence[str], names: Sequence[str], baseline: str | None
+) -> Iterator[Figure]:
+    """Of two axes: each metric's means by variant, and the differences to the baseline, a cell for each pair of values."""
+    if len(axes) != 2:
+        return
+    across, up = sorted(axes, key=lambda axis: len(axis.values), reverse=True)
+    if not fits(across, up):
+        return
+    for metric in metrics:
+        whole = summarise(runs, [across.key, up.key], [metric], baseline)
+        for place, name in enumerate(names[:MAPPED]):
+            table = whole[whole["variant"] == name].reset_index(drop=True)
+            if table.empty:
+                continue
+            yield mean_map(table, across, up, metric, name, whole, place)
+            if table["difference"].abs().max() > 0:
+                yield difference_map(
+                    table.dropna(subset="difference"), across, up, metric, name, str(baseline), whole, place
+                )
+
+
+def _split(axes: Sequence[Axis]) -> tuple[list[Axis], Axis | None]:
+    """The axes to draw along, and the one whose values have charts of their own."""
+    if len(axes) == 2:
+        along_, by = sorted(axes, key=lambda axis: (axis.numeric, len(axis.values)), reverse=True)
+        if len(by.values) <= FEW:
+            return [along_], by
+    return list(axes), None
+
+
+def _by(runs: pd.DataFrame, axis: Axis, by: Axis, metric: str, names: Sequence[str]) -> Iterator[Figure]:
+    """A chart for each value of the second axis; of a single variant one chart, a line for each value."""
+    whole = summarise(runs, [axis.key, by.key], [metric])
+    if whole.empty:
+        return
+    name = f"line-{metric}-{slug(axis.key)}"
+    if len(names) == 1:
+        lines = [by.said(value) for value in by.values]
+        table = whole.assign(variant=[by.said(value) for value in whole[by.key]])
+        yield along(table, axis, metric, lines, name)
+        return
+    for place, value in enumerate(by.values):
+        table = whole[whole[by.key] == value]
+        if len(table):
+            title = f"{label(metric)}, {by.said(value)}"
+            yield along(table, axis, metric, names, f"{name}-{place}", title, whole=whole)
+
+
+def _clouds(
+    points: pd.DataFrame, axes: Sequence[Axis], metrics: Sequence[str], names: Sequence[str]
+) -> Iterator[Figure]:
+    for metric in metrics:
+        own = points[points["metric"] == metric]
+        if len(own):
+            yield from (cloud(own, axis, metric, names) for axis in axes)
+
+
+def _bars(results: Results, metrics: Sequence[str]) -> Iterator[Figure]:
+    indices, _ = sensitivity(results, metrics)
+    places = {name: place for place, name in enumerate(variants_of(results))}
+    for metric, variant in indices[["metric", "variant"]].drop_duplicates().itertuples(index=False):
+        yield bars(indices, metric, variant, places[variant])
+
+
+def _mean_over(others: Sequence[str]) -> str:
+    return f"Means over all values of {', '.join(others)} that were run." if others else ""

@@ -1,0 +1,205 @@
+"""What the report says of a sweep in words and tables, beside its charts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.charts import Figure, colour_of
+from analysis.comparison import (
+    TOLD,
+    Outcome,
+    baseline_of,
+    compare,
+    headline_of,
+    label,
+    percent,
+    variants_of,
+)
+from analysis.formatting import describe, number, scale, with_unit
+from analysis.sweeps.axes import Axis, axes_of, drawn, points_said
+from analysis.sweeps.sobol import TOTAL, saltelli, sensitivity
+from analysis.sweeps.summary import over_points
+from sim.experiments.statistics import Interval
+from sim.metrics import METRICS
+
+if TYPE_CHECKING:
+    from sim.experiments.results import Results
+
+ROWS = 300
+"""Rows of the table of points, at most."""
+_LISTED = 12
+SECTIONS = {
+    "lines": (
+        "Along the swept axes",
+        "Means over the replications; bars and bands are their 95\u00a0% intervals. Charts of one metric have the same range.",
+    ),
+    "heat": (
+        "Two axes at once",
+        "A cell is a pair of values, its colour the mean over the replications; the best cell of a map has a frame. Maps of one "
+        "metric share their colours. Cells without a run are left white.",
+    ),
+    "pareto": (
+        "Trade-offs",
+        "Each mark is a variant at a point. What is faded is beaten in both metrics by another one.",
+    ),
+    "sobol": (
+        "Sensitivity",
+        "Sobol indices: the share of a metric's variance over the sample that a key explains alone (first order), and with all that it "
+        "interacts with (total), with 95\u00a0% bootstrap intervals. They are of means over replications: what chance is left in "
+        "these counts as interaction.",
+    ),
+}
+
+
+def sweep_page(results: Results, charts: Sequence[Figure]) -> dict[str, Any]:
+    """What the template of a sweep shows; `charts` are those of `sweep_figures`."""
+    axes, metrics, names = axes_of(results), headline_of(results), variants_of(results)
+    summary = over_points(results, metrics)
+    sections = []
+    for section, (title, text) in SECTIONS.items():
+        found = [chart for chart in charts if chart.section == section]
+        tables, notes = _sensitivity(results, metrics) if section == "sobol" and saltelli(results) else ([], [])
+        if found or notes:
+            sections.append(
+                {"id": section, "title": title, "text": text, "figures": found, "rows": tables, "notes": notes}
+            )
+    return {
+        "sentences": [
+            (name, ":", f" {told}") for name, told in _sentences(summary, axes, metrics, names, baseline_of(results))
+        ],
+        "told": _told(results),
+        "keys": [(axis.name, _values(axis, drawn(results))) for axis in axes],
+        "sections": sections,
+        "table": _table(results, axes, metrics, summary),
+    }
+
+
+def point_said(results: Results, point: int) -> str:
+    """A point as people read it: `network.brokers = 20, selection.cluster_size = 5`."""
+    return points_said(axes_of(results), results.manifest["points"][point])
+
+
+def _told(results: Results) -> str:
+    points, variants = len(results.manifest["points"]), variants_of(results)
+    said = f"{number(points)} points"
+    said += f", {len(variants)} variants" if len(variants) > 1 else ""
+    counts = results.runs.groupby(["point", "variant"]).size()
+    least, most = int(counts.min()), int(counts.max())
+    each = number(most) if least == most else f"{number(least)} to {number(most)}"
+    return f"{said}, {each} replication{'s' if most > 1 else ''} of each: {number(len(results.runs))} runs."
+
+
+def _values(axis: Axis, drawn: bool) -> str:
+    values = [axis.text(value) for value in axis.values]
+    if drawn and axis.numeric:
+        return f"{values[0]} to {values[-1]}, sampled"
+    if len(values) > _LISTED:
+        ends = f"{values[0]} to {values[-1]}" if axis.numeric else ", ".join(values[:_LISTED]) + ", …"
+        return f"{len(values)} values: {ends}"
+    return ", ".join(values)
+
+
+def _sentences(
+    summary: pd.DataFrame, axes: Sequence[Axis], metrics: Sequence[str], names: Sequence[str], baseline: str
+) -> Iterator[tuple[str, str]]:
+    """What came out, in words: of the first headline metrics, where each is best, and how far variants differ over the points."""
+    for metric in [name for name in metrics if METRICS[name].better != "neutral"][:TOLD]:
+        own = summary[summary["metric"] == metric]
+        if own.empty or own["mean"].min() == own["mean"].max():
+            continue
+        lower = METRICS[metric].better == "lower"
+        best = own.iloc[int(own["mean"].argmin() if lower else own["mean"].argmax())]
+        factor, unit = scale(METRICS[metric].unit, abs(best["mean"]))
+        mean, interval = describe(_interval(best), factor)
+        place = f"with {best['variant']} at" if len(names) > 1 else "at"
+        told = f"{'least' if lower else 'largest'} {place} {points_said(axes, best)}"
+        yield label(metric), f"{told}: {with_unit(mean, unit)} {interval}".rstrip() + "."
+    for name in names:
+        own = summary[summary["variant"] == name].dropna(subset="difference")
+        spans = [
+            _span(own.loc[own["metric"] == metric, "difference"], label(metric))
+            for metric in metrics[:TOLD]
+            if (own["metric"] == metric).any()
+        ]
+        if spans:
+            yield f"{name} against {baseline}", f"{', '.join(spans)}, over the points."
+
+
+def _span(differences: pd.Series, name: str) -> str:
+    ends = (Interval(float(x), None, None, 1, varies=False) for x in (differences.min(), differences.max()))
+    texts = [describe(end, signed=True)[0] for end in ends]
+    return f"{name} {texts[0]}\u00a0%" if texts[0] == texts[1] else f"{name} {texts[0]} to {texts[1]}\u00a0%"
+
+
+def _interval(row: pd.Series) -> Interval:
+    bounded = bool(np.isfinite(row["low"]))
+    low, high = (float(row["low"]), float(row["high"])) if bounded else (None, None)
+    return Interval(float(row["mean"]), low, high, int(row["n"]), varies=bounded)
+
+
+def _sensitivity(results: Results, metrics: Sequence[str]) -> tuple[list[tuple[str, str, str, str, str]], list[str]]:
+    """Rows of the table of indices (metric, variant, key, first order, total), and why others have none."""
+    indices, missing = sensitivity(results, metrics)
+    rows = []
+    for (metric, variant, key), own in indices.groupby(["metric", "variant", "key"], sort=False):
+        first, total = (_index(own[(own["order"] == TOTAL) == is_total].iloc[0]) for is_total in (False, True))
+        rows.append((label(str(metric)), str(variant), str(key), first, total))
+    return rows, missing
+
+
+def _index(row: pd.Series) -> str:
+    return f"{number(row['index'], 3)} [{number(row['low'], 3)}, {number(row['high'], 3)}]"
+
+
+def _table(results: Results, axes: Sequence[Axis], metrics: Sequence[str], summary: pd.DataFrame) -> dict[str, Any]:
+    """The table of points and variants, as many as fit; each cell as text and as what it is sorted by."""
+    names, baseline = variants_of(results), baseline_of(results)
+    shown = max(1, ROWS // len(names))
+    largest = summary["mean"].abs().groupby(summary["metric"]).max()
+    scales = {metric: scale(METRICS[metric].unit, largest[metric]) for metric in metrics if metric in largest}
+    rows = []
+    for point, values in enumerate(results.manifest["points"][:shown]):
+        here = results.at(point)
+        if here.runs.empty:
+            continue
+        found = {row.metric.name: row.outcomes for row in compare(here, list(scales))}
+        runs = here.runs["variant"].value_counts()
+        for name in names:
+            cells = [_cell(found[metric][name], factor) for metric, (factor, _) in scales.items()]
+            rows.append(
+                {
+                    "point": point,
+                    "values": [(axis.text(values[axis.key]), values[axis.key]) for axis in axes],
+                    "variant": name,
+                    "colour": colour_of(name, names),
+                    "runs": int(runs.get(name, 0)),
+                    "cells": cells,
+                }
+            )
+    return {
+        "heads": [axis.key for axis in axes],
+        "metrics": [
+            {"name": metric, "label": label(metric), "unit": "" if unit in {"–", "count"} else unit}
+            for metric, (_, unit) in scales.items()
+        ],
+        "rows": rows,
+        "left": len(results.manifest["points"]) - shown,
+        "shown": shown,
+        "baseline": baseline if len(names) > 1 else "",
+    }
+
+
+def _cell(outcome: Outcome, factor: float) -> dict[str, Any]:
+    mean, interval = describe(outcome.value, factor)
+    return {
+        "mean": mean,
+        "interval": interval,
+        "difference": percent(outcome.difference) if outcome.difference else "",
+        "verdict": outcome.verdict or "unclear",
+        "mark": {"better": "✓", "worse": "✗"}.get(outcome.verdict, ""),
+        "sorted": outcome.value.mean if outcome.value.n else "",
+    }
