@@ -87,7 +87,7 @@ def rows_of(folder: Path, runs: Sequence[str]) -> pa.Table:
     missing = [run for run in dict.fromkeys(runs) if run not in at]
     at |= {run: known.num_rows + i for i, run in enumerate(missing)}
     both = pa.concat_tables([known, *_from_manifests(folder, missing)])
-    return both.take([at[run] for run in runs]).combine_chunks()
+    return both.take(pa.array([at[run] for run in runs], pa.int64())).combine_chunks()
 
 
 def write_rows(folder: Path, rows: pa.Table, keys: Mapping[str, pa.Array]) -> None:
@@ -101,7 +101,7 @@ def write_rows(folder: Path, rows: pa.Table, keys: Mapping[str, pa.Array]) -> No
     said = json.dumps({"distinct": distinct, "rows": [number[told] for told in notes]}, ensure_ascii=False)
     first = dict.fromkeys(rows["run"].to_pylist())
     at = {run: i for i, run in reversed(list(enumerate(rows["run"].to_pylist())))}
-    timing = rows.select(["run", *TIMING_TYPES]).take([at[run] for run in first])
+    timing = rows.select(["run", *TIMING_TYPES]).take(pa.array([at[run] for run in first], pa.int64()))
     _replace(folder / "timing.parquet", timing.combine_chunks())
     table = pa.table({"run": rows["run"], **keys, **{name: rows[name] for name in METRICS}})
     _replace(folder / "runs.parquet", table.replace_schema_metadata({"notes": said}))

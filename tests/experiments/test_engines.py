@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sweeping import contents
 
 import sim
 from sim import plugins
@@ -76,16 +77,6 @@ def command(*arguments: object, hash_seed: str = "0", **options: Any) -> subproc
     code = [sys.executable, "-c", "from sim.cli.app import main; main()", *map(str, arguments)]
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     return subprocess.Popen(code, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """All files but the lock and those that depend on the clock."""
-    files = {str(file.relative_to(folder)): file for file in folder.rglob("*") if file.is_file()}
-    return {
-        name: file.read_bytes()
-        for name, file in sorted(files.items())
-        if name != ".lock" and not name.endswith(("timing.json", "timing.parquet"))
-    }
 
 
 def test_the_same_bytes_in_this_process_in_a_pool_and_under_any_hash_seed(tiny: Path, tmp_path: Path) -> None:
@@ -315,7 +306,7 @@ def test_a_prepared_workload_is_read_once_and_mapped_by_all(
 ) -> None:
     made = MobilityWorkload(MobilityWorkload.Parameters(users=60, horizon=20 * 3600.0)).generate(Streams(5))
     write_workload(made, tmp_path / "w")
-    options = {"workload": tmp_path / "w", "overrides": ["variant.static.workload.resample_users=true"]}
+    options: dict[str, Any] = {"workload": tmp_path / "w", "overrides": ["variant.static.workload.resample_users=true"]}
     sim.run(tiny, tmp_path / "pool", jobs=2, **options)
     monkeypatch.setattr(running, "load_workload", lambda folder: (read.append(folder), load_workload(folder))[1])
     read: list[Path] = []

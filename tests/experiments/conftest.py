@@ -1,0 +1,26 @@
+"""What the tests of experiments share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sweeping import SWEEP, Spy
+
+from sim.experiments import perform
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Path:
+    """The file of the small sweep."""
+    path = tmp_path / "sweep.toml"
+    path.write_text(SWEEP)
+    return path
+
+
+@pytest.fixture
+def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
+    """A spy at work."""
+    made = Spy()
+    monkeypatch.setattr(perform, "simulate", made)
+    return made
