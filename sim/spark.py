@@ -107,7 +107,7 @@ def spark_environment(local: bool) -> dict[str, str]:
 def spark_session(master: str = "local[*]", driver_memory: str = "1g", short: bool = False) -> Iterator[SparkSession]:
     """A session at `master`; where one is running in this process already, that one. Stopped unless it was running.
 
-    `short` has the JVM compile lightly and collect garbage serially, which halves the CPU time of small work and doubles
+    `short` has its JVMs compile lightly and collect garbage serially, which halves the CPU time of small work and doubles
     that of large. Raises InputError where JAVA_HOME, the master or the memory is wrong.
     """
     size = re.fullmatch(r"([1-9]\d*)([kmgt])", driver_memory.lower())
@@ -138,7 +138,8 @@ def spark_session(master: str = "local[*]", driver_memory: str = "1g", short: bo
     if local:
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if short:
-        settings["spark.driver.extraJavaOptions"] = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+        for process in ("driver", "executor"):
+            settings[f"spark.{process}.extraJavaOptions"] = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
     builder = SparkSession.builder.master(master).appName("brokersim")
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -149,7 +150,7 @@ def spark_session(master: str = "local[*]", driver_memory: str = "1g", short: bo
         yield session
     except (PySparkException, Py4JError) as error:
         if session is None:
-            raise InputError(f"Spark did not start with --master '{master}': {_cause(error)}") from error
+            raise InputError(f"Spark did not start with --master '{master}': {cause(error)}") from error
         raise
     finally:
         with suppress(Py4JError, OSError):  # a JVM that is gone has stopped
@@ -194,7 +195,7 @@ def _held_interrupts() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _cause(error: Exception) -> str:
+def cause(error: Exception) -> str:
     """The innermost exception's own sentence, without Java's stack."""
     text = str(error)
     if "JAVA_GATEWAY_EXITED" in text:
@@ -210,6 +211,7 @@ def _exports() -> str:
     import pyspark
 
     wanted = {"SPARK_HOME": pyspark.__path__[0], **spark_environment(local=False)}
+    wanted.pop("SPARK_CONF_DIR", None)  # a cluster's own processes log as they always do
     return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in wanted.items())
 
 

@@ -1,0 +1,165 @@
+"""Runs as tasks of Spark, on this machine or on those of a cluster: simulated there, written here."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import re
+import shutil
+import tempfile
+import time
+import uuid
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sim.errors import InputError
+from sim.experiments.engines.spark_wheels import pack_wheels
+from sim.experiments.outcomes import Failure, Outcome, Progress, Record
+from sim.experiments.plan import RunSpec
+from sim.experiments.store import Store
+from sim.spark import cause, spark_session
+
+PAUSE = 0.2  # s, between two looks at the cluster
+PATIENCE = 120.0  # s without any executor; a machine that starts, or comes back, takes less
+MOST = 4096  # threads, each of which waits for a run
+CODE = "BROKERSIM_WHEELS"
+"""Environment variable of Spark's Python processes. Those with other values, other code, are not used again for these wheels."""
+
+REMEDY = "install brokersim there, or name a Python that has what it needs by PYSPARK_PYTHON"
+
+
+class Spark:
+    """The engine of a Spark master; without one, of Spark on all cores of this machine.
+
+    Each run is a job of one task. A task whose executor is lost is done again by Spark, up to three times, and no other
+    process than this writes results. brokersim itself is brought to the executors; what it depends on must be there.
+    """
+
+    def __init__(self, store: Store, master: str | None = None) -> None:
+        self.store, self.master = store, master or "local[*]"
+        self.running: dict[Future[Record | Failure], RunSpec] = {}
+        self.workloads: dict[str, str] = {}  # the names under which prepared ones were shipped, by their hashes
+
+    def __enter__(self) -> Self:
+        """Raises InputError where Spark does not start."""
+        from pyspark.sql import SparkSession
+
+        with ExitStack() as resources:
+            self.folder = Path(tempfile.mkdtemp(prefix="brokersim-shipped-"))
+            # a session that was there before goes on, and still sends new executors what it was once given
+            self.lasting = SparkSession.getActiveSession() is not None
+            (atexit.register if self.lasting else resources.callback)(shutil.rmtree, self.folder, ignore_errors=True)
+            self.context = resources.enter_context(spark_session(self.master, short=True)).sparkContext
+            wheels = pack_wheels(self.folder)
+            for wheel in wheels:
+                self.context.addFile(str(wheel))
+            self.wheels = [wheel.name for wheel in wheels]
+            self.context.environment[CODE] = ",".join(self.wheels)
+            resources.callback(self.context.environment.pop, CODE)
+            self.tag = f"brokersim-{uuid.uuid4()}"
+            self.threads = ThreadPoolExecutor(MOST, "spark-run")
+            resources.callback(self._cancel)
+            self.one = self.context.parallelize([None], 1)
+            self.seen = time.monotonic()
+            self.resources = resources.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.resources.__exit__(kind, error, trace)
+
+    def perform(self, specs: Sequence[RunSpec], tell: Progress) -> Iterator[tuple[RunSpec, Outcome]]:
+        """As `Engine.perform`; of parts of runs nothing is heard. Raises InputError where the cluster cannot do any."""
+        to_do = deque(specs)
+        while to_do or self.running:
+            slots = self._slots()
+            while to_do and len(self.running) <= slots:  # one more, so that no slot waits for this process
+                spec = to_do.popleft()
+                self.running[self.threads.submit(self._simulated, spec, self._workload(spec))] = spec
+            ended, _ = wait(self.running, PAUSE, FIRST_COMPLETED)
+            for future in ended:
+                spec, found = self.running.pop(future), future.result()
+                yield spec, found if isinstance(found, Failure) else self.store.write_run(spec, found)
+
+    def _slots(self) -> int:
+        """How many runs the executors do at a time. Raises InputError where there has been none for long."""
+        from py4j.protocol import Py4JError
+
+        try:
+            spark = self.context._jsc.sc()
+            if spark.isLocal() or spark.getExecutorMemoryStatus().size() > 1:  # the driver is one of them
+                self.seen = time.monotonic()
+            slots = self.context.defaultParallelism
+        except (Py4JError, OSError) as error:
+            raise self._ended(error) from error
+        if time.monotonic() - self.seen > PATIENCE:
+            raise InputError(
+                f"no machine of {self.master} has had an executor for {PATIENCE:.0f} s (each takes a core and what "
+                "spark.executor.memory says, 1 GB by default); what was finished is kept"
+            )
+        return slots
+
+    def _workload(self, spec: RunSpec) -> str | None:
+        """The name under which the prepared workload of a run is shipped, once; None where the run makes its own."""
+        if not spec.workload_hash:
+            return None
+        if spec.workload_hash not in self.workloads:
+            name = f"{spec.workload_hash}-{self.tag}"
+            (shutil.copyfile if self.lasting else os.symlink)(self.store.shared(spec.workload_hash), self.folder / name)
+            self.context.addFile(str(self.folder / name))
+            self.workloads[spec.workload_hash] = name
+        return self.workloads[spec.workload_hash]
+
+    def _simulated(self, spec: RunSpec, workload: str | None) -> Record | Failure:
+        """Have one run done; of a thread of its own."""
+        from py4j.protocol import Py4JError
+
+        from sim.experiments.engines import spark_executor
+
+        task = partial(spark_executor.perform, pickle.dumps(spec), self.wheels, workload)
+        try:
+            self.context.addJobTag(self.tag)
+            # all of the input is read, else the Python process would not be used again
+            [answer] = self.context.runJob(self.one, lambda one: [task() for _ in one])
+        except (Py4JError, OSError, EOFError) as error:
+            return self._lost(error)
+        if isinstance(answer, str):
+            raise InputError(f"{answer}; {REMEDY}")
+        found: Record | Failure = pickle.loads(answer)
+        return found
+
+    def _lost(self, error: Exception) -> Failure:
+        """Why Spark gave a run up. Raises InputError where it would give up any run."""
+        from py4j.protocol import Py4JError
+
+        said = str(error)
+        if unusable := re.search(r"Cannot run program .+|Python in worker has different version.+", said):
+            raise InputError(f"{self.master}: {unusable[0].strip()}; {REMEDY}")
+        try:
+            ended = self.context._jsc.sc().isStopped()
+        except (Py4JError, OSError):
+            ended = True
+        if ended:
+            raise self._ended(error)
+        lost = re.search(r"ExecutorLostFailure.+", said)
+        return Failure(f"Spark gave it up: {lost[0].strip() if lost else cause(error)}", "")
+
+    def _ended(self, error: Exception) -> InputError:
+        return InputError(f"{self.master}: Spark has ended ({cause(error)}); what was finished is kept")
+
+    def _cancel(self) -> None:
+        """End what is under way."""
+        from py4j.protocol import Py4JError
+
+        self.threads.shutdown(wait=False, cancel_futures=True)
+        while wait(self.running, PAUSE).not_done:
+            with suppress(Py4JError, OSError):  # Spark has ended
+                self.context.cancelJobsWithTag(self.tag)

@@ -1,0 +1,60 @@
+"""What an executor of Spark does for a run. Pickled by value, for it is this that brings brokersim to an executor.
+
+So it imports nothing but what comes with Python and Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import platform
+import sys
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark import SparkFiles
+from pyspark.cloudpickle import register_pickle_by_value
+
+register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
+
+
+def perform(spec: bytes, wheels: Sequence[str], workload: str | None) -> bytes | str:
+    """Do a run by the code in the wheels; gives the pickled Record or Failure, or a sentence on what this machine lacks.
+
+    `spec` is the pickled RunSpec; the wheels and the mapped file of a prepared workload are named as Spark has shipped them.
+    """
+    for wheel in wheels:
+        if not any(Path(place).name == Path(wheel).stem for place in sys.path):
+            sys.path.insert(0, str(unpack(Path(SparkFiles.get(wheel)))))
+    try:
+        from sim.experiments.perform import simulated
+
+        run = pickle.loads(spec)
+    except ImportError as error:
+        return f"{platform.node()}: {sys.executable} cannot run brokersim ({error})"
+    found = simulated(run, None if workload is None else Path(SparkFiles.get(workload)), lambda _part: None)
+    return pickle.dumps(found, protocol=5)
+
+
+def unpack(wheel: Path) -> Path:
+    """The folder with what is in a wheel, one for all processes and jobs of a machine: compiled kernels stay beside their code.
+
+    Files appear whole, so that several processes may do this at once; what is missing, for temporary folders are tidied up, is
+    put back.
+    """
+    home = Path(tempfile.gettempdir()) / f"brokersim-{os.getuid()}"
+    home.mkdir(mode=0o700, exist_ok=True)
+    if home.stat().st_uid != os.getuid():  # somebody else's, and so would be the code in it
+        home = Path(tempfile.mkdtemp(prefix="brokersim-"))
+    folder = home / wheel.stem
+    with zipfile.ZipFile(wheel) as archive:
+        for member in archive.infolist():
+            path = folder / member.filename
+            if not (path.is_file() and path.stat().st_size == member.file_size):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                partial = path.with_name(f"{path.name}.{os.getpid()}")
+                partial.write_bytes(archive.read(member))
+                os.replace(partial, path)
+    return folder

@@ -1,0 +1,65 @@
+"""Wheels of the code that runs need, packed from where it is imported from: of this package, and of plug-ins from elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zipfile
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from importlib.metadata import Distribution, distribution, entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+from sim.plugins import GROUPS
+
+OURS = "brokersim"
+EPOCH = (1980, 1, 1, 0, 0, 0)  # where the dates of zip files begin: the same code makes the same bytes
+WHEEL = "Wheel-Version: 1.0\nGenerator: brokersim\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
+
+def pack_wheels(folder: Path) -> list[Path]:
+    """Write a wheel of each distribution that has plug-ins, of which this package is one, to a folder.
+
+    A wheel holds the packages that the plug-ins are in, as they are imported here, be it from a source checkout, and the
+    metadata by which they are found; what these need in turn is not in it. A hash of the content is its build tag.
+    """
+    entries = [entry for group in GROUPS for entry in entry_points(group=f"{OURS}.{group}")]
+    roots: dict[str, set[str]] = {}
+    for entry in entries:
+        if entry.dist is not None:
+            roots.setdefault(entry.dist.name, set()).add(entry.module.partition(".")[0])
+    return [_pack(distribution(name), roots[name], folder) for name in sorted(roots)]
+
+
+def _pack(packed: Distribution, roots: set[str], folder: Path) -> Path:
+    name, version = re.sub(r"[-_.]+", "_", packed.name), packed.version.replace("-", "_")
+    info = f"{name}-{version}.dist-info"
+    contents = {file: path.read_bytes() for root in sorted(roots) for file, path in _files(root)}
+    contents[f"{info}/METADATA"] = (packed.read_text("METADATA") or packed.read_text("PKG-INFO") or "").encode()
+    contents[f"{info}/entry_points.txt"] = (packed.read_text("entry_points.txt") or "").encode()
+    contents[f"{info}/WHEEL"] = WHEEL.encode()
+    record = "".join(f"{file},sha256={_digest(content)},{len(content)}\n" for file, content in contents.items())
+    contents[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n".encode()
+    wheel = folder / f"{name}-{version}-0_{hashlib.sha256(record.encode()).hexdigest()[:16]}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for file, content in contents.items():
+            archive.writestr(zipfile.ZipInfo(file, EPOCH), content, zipfile.ZIP_DEFLATED)
+    return wheel
+
+
+def _files(root: str) -> Iterator[tuple[str, Path]]:
+    """The files of a module or package, under their names in a wheel."""
+    spec = find_spec(root)
+    if spec is None:  # named by an entry point, but not there: whoever uses it is told
+        return
+    for place in map(Path, spec.submodule_search_locations or ()):
+        for path in sorted(place.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield f"{root}/{path.relative_to(place).as_posix()}", path
+    if spec.submodule_search_locations is None and spec.origin is not None:
+        yield Path(spec.origin).name, Path(spec.origin)
+
+
+def _digest(content: bytes) -> str:
+    return urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
