@@ -12,10 +12,12 @@ from typing import Any
 import pandas as pd
 
 from analysis.comparison import headline_of, metrics_of
+from analysis.sweeps.axes import unit_of
 from sim import toml
 from sim.errors import ResultsError, unknown, unknown_of_many
 from sim.experiments.results import Manifest, Results, load_results, read_json
 from sim.metrics import METRICS
+from sim.units import format_duration, parse_duration
 
 Values = tuple[Any, ...]
 """What the swept keys are at a point; None for a key that a scenario does not have."""
@@ -164,6 +166,13 @@ def _merged(manifests: Sequence[Manifest]) -> Manifest:
     }
 
 
+def _axes(manifests: Sequence[Manifest]) -> dict[str, Any]:
+    """The values that keys are swept over, without what was sampled or zipped: beside others, points are no whole."""
+    swept = [(key, said) for manifest in manifests for key, said in manifest["sweep"].items()]
+    known = {key for manifest in manifests for key in manifest["parameters"]}
+    return {key: said for key, said in reversed(swept) if key in known}
+
+
 def _failed(source: Source) -> Iterator[dict[str, Any]]:
     for failure in source.results.failed:
         if failure["variant"] == source.variant:
@@ -255,51 +264,60 @@ def changes(collection: Collection) -> pd.DataFrame:
     """
     columns = {source.name: _described(source) for source in collection.sources}
     keys = dict.fromkeys(key for described in columns.values() for key in described)
-    table = pd.DataFrame(
-        {name: [described.get(key, "–") for key in keys] for name, described in columns.items()}, list(keys)
-    )
-    return table[table.nunique(axis=1) > 1].rename_axis("key")
+    differ = [key for key in keys if len({repr(described.get(key)) for described in columns.values()}) > 1]
+    texts = {
+        source.name: [_told(key, columns[source.name].get(key), source) for key in differ]
+        for source in collection.sources
+    }
+    return pd.DataFrame(texts, pd.Index(differ, name="key"))
 
 
-def _described(source: Source) -> dict[str, str]:
-    """What was run, key by key; a swept key with its values, unless the variant has one of its own."""
+def _described(source: Source) -> dict[str, Any]:
+    """What was run, key by key; a swept key with the tuple of its values, unless the variant has one of its own."""
     manifest = source.results.manifest
     scenario, base = manifest["variants"][source.variant], manifest["scenario"]
-    told = _flat({**scenario, "title": None, "precision": manifest.get("precision")})
+    found = _flat({**scenario, "title": None, "precision": manifest.get("precision")})
     for key in manifest["parameters"]:
-        first, *rest = toml.split(key)
-        own = (first, *rest)
-        if first == "variant":
-            if rest[0] != source.variant:
+        own = toml.split(key)
+        if own[0] == "variant":
+            if own[1] != source.variant:
                 continue
-            own = tuple(rest[1:])
+            own = own[2:]
         elif _inner(scenario, own) != _inner(base, own):
             continue
         path = ".".join(map(str, own))
-        told = {name: value for name, value in told.items() if name != path and not name.startswith(f"{path}.")}
-        told[path] = _listed([point[key] for point in manifest["points"]])
-    workload = source.results.runs.loc[source.results.runs["variant"] == source.variant, "run"]
-    hash_ = _workload(source.results, workload.iloc[0]) if len(workload) else ""
-    return {**told, **({"workload": hash_[:12]} if hash_ else {}), "version": manifest["version"]}
+        found = {name: value for name, value in found.items() if name != path and not name.startswith(f"{path}.")}
+        found[path] = tuple(dict.fromkeys(point[key] for point in manifest["points"]))
+    runs = source.results.runs
+    run = next(iter(runs.loc[runs["variant"] == source.variant, "run"]), None)
+    workload = _workload(source.results, run)[:12] if run else ""
+    return {**found, "workload": workload or None, "version": manifest["version"]}
 
 
-def _listed(values: Sequence[Any]) -> str:
-    texts = list(dict.fromkeys(map(_text, values)))
+def _told(key: str, value: Any, source: Source) -> str:
+    if value is None:
+        return "–"
+    unit = unit_of(key, source.results.manifest["variants"][source.variant])
+    if not isinstance(value, tuple):
+        return _text(value, unit)
+    texts = [_text(one, unit) for one in value]
     return ", ".join(texts) if len(texts) <= _LISTED else f"{texts[0]} … {texts[-1]} ({len(texts)} values)"
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """The values of nested tables as text, by dotted keys; what is not set is left out."""
-    found: dict[str, str] = {}
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The values of nested tables by dotted keys; what is not set is left out."""
+    found: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):
             found |= _flat(value, f"{prefix}{key}.")
         elif value is not None:
-            found[prefix + key] = _text(value)
+            found[prefix + key] = value
     return found
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.12g}"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _text(value: Any, unit: str = "") -> str:
+    """A value with its unit, and all its digits."""
+    if unit == "s" and isinstance(value, int | float) and parse_duration(format_duration(value)) == value:
+        return format_duration(value)
+    text = f"{value:.12g}" if isinstance(value, float) else toml.text(value)
+    return f"{text} {unit}".rstrip()

@@ -79,7 +79,7 @@ def write_results(
     rows = []
     for v, variant in enumerate(variants):
         for replication in range(replications):
-            identity = f"{variant}/{replication}/{seed}/{workload_hash}/{version}/{changed}"
+            identity = f"{variant}/{replication}/{seed}/{workload_hash}/{version}/{changed}/{slower}"
             run = hashlib.sha256(identity.encode()).hexdigest()[:16]
             shared = np.random.default_rng([seed - 6, replication])  # what variants have in common: the workload
             own = np.random.default_rng([2, v, replication])
@@ -119,6 +119,8 @@ def write_results(
         "parameters": [],
         "points": [{}],
         "sweep": {},
+        "precision": None,
+        "warm_up": [],
         "report": {"baseline": variants[0], "metrics": HEADLINE, **(report or {})},
         "seed": seed,
         "replications": replications,
@@ -245,11 +247,12 @@ def write_sweep(
     detailed: Sequence[int] = (0,),
     sweep: Mapping[str, Any] | None = None,
     precision: Mapping[str, Any] | None = None,
+    detected: Sequence[Mapping[str, Any]] = (),
     **one: Any,
 ) -> Path:
     """Results of a sweep: those of `write_results` at each point, its metrics times what `effect` says of point and variant.
 
-    Points that are `detailed` have the tables of their runs, others the rows in `runs.parquet` only.
+    Points that are `detailed` have the tables of their runs, others the rows in `runs.parquet` only. `detected` are warm-ups by point.
     """
     write_results(folder, **one)
     base = pd.read_parquet(folder / "runs.parquet")
@@ -278,6 +281,7 @@ def write_sweep(
         "points": [dict(values) for values in points],
         "sweep": dict(sweep or {}),
         "precision": precision,
+        "warm_up": list(detected),
         "runs": runs["run"].tolist(),
     }
     path.write_text(json.dumps(manifest))

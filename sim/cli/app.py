@@ -10,7 +10,22 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from sim.cli import capacity, demo, export, generate, plan, prepare, report, reproduce, run, scenario, solve, tune
+from sim.cli import (
+    best,
+    capacity,
+    compare,
+    demo,
+    export,
+    generate,
+    plan,
+    prepare,
+    report,
+    reproduce,
+    run,
+    scenario,
+    solve,
+    tune,
+)
 from sim.errors import InputError
 
 # What the machine, or a path that was named, does not allow: no fault of ours.
@@ -72,6 +87,8 @@ app.command()(generate.describe)
 app.command()(plan.plan)
 app.command()(run.run)
 app.command()(report.report)
+app.command()(compare.compare)
+app.command()(best.best)
 app.command()(export.export)
 app.add_typer(solve.app, name="solve")
 app.command()(tune.tune)

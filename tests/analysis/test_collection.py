@@ -104,7 +104,7 @@ def test_tables_of_runs_are_found_in_their_folders(tmp_path: Path) -> None:
 def test_what_changed_names_keys_version_and_workload(tmp_path: Path) -> None:
     points = grid(network__brokers=[10, 20, 50])
     old = write_sweep(tmp_path / "old", points, variants=("a", "b"), detailed=(0, 1, 2), replications=2)
-    changed = {**TWENTY, "horizon": 90000.0}
+    changed = {**TWENTY, "horizon": 86400.0}
     other = {"seed": 8, "version": "0.2.0", "workload_hash": "ef" * 32}
     new = write_results(tmp_path / "new", variants=("a",), replications=2, changed=changed, **other)
     table = changes(collect([old, new]))
@@ -112,7 +112,7 @@ def test_what_changed_names_keys_version_and_workload(tmp_path: Path) -> None:
         "seed": {"old: a": "7", "old: b": "7", "new: a": "8"},
         "network.brokers": {"old: a": "10, 20, 50", "old: b": "10, 20, 50", "new: a": "20"},
         "selection.kind": {"old: a": "a", "old: b": "b", "new: a": "a"},
-        "horizon": {"old: a": "–", "old: b": "–", "new: a": "90000"},
+        "horizon": {"old: a": "–", "old: b": "–", "new: a": "1 d"},
         "workload": {"old: a": "ab" * 6, "old: b": "ab" * 6, "new: a": "ef" * 6},
         "version": {"old: a": "0.1.0", "old: b": "0.1.0", "new: a": "0.2.0"},
     }

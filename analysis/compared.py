@@ -1,0 +1,91 @@
+"""A comparison as tables of text: a table for each metric, a row for each variant, at each point of a sweep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from analysis.comparison import (
+    Outcome,
+    Verdict,
+    baseline_of,
+    compare_points,
+    headline_of,
+    label,
+    percent,
+    variants_of,
+)
+from analysis.formatting import describe, number, scale
+from analysis.sweeps.axes import axes_of
+
+if TYPE_CHECKING:
+    from sim.experiments.results import Results
+
+MARKS = {"better": "✓ better", "worse": "✗ worse"}
+"""How verdicts are shown; others are words that stand for themselves."""
+
+
+class Row(NamedTuple):
+    """A variant at a point: its cells, one for each head, "" where there is nothing; `first` begins a new point."""
+
+    cells: tuple[str, ...]
+    verdict: Verdict
+    first: bool
+
+
+@dataclass(frozen=True)
+class MetricTable:
+    """One metric as text; `unit` is that of the means, "" where they have none.
+
+    The first `left` heads are swept keys and the variant. The others are n (replications), the mean, its 95 % interval and, where
+    variants are compared, the difference to the baseline (% and its interval), the effect (standard deviations), p after Holm's
+    correction, and the verdict.
+    """
+
+    metric: str
+    unit: str
+    heads: tuple[str, ...]
+    left: int
+    rows: list[Row]
+
+    @property
+    def title(self) -> str:
+        """The metric as words, with the unit."""
+        return f"{label(self.metric)} ({self.unit})" if self.unit else label(self.metric)
+
+
+def tables(results: Results) -> list[MetricTable]:
+    """A table for each headline metric; points without a run are left out."""
+    axes, points, several = axes_of(results), results.manifest["points"], len(variants_of(results)) > 1
+    heads = (*(axis.name for axis in axes), "variant", "n", "mean", "95 % interval")
+    heads += (f"difference to {baseline_of(results)}", "effect", "p", "verdict") if several else ()
+    found = []
+    for metric in headline_of(results):
+        compared = compare_points(results, metric)
+        means = [abs(outcome.value.mean) for row in compared for outcome in row.outcomes.values() if outcome.value.n]
+        factor, unit = scale(compared[0].metric.unit, max(means, default=0.0))
+        rows = []
+        for values, row in zip(points, compared, strict=True):
+            at = tuple(axis.text(values[axis.key]) for axis in axes)
+            known = {name: outcome for name, outcome in row.outcomes.items() if outcome.value.n}
+            for place, (name, outcome) in enumerate(known.items()):
+                cells = _cells(outcome, factor)
+                rows.append(Row((*at, name, *cells[: len(heads) - len(at) - 1]), outcome.verdict, place == 0))
+        found.append(MetricTable(metric, "" if unit in {"–", "count"} else unit, heads, len(axes) + 1, rows))
+    return found
+
+
+def _cells(outcome: Outcome, factor: float) -> tuple[str, ...]:
+    effect = outcome.test.effect if outcome.test else None
+    return (
+        str(outcome.value.n),
+        *describe(outcome.value, factor),
+        percent(outcome.difference) if outcome.difference else "",
+        "" if effect is None else ("+" if effect > 0 else "") + number(effect, 2),
+        "" if outcome.p_holm is None else _probability(outcome.p_holm),
+        MARKS.get(outcome.verdict, outcome.verdict),
+    )
+
+
+def _probability(p: float) -> str:
+    return "< 0.001" if p < 0.001 else number(p, 3)

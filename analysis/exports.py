@@ -1,0 +1,109 @@
+"""A comparison as a file for other programs: CSV and Parquet with all digits, LaTeX as it is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from analysis.charts import write_atomically
+from analysis.compared import MetricTable, tables
+from analysis.comparison import compare_table, headline_of, method
+from sim.errors import ResultsError
+from sim.workloads.tables import write_table
+from sim.writing import whole_file
+
+if TYPE_CHECKING:
+    from sim.experiments.results import Results
+
+_TEX = str.maketrans(
+    {
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        '"': "''",
+        "−": "$-$",
+        "–": r"\textendash{}",
+        "µ": r"\textmu{}",
+        "°": r"\textdegree{}",
+        "·": r"\textperiodcentered{}",
+        "…": r"\ldots{}",
+        "×": r"$\times$",
+    }
+)
+
+
+def export_comparison(results: Results, path: Path) -> None:
+    """Write the headline metrics, compared, as what the path ends with, in full or not at all.
+
+    .csv and .parquet have the columns of `compare_table`, .tex a table of booktabs for each metric. Raises ResultsError where
+    the path ends with anything else, or cannot be written.
+    """
+    _writer(path)(results, path)
+
+
+def check_export(path: Path) -> None:
+    """Raises ResultsError where a comparison cannot be written as what a path ends with."""
+    _writer(path)
+
+
+def _writer(path: Path) -> Callable[[Results, Path], None]:
+    writers = {".csv": _csv, ".parquet": _parquet, ".tex": _latex}
+    if path.suffix not in writers:
+        raise ResultsError(f"{path}: a comparison is written as {', '.join(writers)}")
+    return writers[path.suffix]
+
+
+def _csv(results: Results, path: Path) -> None:
+    text = compare_table(results, headline_of(results)).to_csv(index=False, lineterminator="\n")
+    write_atomically(path, text.encode())
+
+
+def _parquet(results: Results, path: Path) -> None:
+    table = compare_table(results, headline_of(results))
+    mixed = {name: str for name in table if table[name].map(type).nunique() > 1}
+    with whole_file(path, ResultsError) as unfinished:
+        unfinished.parent.mkdir(parents=True, exist_ok=True)
+        write_table(unfinished, pa.Table.from_pandas(table.astype(mixed), preserve_index=False))
+
+
+def _latex(results: Results, path: Path) -> None:
+    lines = ["% \\usepackage{booktabs} goes before \\begin{document}"]
+    for table in tables(results):
+        lines += ["", *_table(table, method(results))]
+    write_atomically(path, "\n".join([*lines, ""]).encode())
+
+
+def _table(table: MetricTable, said: str) -> Iterator[str]:
+    yield r"\begin{table}"
+    yield r"\centering"
+    yield rf"\caption{{{_tex(f'{table.title[0].upper()}{table.title[1:]}. {said}')}}}"
+    yield rf"\label{{tab:{table.metric.replace('_', '-')}}}"
+    yield rf"\begin{{tabular}}{{{'l' * table.left}{'r' * (len(table.heads) - table.left)}}}"
+    yield r"\toprule"
+    yield _line(table.heads)
+    yield r"\midrule"
+    for number, row in enumerate(table.rows):
+        if row.first and number and table.left > 1:
+            yield r"\addlinespace"
+        yield _line(row.cells)
+    yield r"\bottomrule"
+    yield r"\end{tabular}"
+    yield r"\end{table}"
+
+
+def _line(cells: Iterable[str]) -> str:
+    line = " & ".join(map(_tex, cells)) + r" \\"
+    return "{}" + line if line[0] in "[*" else line  # after the end of a row they would be its options
+
+
+def _tex(text: str) -> str:
+    """Text for LaTeX: whatever means something there is shown as it is; marks that its fonts lack are left out."""
+    plain = " ".join(text.replace("✓", "").replace("✗", "").split())
+    return plain.translate(_TEX).replace("--", "-{}-")

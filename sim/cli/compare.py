@@ -1,0 +1,154 @@
+"""`brokersim compare`: several results, or the variants of one, side by side."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from analysis.collection import Collection
+
+PLAIN_WIDTH = 140
+"""Columns of what is not shown on a terminal: a row of a sweep is long."""
+
+Folders = Annotated[list[Path], typer.Argument(metavar="RESULTS…", help="Folders that `brokersim run` wrote.")]
+
+
+def compare(
+    results: Folders,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC",
+            help="A metric to compare; those of the reports by default. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The variant that others are compared with.", show_default="the first folder's"
+        ),
+    ] = None,
+    vary: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY", help="A key in which the folders differ: they become points along it.", show_default=False
+        ),
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.html", help="Also write a page with tables and charts.", show_default=False),
+    ] = None,
+    export: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write the comparison as .csv, .parquet or .tex. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Also write every chart as PNG, SVG and PDF into this folder.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Compare results: means, differences to a baseline with tests, and what was run differently.
+
+    Runs of the same seed, replication and workload are paired; others are compared by Welch's test.
+    """
+    from analysis.collection import collect
+    from analysis.exports import check_export, export_comparison
+
+    for path in export or ():
+        check_export(path)
+    collection = collect(results, metric or (), baseline, vary)
+    if json_:
+        print(json.dumps(as_json(collection), indent=2, ensure_ascii=False))
+    else:
+        print_comparison(collection)
+    for path in export or ():
+        export_comparison(collection, path)
+    if out is not None or figures is not None:
+        from analysis.charts import save_figures
+        from analysis.comparison_page import draw_comparison, write_comparison
+
+        charts = draw_comparison(collection)
+        if out is not None:
+            write_comparison(collection, out, charts)
+        if figures is not None:
+            save_figures(charts, figures)
+
+
+def console() -> Console:
+    """Where tables are printed; names are shown as they are, and never read as markup."""
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+
+
+def print_comparison(collection: Collection) -> None:
+    """A table for each metric, how the numbers came about, and what was run differently."""
+    from rich.table import Table
+
+    from analysis.collection import changes
+    from analysis.compared import tables
+    from analysis.comparison import method
+
+    to = console()
+    to.print(collection.manifest["title"], style="bold")
+    for table in tables(collection):
+        to.print(f"\n{table.title}", style="bold")
+        shown = Table()
+        for place, head in enumerate(table.heads):
+            text = (
+                head.replace(".", ".\n")
+                if place < table.left - 1
+                else head.replace("difference to ", "difference to\n")
+            )
+            shown.add_column(text, justify="left" if place < table.left else "right", overflow="fold")
+        for row, after in zip(table.rows, [*table.rows[1:], None], strict=True):
+            shown.add_row(*row.cells, end_section=after is not None and after.first and table.left > 1)
+        to.print(shown)
+    to.print(method(collection))
+    if collection.failed:
+        to.print(f"{len(collection.failed)} runs failed and are missing.")
+    changed = changes(collection)
+    if len(changed):
+        to.print("\nWhat changed", style="bold")
+        upright = changed if len(changed) >= len(changed.columns) else changed.T.rename_axis("variant")
+        shown = Table(str(upright.index.name))
+        for name in map(str, upright):
+            shown.add_column(name, overflow="fold")
+        for cells in upright.itertuples(name=None):
+            shown.add_row(*cells)
+        to.print(shown)
+
+
+def as_json(collection: Collection) -> dict[str, Any]:
+    """The comparison for programs: every metric, point and variant; null where there is no interval, difference or test."""
+    from analysis.collection import changes
+    from analysis.comparison import baseline_of, compare_table, headline_of, variants_of
+
+    table = compare_table(collection, headline_of(collection))
+    return {
+        "results": list(dict.fromkeys(str(source.results.folder) for source in collection.sources)),
+        "title": collection.manifest["title"],
+        "baseline": baseline_of(collection),
+        "variants": variants_of(collection),
+        "parameters": collection.manifest["parameters"],
+        "metrics": json.loads(table.to_json(orient="records", double_precision=15)),
+        "changes": changes(collection).to_dict("index"),
+        "failed": [
+            {key: run[key] for key in ("point", "variant", "replication", "reason")} for run in collection.failed
+        ],
+    }

@@ -1,0 +1,87 @@
+"""`brokersim best` as typed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fake_results import grid, write_sweep
+
+Brokersim = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def results(tmp_path: Path) -> None:
+    points = grid(network__brokers=[10, 20, 50], selection__cluster_size=[2, 5])
+    write_sweep(tmp_path / "r", points, variants=("static", "similarity"), detailed=())
+
+
+def test_the_best_points_and_how_to_run_the_first(brokersim: Brokersim) -> None:
+    limits = ("--subject-to", "load_stddev < 0.5", "--subject-to", "notification_overhead <= 6000")
+    status, out, err = brokersim("best", "r", "--minimise", "notification_delay", *limits, "--top", "3")
+    assert (status, err) == (0, "")
+    assert [line.rstrip() for line in out.splitlines()] == BEST.splitlines()
+
+
+def test_none_meets_the_limits(brokersim: Brokersim) -> None:
+    limits = ("--subject-to", "load_stddev < 0.25", "--subject-to", "notification_delay < 60ms")
+    assert brokersim("best", "r", "--maximise", "load_jain", *limits) == (
+        1,
+        "",
+        "brokersim: none of 12 points and variants meets all limits: load_stddev < 0.25 (none meets it, the least mean is "
+        "0.2843), notification_delay < 0.06 (4 do not meet it)\n",
+    )
+
+
+def test_json_says_all_of_it(brokersim: Brokersim) -> None:
+    status, out, _ = brokersim(
+        "best", "r", "--minimise", "notification_delay", "--subject-to", "load_stddev < 0.5", "--json"
+    )
+    told = json.loads(out)
+    assert status == 0
+    assert {key: told[key] for key in ("count", "meeting", "missing", "tied")} == {
+        "count": 12, "meeting": 6, "missing": {"load_stddev < 0.5": 6}, "tied": 0
+    }  # fmt: skip
+    first, second = told["best"][:2]
+    assert (first["point"], first["variant"], first["difference"]) == (0, "similarity", None)
+    assert first["set"] == ["network.brokers=10", "selection.cluster_size=2"]
+    assert first["limits"]["load_stddev < 0.5"]["holds"] == "surely"
+    assert second["difference"]["low"] > 0
+    assert not second["tied"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "give one of --minimise METRIC and --maximise METRIC"),
+        (["--minimise", "lost", "--maximise", "due"], "give one of --minimise METRIC and --maximise METRIC"),
+        (["--minimise", "notification_dlay"], "unknown metric 'notification_dlay', did you mean 'notification_delay'?"),
+        (["--minimise", "queue_wait"], "metric 'queue_wait' is undefined in all runs of r"),
+        (["--minimise", "lost", "--subject-to", "load_stdev < 1"], "'load_stdev < 1': unknown metric 'load_stdev'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_mistakes(brokersim: Brokersim, arguments: list[str], said: str) -> None:
+    status, out, err = brokersim("best", "r", *arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"brokersim: error: {said}")
+    assert len(err.splitlines()) == 1
+
+
+BEST = """\
+Three ways to choose a broker
+┏━━━┳━━━━━━━━━━┳━━━━━━━━━━━━━━┳━━━━━━━━━━━━┳━━━┳━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━┓
+┃   ┃ network. ┃ selection.   ┃            ┃   ┃ notification delay ┃                     ┃   load_stddev ┃ notification_overhead ┃
+┃   ┃ brokers  ┃ cluster_size ┃ variant    ┃ n ┃               (ms) ┃         to the best ┃         < 0.5 ┃               <= 6000 ┃
+┡━━━╇━━━━━━━━━━╇━━━━━━━━━━━━━━╇━━━━━━━━━━━━╇━━━╇━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━━━┩
+│ 1 │ 10       │ 2            │ similarity │ 5 │        52 [43, 60] │                     │ 0.2843 surely │ 4,817 messages surely │
+│ 2 │ 20       │ 2            │ similarity │ 5 │        59 [49, 68] │   +7.1 [+5.9, +8.3] │ 0.2843 surely │ 4,778 messages surely │
+│ 3 │ 10       │ 5            │ similarity │ 5 │        62 [52, 72] │ +10.5 [+8.8, +12.2] │ 0.2843 surely │ 4,788 messages surely │
+└───┴──────────┴──────────────┴────────────┴───┴────────────────────┴─────────────────────┴───────────────┴───────────────────────┘
+6 of 12 meet the limits: 6 do not meet load_stddev < 0.5, 3 do not meet notification_overhead <= 6000.
+A limit holds on average where the mean is within it, surely where all of its 95 % interval is.
+The 95 % intervals of all differences to the best exclude 0.
+The best point: --set network.brokers=10 --set selection.cluster_size=2
+"""
