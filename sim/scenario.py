@@ -330,9 +330,7 @@ class Point:
     @cached_property
     def label(self) -> str:
         """The point as people read it: `network.brokers = 20, selection.cluster_size = 5`; "" without a sweep."""
-        return ", ".join(
-            f"{key} = {f'{value:g}' if isinstance(value, float) else value}" for key, value in self.values.items()
-        )
+        return ", ".join(f"{key} = {_shown(value)}" for key, value in self.values.items())
 
 
 @dataclass(frozen=True)
@@ -396,6 +394,12 @@ def merge(below: Raw, above: Raw) -> Raw:
 
 def _tables(*values: object) -> bool:
     return all(isinstance(value, dict) for value in values)
+
+
+def _shown(value: Value) -> str:
+    if isinstance(value, bool | int | str):
+        return toml.text(value)
+    return f"{value:.0f}" if abs(value) >= 1e6 else f"{value:g}"
 
 
 def _is_path(keys: Keys) -> bool:

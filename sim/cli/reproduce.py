@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sim.cli.run import PLAIN_WIDTH, EngineName, Jobs, Master, cores
+
 if TYPE_CHECKING:
     from analysis.papers.page import Reproduction
 
@@ -32,9 +34,9 @@ def reproduce(
         float,
         typer.Option(metavar="S", help="Below 1, a quick look: fewer points and replications, fewer users, less time."),
     ] = 1.0,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Processes; all cores by default.", show_default=False)
-    ] = None,
+    jobs: Jobs = None,
+    engine: EngineName = "auto",
+    master: Master = None,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -50,7 +52,6 @@ def reproduce(
     Runs them, and writes one page with its claims, what came out, and verdicts with reasons. Runs that are in the folder already are
     not run again.
     """
-    from sim.cli.run import cores
     from sim.studies import reproduce as study
 
     def say(line: str) -> None:
@@ -60,7 +61,7 @@ def reproduce(
     asked = study.Asked(paper, scale, data, figure)
     folder = out if out is not None else Path("reproductions") / paper
     try:
-        made = study.reproduce(asked, folder, jobs or cores(), say)
+        made = study.reproduce(asked, folder, jobs or cores(), say, engine, master)
     except KeyboardInterrupt:
         print(f"brokersim: interrupted; finished runs are kept in {folder}, the same command goes on", file=sys.stderr)
         raise typer.Exit(130) from None
@@ -68,7 +69,8 @@ def reproduce(
     print(f"\nPage: {folder / asked.page}")
     failed = [failure for section in made.sections.values() for failure in section.failed]
     for failure in failed:
-        where = f"variant {failure['variant']}, replication {failure['replication']}"
+        at = f"{failure['label']}, " if failure["label"] else ""
+        where = f"{at}variant {failure['variant']}, replication {failure['replication']}"
         print(f"{failure['traceback']}brokersim: {where} failed: {failure['reason']}", file=sys.stderr)
     if failed:
         raise typer.Exit(1)
@@ -83,7 +85,6 @@ def _print(made: Reproduction) -> None:
     from analysis.formatting import describe
     from analysis.papers.claims import judge
     from analysis.papers.page import summary
-    from sim.cli.run import PLAIN_WIDTH
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column, width in (("where", 17), ("claim", 34), ("paper", 12), ("ours", 22), ("verdict", 11)):

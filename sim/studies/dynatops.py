@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -56,60 +56,56 @@ def sweeps(setting: SweepSetting) -> Iterator[Sweep | Computed]:
     folder = setting.scenarios / "dynatops"
     location, poisson = _location(setting), _poisson(setting)
     yield Computed("fig-5", "dynatops/fig-5.toml", f"{setting.scale}", partial(_visits, folder / "fig-5.toml", setting))
-    points = [Point(f"c = {c}", {"c": c}, (*location, *_clusters(c))) for c in CELLS]
-    yield Sweep("fig-6abf", "dynatops/fig-6abf.toml", tuple(points), REPLICATIONS)
-    points = [Point("c = 10", {}, location)]
-    yield Sweep("fig-6cde", "dynatops/fig-6cde.toml", tuple(points), REPLICATIONS)
+    points = [Point(f"c = {c}", {"c": c}, _clusters(c)) for c in CELLS]
+    yield _sweep("fig-6abf", points, location)
+    yield _sweep("fig-6cde", [Point("c = 10", {}, {})], location)
     rates = thinned(RATES, setting.scale)
-    points = [Point(f"rate {rate:g}", {"rate": rate}, (*poisson, f"workload.change_rate={rate}")) for rate in rates]
-    yield Sweep("fig-7", "dynatops/fig-7.toml", tuple(points), REPLICATIONS)
+    yield _sweep("fig-7", [Point(f"rate {r:g}", {"rate": r}, {"workload.change_rate": r}) for r in rates], poisson)
     points = [
-        Point(name, {"pattern": name}, (*poisson, f'workload.pattern="{pattern}"', f'workload.change="{change}"'))
+        Point(name, {"pattern": name}, {"workload.pattern": pattern, "workload.change": change})
         for name, (pattern, change) in PATTERNS.items()
     ]
-    yield Sweep("fig-8", "dynatops/fig-8.toml", tuple(points), REPLICATIONS)
+    yield _sweep("fig-8", points, poisson)
+    days = thinned(FREE_DAYS, setting.scale)
+    yield _sweep("fig-9ab", [Point(f"{d} d", {"days": d}, {"reconfiguration.period": f"{d}d"}) for d in days], location)
     points = [
-        Point(f"{d} d", {"days": d}, (*location, f'reconfiguration.period="{d}d"'))
-        for d in thinned(FREE_DAYS, setting.scale)
+        Point(f"{h} h", {"hours": h}, _periods(h, ("ours: lsap-sweep",))) for h in thinned(FREE_HOURS, setting.scale)
     ]
-    yield Sweep("fig-9ab", "dynatops/fig-9ab.toml", tuple(points), REPLICATIONS)
+    yield _sweep("fig-9cd", points, poisson)
+    yield _sweep("clusters", [Point(f"c = {c}", {"c": c}, _clusters(c)) for c in BROKERS], poisson)
+    yield _sweep("flooding", [Point("0.1", {}, {})], poisson)
     points = [
-        Point(f"{h} h", {"hours": h}, (*poisson, *_periods(h, ("ours: lsap-sweep",))))
-        for h in thinned(FREE_HOURS, setting.scale)
+        Point(f"{rate:g} an hour", {"publications": rate}, {"workload.publication_rate": rate})
+        for rate in thinned(PUBLICATION_RATES, setting.scale)
     ]
-    yield Sweep("fig-9cd", "dynatops/fig-9cd.toml", tuple(points), REPLICATIONS)
-    points = [Point(f"c = {c}", {"c": c}, (*poisson, *_clusters(c))) for c in BROKERS]
-    yield Sweep("clusters", "dynatops/clusters.toml", tuple(points), REPLICATIONS)
-    yield Sweep("flooding", "dynatops/flooding.toml", (Point("0.1", {}, poisson),), REPLICATIONS)
-    rates = thinned(PUBLICATION_RATES, setting.scale)
-    points = [
-        Point(f"{rate:g} an hour", {"publications": rate}, (*poisson, f"workload.publication_rate={rate}"))
-        for rate in rates
-    ]
-    yield Sweep("publication-rate", "dynatops/publication-rate.toml", tuple(points), REPLICATIONS)
+    yield _sweep("publication-rate", points, poisson)
     for section, patterns in (("fig-10", ("uniform", "multimodal")), ("table-2", ("multimodal",))):
         path, scale = folder / f"{section}.toml", f"{setting.scale}"
         table = partial(_savings, path, setting, patterns)
         yield Computed(section, f"dynatops/{section}.toml", scale, table)
 
 
-def _location(setting: SweepSetting) -> tuple[str, ...]:
+def _sweep(section: str, points: Sequence[Point], keys: Mapping[str, Any]) -> Sweep:
+    return Sweep(section, f"dynatops/{section}.toml", tuple(points), REPLICATIONS, keys)
+
+
+def _location(setting: SweepSetting) -> dict[str, Any]:
     days = setting.lasting(DAYS, 4 * 7)
-    return f"workload.users={setting.sized(USERS)}", f'workload.horizon="{days:.0f}d"'
+    return {"workload.users": setting.sized(USERS), "workload.horizon": f"{days:.0f}d"}
 
 
-def _poisson(setting: SweepSetting) -> tuple[str, ...]:
+def _poisson(setting: SweepSetting) -> dict[str, Any]:
     hours = setting.lasting(HOURS, 24)
-    return f"workload.users={setting.sized(POISSON_USERS)}", f'workload.horizon="{hours:.0f}h"'
+    return {"workload.users": setting.sized(POISSON_USERS), "workload.horizon": f"{hours:.0f}h"}
 
 
-def _clusters(size: int) -> tuple[str, ...]:
-    return (f"selection.cluster_size={size}",)
+def _clusters(size: int) -> dict[str, Any]:
+    return {"selection.cluster_size": size}
 
 
-def _periods(hours: float, variants: Sequence[str]) -> Iterator[str]:
-    yield f'reconfiguration.period="{hours:g}h"'
-    yield from (f'variant."{variant}".reconfiguration.period="{hours:g}h"' for variant in variants)
+def _periods(hours: float, variants: Sequence[str]) -> dict[str, Any]:
+    tables = ("", *(f'variant."{variant}".' for variant in variants))
+    return {f"{table}reconfiguration.period": f"{hours:g}h" for table in tables}
 
 
 def _visits(path: Path, setting: SweepSetting) -> pd.DataFrame:

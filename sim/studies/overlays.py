@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from sim.errors import InputError
 from sim.studies.sweeps import Point, Sweep, SweepSetting, thinned
@@ -38,15 +39,15 @@ def sweeps(setting: SweepSetting) -> Iterator[Sweep]:
     yield _figure("fig-2", "subscriptions", [(100, 100, s) for s in thinned(range(10, 51, 10), scale)], setting)
     yield Sweep("examples", "overlays/examples.toml", tuple(_examples(setting.scenarios / "overlays")), 1)
     users = setting.sized(1000)
-    points = [Point(reading, {"reading": reading}, (*_users(users), _model(reading))) for reading in READINGS]
-    yield Sweep("k-sweep", "overlays/k-sweep.toml", tuple(points), setting.replications(10))
+    points = [Point(reading, {"reading": reading}, _model(reading)) for reading in READINGS]
+    yield Sweep("k-sweep", "overlays/k-sweep.toml", tuple(points), setting.replications(10), _users(users))
     yield _real(setting)
     users = setting.sized(200)
-    points = [Point(f"{h} h", {"hours": h}, (*_users(users), f'horizon="{h}h"')) for h in thinned(HOURS, scale)]
-    yield Sweep("drift", "overlays/drift.toml", tuple(points), setting.replications(10))
+    points = [Point(f"{h} h", {"hours": h}, {"horizon": f"{h}h"}) for h in thinned(HOURS, scale)]
+    yield Sweep("drift", "overlays/drift.toml", tuple(points), setting.replications(10), _users(users))
     users = setting.sized(300)
-    points = [Point(f"{users} brokers", {}, _users(users))]
-    yield Sweep("rendezvous", "overlays/rendezvous.toml", tuple(points), setting.replications(10))
+    point = Point(f"{users} brokers", {}, {})
+    yield Sweep("rendezvous", "overlays/rendezvous.toml", (point,), setting.replications(10), _users(users))
 
 
 def _figure(section: str, column: str, points: Sequence[tuple[int, int, int]], setting: SweepSetting) -> Sweep:
@@ -55,18 +56,18 @@ def _figure(section: str, column: str, points: Sequence[tuple[int, int, int]], s
     for reading in READINGS:
         for nodes, topics, each in points:
             value = {"nodes": nodes, "topics": topics, "subscriptions": each}[column]
-            sizes = (*_users(nodes), f"workload.topics={topics}", f"workload.per_user={each}")
+            sizes = _users(nodes) | {"workload.topics": topics, "workload.per_user": each}
             name, values = f"{value} {column}, {reading}", {column: value, "reading": reading}
-            found.append(Point(name, values, (*sizes, _model(reading))))
+            found.append(Point(name, values, sizes | _model(reading)))
     return Sweep(section, "overlays/interests.toml", tuple(found), setting.replications(20))
 
 
-def _users(users: int) -> tuple[str, str]:
-    return f"workload.users={users}", f"network.brokers={users}"
+def _users(users: int) -> dict[str, Any]:
+    return {"workload.users": users, "network.brokers": users}
 
 
-def _model(reading: str) -> str:
-    return f'workload.model="{READINGS[reading]}"'
+def _model(reading: str) -> dict[str, Any]:
+    return {"workload.model": READINGS[reading]}
 
 
 def _examples(folder: Path) -> Iterator[Point]:
@@ -74,9 +75,9 @@ def _examples(folder: Path) -> Iterator[Point]:
         yield Point(name, {}, _listed(folder / f"{file}.json", nodes))
 
 
-def _listed(path: Path, nodes: int) -> tuple[str, str]:
-    """Interests from a file; a TOML string is written as a JSON one."""
-    return f"workload.file={json.dumps(str(path.resolve()))}", f"network.brokers={nodes}"
+def _listed(path: Path, nodes: int) -> dict[str, Any]:
+    """Interests from a file."""
+    return {"workload.file": str(path.resolve()), "network.brokers": nodes}
 
 
 def _real(setting: SweepSetting) -> Sweep:
@@ -104,7 +105,7 @@ def _real(setting: SweepSetting) -> Sweep:
         )
         values = {"data": name, "lower_bound": max(bounds.values())}
         points.append(Point(name, values, _listed(path, len(rows))))
-    return Sweep("real", "overlays/real.toml", tuple(points), 1, tuple(notes))
+    return Sweep("real", "overlays/real.toml", tuple(points), 1, notes=tuple(notes))
 
 
 def _found(data: Path | None, file: str) -> Path | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.resources import as_file, files
 from itertools import groupby
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from analysis.papers.paper import Paper
     from sim.experiments.outcomes import Progress
     from sim.experiments.plan import RunSpec
+    from sim.experiments.results import Results
     from sim.studies.sweeps import Computed, Sweep, SweepSetting
 
 STUDIES = {
@@ -34,6 +36,8 @@ PAGE = "index.html"
 OFTEN = 5.0  # s, between two lines about the same section
 
 Say = Callable[[str], None]
+Do = Callable[..., "Results"]
+"""Runs an experiment, as `sim.run` does, by the engine that was asked for."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +70,24 @@ class Asked:
         return f"{self.figure}.html" if self.figure else PAGE
 
 
-def reproduce(asked: Asked, out: Path, jobs: int = 1, say: Say = lambda line: None) -> Reproduction:
+def reproduce(
+    asked: Asked,
+    out: Path,
+    jobs: int = 1,
+    say: Say = lambda line: None,
+    engine: str = "auto",
+    master: str | None = None,
+) -> Reproduction:
     """Run what is missing in `out` and write the page there; `say` is told what is done.
 
-    A folder of results for each section, and the page `index.html`, or that of the figure that is asked for. Raises InputError where
-    `out` holds something else, the data is not what is expected, or there is no such figure.
+    A folder of results for each section, and the page `index.html`, or that of the figure that is asked for. `jobs`, `engine` and
+    `master` are those of `sim.run`. Raises InputError where `out` holds something else, the data is not what is expected, or there
+    is no such figure or engine.
     """
     from analysis.papers.page import Reproduction, write_page
+    from sim.experiments.engines import resolved
     from sim.experiments.plan import version
+    from sim.experiments.run import run
     from sim.studies.sweeps import SweepSetting
 
     paper_module, sweeps_module = STUDIES[asked.paper]
@@ -81,20 +95,21 @@ def reproduce(asked: Asked, out: Path, jobs: int = 1, say: Say = lambda line: No
     _check_room(out, paper)
     if asked.figure:
         paper = paper.only(asked.figure)
+    do = partial(run, jobs=jobs, engine=resolved(engine, jobs, master), master=master, retry_failed=True)
     sources = {section.source for section in paper.sections}
     began = time.perf_counter()
     with as_file(files("scenarios")) as scenarios:
         setting = SweepSetting(asked.scale, Path(scenarios), out, asked.data)
         # what is wrong with the data is told before anything is run
         planned = [sweep for sweep in sweeps(setting) if sweep.section in sources]
-        made = {name: _made(list(parts), setting, jobs, say) for name, parts in groupby(planned, attrgetter("section"))}
+        made = {name: _made(list(parts), setting, do, say) for name, parts in groupby(planned, attrgetter("section"))}
     reproduction = Reproduction(paper, made, asked.command, version(), asked.scale)
     write_page(reproduction, out / asked.page)
     say(f"{sum(len(section.runs) for section in made.values()):,} runs, {time.perf_counter() - began:.1f} s")
     return reproduction
 
 
-def _made(parts: Sequence[Sweep | Computed], setting: SweepSetting, jobs: int, say: Say) -> SectionRuns:
+def _made(parts: Sequence[Sweep | Computed], setting: SweepSetting, do: Do, say: Say) -> SectionRuns:
     """What one section shows: a sweep, or a table in parts."""
     import pandas as pd
 
@@ -103,7 +118,7 @@ def _made(parts: Sequence[Sweep | Computed], setting: SweepSetting, jobs: int, s
 
     first = parts[0]
     if isinstance(first, Sweep):
-        return _run(first, setting, jobs, say)
+        return _run(first, setting, do, say)
     tables = [_table(part, setting, say) for part in parts if not isinstance(part, Sweep)]
     table = pd.concat(tables, ignore_index=True)
     points = list(dict.fromkeys(table["point"]))
@@ -131,12 +146,11 @@ def _table(part: Computed, setting: SweepSetting, say: Say) -> pd.DataFrame:
     return read_frame(path)
 
 
-def _run(sweep: Sweep, setting: SweepSetting, jobs: int, say: Say) -> SectionRuns:
+def _run(sweep: Sweep, setting: SweepSetting, do: Do, say: Say) -> SectionRuns:
     """All runs of one section."""
     import pandas as pd
 
     from analysis.papers.page import SectionRuns
-    from sim.experiments.run import run
 
     for note in sweep.notes:
         say(f"{sweep.section}: {note}")
@@ -146,13 +160,7 @@ def _run(sweep: Sweep, setting: SweepSetting, jobs: int, say: Say) -> SectionRun
         runs = len(experiment.points) * len(experiment.variants) * sweep.replications
         said = f"{len(sweep.points)} points, {runs:,} runs of scenarios/{sweep.scenario}"
         say(f"{sweep.section}: {said}")
-        results = run(
-            experiment,
-            setting.folder / sweep.section,
-            jobs=jobs,
-            progress=_progress(sweep.section, runs, say),
-            retry_failed=True,
-        )
+        results = do(experiment, setting.folder / sweep.section, progress=_progress(sweep.section, runs, say))
         table, failed = sweep.table(results), results.failed
     names = [point.name for point in sweep.points]
     return SectionRuns(table, f"scenarios/{sweep.scenario}", names, sweep.replications, sweep.notes, failed)

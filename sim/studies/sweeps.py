@@ -1,12 +1,14 @@
-"""Sweeps: one scenario at many points, run as one experiment, and the table of its runs."""
+"""Sweeps of papers: a scenario at the points of a figure, run as one experiment, and the table of its runs."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sim import toml
 from sim.scenario import Experiment, load_scenario
 
 if TYPE_CHECKING:
@@ -19,33 +21,36 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Point:
-    """A point of a sweep: its name, what it stands for (columns of the table of runs), and what it lays over the scenario."""
+    """A point of a sweep: its name, what it stands for (columns of the table of runs), and the keys that it lays over the scenario."""
 
     name: str
     values: Mapping[str, Any]
-    overrides: tuple[str, ...]
+    keys: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A scenario file at all `points`; `section` names the folder of its results, `notes` say what a reader should know."""
+    """A scenario file at all `points`, which have the same keys; `keys` has those that are the same at all of them.
+
+    `section` names the folder of its results, `notes` say what a reader should know.
+    """
 
     section: str
     scenario: str
     points: tuple[Point, ...]
     replications: int
+    keys: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def experiment(self, scenario: Path) -> Experiment:
         """Every variant at every point, as one experiment, so that all of them are run side by side."""
-        loaded = [
-            load_scenario(scenario, (*point.overrides, f"replications={self.replications}")) for point in self.points
-        ]
-        points = [
-            replace(experiment.points[0], values={"case": point.name})
-            for point, experiment in zip(self.points, loaded, strict=True)
-        ]
-        return replace(loaded[0], points=points)
+        said = {"replications": self.replications, **self.keys}
+        overrides = [f"{key}={json.dumps(value)}" for key, value in said.items()]
+        swept = {key: [point.keys[key] for point in self.points] for key in self.points[0].keys}
+        if swept:
+            zipped = {"zip": [*swept]} if len(swept) > 1 else {}
+            overrides.append(f"sweep={toml.text(swept | zipped)}")
+        return load_scenario(scenario, overrides)
 
     def table(self, results: Results) -> pd.DataFrame:
         """The table of runs: that of the results, with `point`, the point's name, and the values that it stands for."""
@@ -53,7 +58,7 @@ class Sweep:
 
         frames = []
         for number, point in enumerate(self.points):
-            runs = results.at(number).runs.drop(columns="case")
+            runs = results.at(number).runs.drop(columns=results.manifest["parameters"])
             frames.append(runs.assign(**{"point": point.name, **point.values}))
         return pd.concat(frames, ignore_index=True)
 

@@ -144,6 +144,14 @@ def test_every_chart_is_drawn_without_a_network(made: tuple[Reproduction, Path],
         (("overlay",), f"unknown paper 'overlay', did you mean 'overlays'? (allowed: {', '.join(sorted(STUDIES))})"),
         (("overlays", "--scale", "0"), "--scale 0: allowed: above 0, up to 1"),
         (("overlays", "--scale", "1.5"), "--scale 1.5: allowed: above 0, up to 1"),
+        (
+            ("overlays", "--engine", "sprak"),
+            "unknown engine 'sprak', did you mean 'spark'? (allowed: auto, in-process, pool, spark)",
+        ),
+        (
+            ("overlays", "--engine", "pool", "--master", "spark://localhost:7077"),
+            "master: a cluster is of use to the engine 'spark' only (got 'pool')",
+        ),
         (("overlays", "--data", "nowhere"), "--data nowhere: no such folder"),
         (("overlays", "--data", "broken"), "broken/trusts.txt: line 2: expected two numbers, found '1;2'"),
         (

@@ -27,11 +27,13 @@ network.geometry = { kind = "topic-connected", design = "cd-oda" }
 
 def test_every_variant_at_every_point(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(SCENARIO)
-    points = tuple(Point(f"{n}", {"topics": n}, (f"workload.topics={n}",)) for n in (4, 5, 15))
-    sweep = Sweep("s", "s.toml", points, 2)
+    points = tuple(Point(f"{n}", {"topics": n}, {"workload.topics": n, "horizon": f"{n}h"}) for n in (4, 5, 15))
+    sweep = Sweep("s", "s.toml", points, 2, {"workload.users": 5})
     experiment = sweep.experiment(tmp_path / "s.toml")
     assert [list(point.variants) for point in experiment.points] == 3 * [["gm", "gm at 5"]]
     assert experiment.points[2].variants["gm"].model_dump(mode="json")["workload"]["topics"] == 15
+    assert [point.base.horizon for point in experiment.points] == [14400, 18000, 54000]
+    assert experiment.base.model_dump(mode="json")["workload"]["users"] == 5
     table = sweep.table(run(experiment, tmp_path / "results"))
     assert len(table) == 3 * 2 * 2
     assert table.groupby(["point", "topics"]).size().to_dict() == {("4", 4): 4, ("5", 5): 4, ("15", 15): 4}
