@@ -1,12 +1,11 @@
 """Rounds of runs: what is run next depends on what came out before and on nothing else, so it is the same on every engine.
 
-First, where the warm-up is to be detected, a pilot of every variant at every point; then the replications that the scenario asks
+First, where the warm-up is to be detected, pilots of every variant at every point; then the replications that the scenario asks
 for; then, where it asks for precision, more of them at those points that are not known well enough.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,9 +16,12 @@ from numpy.typing import NDArray
 
 from sim.experiments.plan import RunSpec, plan
 from sim.experiments.precision import precise, replications_needed
-from sim.experiments.warm_up import warm_up_of
+from sim.experiments.warm_up import LEAST, warm_up_of
 from sim.scenario import Experiment, Point, Precision
 from sim.units import format_duration
+
+PILOTS = 5
+"""Replications, at most, that a warm-up is detected from: their average shows it better than any alone, and more add little."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ def rounds(
     warm_ups: list[WarmUp] = []
     notes: list[str] = []
     if experiment.detects_warm_up:
-        pilots = _plan(experiment, workloads, [range(1)] * len(experiment.points))
+        count = min(PILOTS, experiment.base.replications)
+        pilots = _plan(experiment, workloads, [range(count)] * len(experiment.points))
         yield pilots
         warm_ups, notes = _detected(experiment, pilots, seen)
         experiment = _warmed(experiment, warm_ups)
@@ -140,23 +143,28 @@ def _plan(experiment: Experiment, workloads: Mapping[Path, str], wanted: Sequenc
 def _detected(experiment: Experiment, pilots: Sequence[RunSpec], seen: Seen) -> tuple[list[WarmUp], list[str]]:
     """The warm-up of each point, the longest of its variants', and notes on those that could not be detected."""
     metric = (experiment.precision or Precision()).metric
-    found: list[list[float | None]] = [[] for _ in experiment.points]
-    horizons = [math.inf] * len(experiment.points)
+    observed: list[dict[str, list[Windows]]] = [{} for _ in experiment.points]  # by variant
     for spec in pilots:
         windows = seen.windows(spec.hash, metric)
         if windows is not None:
-            found[spec.point].append(warm_up_of(windows.values[np.newaxis], windows.starts))
-            horizons[spec.point] = min(horizons[spec.point], windows.horizon)
+            observed[spec.point].setdefault(spec.variant, []).append(windows)
     warm_ups, notes = [], []
-    for point, ends, horizon in zip(experiment.points, found, horizons, strict=True):
-        half = horizon / 2 if ends else (point.base.horizon or 0.0) / 2
+    for point, variants in zip(experiment.points, observed, strict=True):
+        ends = [warm_up_of(np.stack([one.values for one in series]), series[0].starts) for series in variants.values()]
+        every = [one for series in variants.values() for one in series]
+        half = min((one.horizon for one in every), default=point.base.horizon or 0.0) / 2
         known = [end for end in ends if end is not None]
         detected = bool(ends) and len(known) == len(ends)
         warm_ups.append(WarmUp(min(max(known), half) if detected else half, detected))
         if not detected:
             at = f" at {point.label}" if point.label else ""
-            why = f"no end of the warm-up was found{at}: the run is too short, or never settles"
-            notes.append(f"{why}; its first half ({format_duration(half)}) counts for nothing")
+            few = min((one.values.size for one in every), default=LEAST)
+            why = "the run is too short, or never settles"
+            if few < LEAST:
+                why = f"it takes {LEAST} windows, and there are {few}: make `window` shorter"
+            notes.append(
+                f"no end of the warm-up was found{at}: {why}; its first half ({format_duration(half)}) counts for nothing"
+            )
     return warm_ups, notes
 
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import sim
 from sim.experiments.plan import RunSpec
 from sim.experiments.precision import LEAST, precise
-from sim.experiments.rounds import Conclusion, Precise, Windows, rounds
+from sim.experiments.rounds import PILOTS, Conclusion, Precise, Windows, rounds
+from sim.experiments.warm_up import warm_up_of
 from sim.scenario import Experiment, load_scenario
 
 FILE: dict[str, Any] = {
@@ -102,17 +103,17 @@ def test_replications_are_added_until_intervals_are_narrow(
 def settling(length: int, horizon: float = 360_000.0) -> Windows:
     """A series that has settled after so many of 100 windows of an hour; of 100, it grows and grows."""
     values = np.arange(100.0) if length == 100 else np.where(np.arange(100) < length, 50.0, 1.0)
-    return Windows(np.arange(100) * 3600.0, values.astype(np.float64), horizon)
+    return Windows(np.array(range(100), np.float64) * 3600, np.array(values, np.float64), horizon)
 
 
 def test_all_variants_of_a_point_share_the_longest_warm_up() -> None:
     lengths = {(0, "a"): 10, (0, "b"): 20, (1, "a"): 5, (1, "b"): 100, (2, "a"): 0, (2, "b"): 15}
     outcomes = Outcomes(lambda spec: math.nan, lambda spec: settling(lengths[spec.point, spec.variant]))
-    ended = outcomes.run(experiment(warm_up="detect", replications=2))
+    ended = outcomes.run(experiment(warm_up="detect", replications=7))
     pilots, runs = outcomes.rounds
     assert {spec.scenario.warm_up for spec in pilots} == {0.0}
     assert [(spec.point, spec.variant, spec.replication) for spec in pilots] == [
-        (p, v, 0) for p in range(3) for v in "ab"
+        (p, v, r) for r in range(PILOTS) for p in range(3) for v in "ab"
     ]
     assert [(one.seconds / 3600, one.detected) for one in ended.warm_up] == [(20, True), (50, False), (15, True)]
     assert {(spec.point, spec.scenario.warm_up / 3600) for spec in runs} == {(0, 20), (1, 50), (2, 15)}
@@ -122,6 +123,30 @@ def test_all_variants_of_a_point_share_the_longest_warm_up() -> None:
         "no end of the warm-up was found at network.brokers = 4: the run is too short, or never settles; "
         "its first half (2.08 d) counts for nothing"
     )
+
+
+def test_the_warm_up_is_that_of_the_pilots_average() -> None:
+    def noisy(spec: RunSpec) -> Windows:
+        calm = settling(20)
+        noise = np.random.default_rng([7, spec.replication]).normal(0, 60, 100)
+        return Windows(calm.starts, calm.values + noise, calm.horizon)
+
+    outcomes = Outcomes(lambda spec: math.nan, noisy)
+    ended = outcomes.run(experiment(warm_up="detect", replications=9))
+    pilots = [noisy(spec) for spec in outcomes.rounds[0] if (spec.point, spec.variant) == (0, "a")]
+    alone = {warm_up_of(one.values[np.newaxis], one.starts) for one in pilots}
+    assert len(pilots) == PILOTS
+    assert len(alone) > 1
+    assert ended.warm_up[0].seconds == warm_up_of(np.mean([[one.values] for one in pilots], axis=0), pilots[0].starts)
+
+
+def test_too_few_windows_are_told_with_what_helps() -> None:
+    outcomes = Outcomes(lambda spec: math.nan, lambda spec: Windows(np.arange(50) * 7200.0, np.ones(50), 360_000.0))
+    ended = outcomes.run(experiment(warm_up="detect", sweep={"network.brokers": [2]}))
+    assert ended.notes == [
+        "no end of the warm-up was found at network.brokers = 2: it takes 100 windows, and there are 50: make `window` shorter; "
+        "its first half (2.08 d) counts for nothing"
+    ]
 
 
 def test_where_pilots_fail_half_the_horizon_is_left_out() -> None:
