@@ -49,20 +49,18 @@ def outlook(experiment: Experiment, folder: Path, jobs: int = 1) -> Outlook:
     hashes = {path: read_manifest(path)[1] for path in prepared_folders(experiment)}
     index = Index(folder)
     specs: dict[str, RunSpec] = {}
-    runs = 0
     pairs = sum(len(point.variants) for point in experiment.points)
-    later = pairs * experiment.base.replications if experiment.detects_warm_up else 0
-    for number, more in enumerate(rounds(experiment, hashes, index)):
-        later = 0 if number else later
-        runs += len(more)
+    walked: list[int] = []
+    for more in rounds(experiment, hashes, index):
+        walked.append(len(more))
         specs |= {spec.hash: spec for spec in more}
         if specs.keys() - index.done - index.failed.keys():
             break
+    runs, pilots = sum(walked), walked[0] if experiment.detects_warm_up else 0
+    later = pairs * experiment.base.replications if pilots == runs else 0
     there, failed = specs.keys() & index.done, (specs.keys() & index.failed.keys()) - index.done
     missing = [spec for run, spec in specs.items() if run not in there and run not in failed]
-    most = runs + later
-    if experiment.precision is not None:
-        most = max(most, pairs * (experiment.precision.max_replications + experiment.detects_warm_up))
+    limit = experiment.precision.max_replications if experiment.precision is not None else 0
     return Outlook(
         points=len(experiment.points),
         variants=len(experiment.variants),
@@ -73,7 +71,7 @@ def outlook(experiment: Experiment, folder: Path, jobs: int = 1) -> Outlook:
         failed=len(failed),
         to_do=len(missing),
         later=later,
-        most=most,
+        most=max(runs + later, pilots + pairs * limit),
         jobs=jobs,
         seconds=_estimate(missing, later, _seconds(index, specs, there), jobs),
     )
