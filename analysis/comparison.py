@@ -119,18 +119,19 @@ def by_replication(results: Results, metric: str) -> pd.DataFrame:
 def compare(results: Results, metrics: Sequence[str] | None = None) -> list[Comparison]:
     """Every metric (or those named) of every variant, with 95 % intervals and tests over the replications of one point."""
     names = metrics_of(results) if metrics is None else metrics
-    return [_compared(name, by_replication(results, name), baseline_of(results)) for name in names]
+    return [_compared(results, name, by_replication(results, name).to_numpy()) for name in names]
 
 
 def compare_points(results: Results, metric: str) -> list[Comparison]:
     """One metric of every variant at each point of a sweep, in their order."""
-    values, baseline = by_replication(results, metric), baseline_of(results)
-    rows = values.groupby(level="point").indices
-    return [_compared(metric, values.iloc[rows.get(n, [])], baseline) for n in range(len(results.manifest["points"]))]
+    frame = by_replication(results, metric)
+    rows, values = frame.groupby(level="point").indices, frame.to_numpy()
+    return [_compared(results, metric, values[rows.get(n, [])]) for n in range(len(results.manifest["points"]))]
 
 
-def _compared(metric: str, values: pd.DataFrame, baseline: str) -> Comparison:
-    columns = {str(variant): values[variant].to_numpy() for variant in values}
+def _compared(results: Results, metric: str, values: NDArray[np.float64]) -> Comparison:
+    """One metric at one point; values have a column per variant."""
+    columns, baseline = dict(zip(variants_of(results), values.T, strict=True)), baseline_of(results)
     tests = {variant: _test(x, columns[baseline]) for variant, x in columns.items() if variant != baseline}
     adjusted = holm([np.nan if test is None or test.p is None else test.p for test in tests.values()])
     p_holm = {variant: None if np.isnan(p) else float(p) for variant, p in zip(tests, adjusted, strict=True)}

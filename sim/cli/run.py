@@ -237,10 +237,13 @@ def print_check(check: DeliveryCheck) -> None:
 
 
 def as_json(results: Results, checks: Sequence[DeliveryCheck] = ()) -> dict[str, Any]:
-    """The summary for programs: all metrics of all variants, null where there is no interval or no difference."""
-    from analysis.comparison import compare_table
+    """The summary for programs: all metrics of all variants, null where there is no interval, difference or test.
 
-    table = compare_table(results)
+    Of a sweep, the headline metrics at all points.
+    """
+    from analysis.comparison import compare_table, headline_of
+
+    table = compare_table(results, headline_of(results) if len(results.points) > 1 else None)
     rows = json.loads(table.to_json(orient="records", double_precision=15))
     place = ("point", "label") if len(results.points) > 1 else ()
     failed = [{key: run[key] for key in (*place, "variant", "replication", "reason")} for run in results.failed]
