@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import platform
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from sim.errors import InputError
@@ -52,3 +56,14 @@ class Failure:
 
 
 Outcome = Finished | Failure
+
+
+@contextmanager
+def clock() -> Generator[dict[str, Any]]:
+    """When something began and ended, how long it took, and where: filled in when it ends."""
+    timing: dict[str, Any] = {"start": datetime.now(UTC).isoformat(timespec="milliseconds")}
+    began = time.perf_counter()
+    yield timing
+    timing["end"] = datetime.now(UTC).isoformat(timespec="milliseconds")
+    timing["seconds"] = round(time.perf_counter() - began, 3)
+    timing["host"] = platform.node()

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import platform
-import time
 import traceback
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from sim.errors import InputError, ScenarioError, WorkloadError
-from sim.experiments.outcomes import Failure, Outcome, Record
+from sim.experiments.outcomes import Failure, Outcome, Record, clock
 from sim.experiments.plan import RunSpec
 from sim.experiments.store import Store
 from sim.scenario import Scenario, WorkloadTable
@@ -85,14 +81,3 @@ def _workload(base: Path | None, table: WorkloadTable, seed: int, replication: i
     """The workload of one replication, made once for all variants that are run on it in a row."""
     prepared = _base(base) if base else None
     return prepare_workload(Scenario(seed=seed, workload=table), replication, prepared)
-
-
-@contextmanager
-def clock() -> Generator[dict[str, Any]]:
-    """When something began and ended, how long it took, and where: filled in when it ends."""
-    timing: dict[str, Any] = {"start": datetime.now(UTC).isoformat(timespec="milliseconds")}
-    began = time.perf_counter()
-    yield timing
-    timing["end"] = datetime.now(UTC).isoformat(timespec="milliseconds")
-    timing["seconds"] = round(time.perf_counter() - began, 3)
-    timing["host"] = platform.node()

@@ -11,8 +11,7 @@ from typing import Any
 from sim.errors import BrokersimError, ScenarioError, WorkloadError
 from sim.experiments import engines
 from sim.experiments.index import Index
-from sim.experiments.outcomes import Failure, Progress
-from sim.experiments.perform import clock
+from sim.experiments.outcomes import Failure, Progress, clock
 from sim.experiments.plan import RunSpec
 from sim.experiments.results import Results
 from sim.experiments.rounds import Conclusion, rounds
