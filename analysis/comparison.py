@@ -252,9 +252,10 @@ def _told(rows: list[Comparison], variant: str, baseline: str) -> str:
     return "; ".join(told) or f"nothing that can be compared with {baseline}"
 
 
-def method(results: Results) -> str:
+def method(results: Results, differences: bool = True) -> str:
     """How the numbers of a comparison came about, in a sentence: intervals, differences, and what is taken for certain."""
-    baseline, others = baseline_of(results), [name for name in variants_of(results) if name != baseline_of(results)]
+    baseline = baseline_of(results)
+    others = [name for name in variants_of(results) if name != baseline] if differences else []
     counts = results.runs.groupby(["point", "variant"]).size()
     least, most = counts.min(), counts.max()
     said = f"Means of {most if least == most else f'{least} to {most}'} replications with 95 % intervals"

@@ -158,7 +158,7 @@ def print_summary(results: Results) -> None:
     sweep = len(results.points) > 1
     console.print(_points(results) if sweep else _variants(results))
     if results.manifest["replications"] > 1:
-        console.print(method(results))
+        console.print(method(results, differences=not sweep))
     if not sweep:
         for sentence in sentences(results):
             console.print(sentence)
