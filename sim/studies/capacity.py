@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Literal
 
 from sim.errors import InputError
-from sim.experiments.perform import clock
+from sim.experiments.outcomes import clock
 from sim.experiments.statistics import Interval, mean_interval
 from sim.expressions import Limit, Value
 from sim.studies.search import Bench, Measure, Verdict, looks, verdict
@@ -49,7 +49,7 @@ class Range:
 class Question:
     """What is asked: the smallest value of `key` in `range` at which `limit` holds, or the largest.
 
-    Decisions are taken with `confidence`, each, on `max_replications` at most.
+    Decisions are taken with `confidence`, each, on `max_replications` at most. Raises InputError where that is no confidence.
     """
 
     key: str
@@ -58,6 +58,10 @@ class Question:
     largest: bool = False
     confidence: float = 0.95
     max_replications: int = 30
+
+    def __post_init__(self) -> None:
+        if not 0 < self.confidence < 1:
+            raise InputError(f"--confidence {self.confidence:g}: expected a number between 0 and 1")
 
 
 @dataclass(frozen=True)

@@ -115,19 +115,20 @@ class Journal:
 
 
 def _study(wanted: Tune, **where: Any) -> optuna.Study:
+    """A new study."""
     import optuna
 
     both = {1: optuna.study.StudyDirection.MINIMIZE, -1: optuna.study.StudyDirection.MAXIMIZE}
-    directions = [both[sign] for sign in wanted.objectives.values()]
     said = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)  # it tells of every study that begins
     try:
-        return optuna.create_study(directions=directions, **where)
+        return optuna.create_study(directions=[both[sign] for sign in wanted.objectives.values()], **where)
     finally:
         optuna.logging.set_verbosity(said)
 
 
 def _open(path: Path, name: str, wanted: Tune) -> optuna.Study:
+    import optuna
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
 
@@ -135,7 +136,9 @@ def _open(path: Path, name: str, wanted: Tune) -> optuna.Study:
     try:
         _drop_half_a_line(path)
         storage = JournalStorage(JournalFileBackend(str(path)))
-        return _study(wanted, storage=storage, study_name=name, load_if_exists=True)
+        if name in optuna.get_all_study_names(storage):
+            return optuna.load_study(study_name=name, storage=storage)
+        return _study(wanted, storage=storage, study_name=name)
     except (ValueError, KeyError, TypeError):
         remedy = "remove it, and trials are made again, from the runs that are there"
         raise ResultsError(f"{path}: damaged, no journal of trials; {remedy}") from None

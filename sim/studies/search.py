@@ -115,7 +115,7 @@ class Bench:
 
     def path(self, key: str) -> str:
         """The path of one of the variant's keys in the scenario, as `--set` takes it."""
-        if self.subject is self.experiment.base:
+        if self.subject is self.experiment.base:  # which it is, too, where the variant says nothing of its own
             return key
         return f"variant.{_quoted(self.variant)}.{key}"
 
@@ -124,7 +124,8 @@ class Bench:
         texts = [f"{self.path(key)}={toml.text(value)}" for key, value in values.items()]
         found = load_scenario(self._scenario, [*self._overrides, *texts], self._workload)
         variant = found.variants[self.variant]
-        return Point({key: _resolved(variant, key, values[key]) for key in values}, found.base, {self.variant: variant})
+        resolved = {self.path(key): _resolved(variant, key, value) for key, value in values.items()}
+        return Point(resolved, found.base, {self.variant: variant})
 
     def measure(self, values: Values, replications: int) -> Measured:
         """What so many replications of a point come to; those that are there already are not run again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim import toml
-from sim.experiments.perform import clock
+from sim.experiments.outcomes import clock
 from sim.experiments.statistics import Interval, mean_interval, paired_t
 from sim.expressions import Limit
 from sim.studies.journal import Ended, Journal, State
@@ -92,20 +93,26 @@ def frame(tuned: Tuned, wanted: Tune) -> pd.DataFrame:
     """A row per trial: how it ended, its values, and each metric's mean with its 95 % interval (units: `sim.metrics`)."""
     import pandas as pd
 
-    rows = []
-    for trial in tuned.trials:
-        row: dict[str, Any] = {"trial": trial.number, "state": trial.state, "reason": trial.reason}
-        row |= {"replications": len(trial.measured.metrics), "feasible": trial.keeps(wanted.subject_to)}
-        row |= {"best": trial in tuned.best}
-        row |= {
-            key: value if isinstance(value, (int, float, str)) else toml.text(value)
-            for key, value in trial.values.items()
-        }
-        for metric in wanted.metrics:
-            interval = trial.interval(metric)
-            row |= {metric: interval.mean, f"{metric}.low": interval.low, f"{metric}.high": interval.high}
-        rows.append(row)
-    return pd.DataFrame(rows)
+    best = {trial.number for trial in tuned.best}
+    columns: dict[str, list[Any]] = {
+        "trial": [trial.number for trial in tuned.trials],
+        "state": [trial.state for trial in tuned.trials],
+        "reason": [trial.reason for trial in tuned.trials],
+        "replications": [len(trial.measured.metrics) for trial in tuned.trials],
+        "feasible": [trial.keeps(wanted.subject_to) for trial in tuned.trials],
+        "best": [trial.number in best for trial in tuned.trials],
+    }
+    for key in wanted.vary:
+        values = [trial.values[key] for trial in tuned.trials]
+        numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
+        columns[key] = values if numbers else [toml.text(value) for value in values]
+    for metric in wanted.metrics:
+        intervals = [trial.interval(metric) for trial in tuned.trials]
+        columns[metric] = [interval.mean for interval in intervals]
+        for end in ("low", "high"):
+            known = [getattr(interval, end) for interval in intervals]
+            columns[f"{metric}.{end}"] = [math.nan if value is None else value for value in known]
+    return pd.DataFrame(columns)
 
 
 def sentences(tuned: Tuned, wanted: Tune) -> list[str]:

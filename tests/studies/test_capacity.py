@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.errors import InputError
+from sim.experiments.results import load_results
 from sim.expressions import Limit
-from sim.studies.capacity import Capacity, Question, Range, capacity, first_beyond
-from sim.studies.search import FEW, Measure, Measured, Values
+from sim.studies.capacity import Capacity, Question, Range, capacity, capacity_of, first_beyond, values
+from sim.studies.search import FEW, Bench, Measure, Measured, Values
 
 KEY = "network.brokers"
 
@@ -42,13 +44,13 @@ def ask(limit: str, range: Range, measure: Measure, **more: object) -> Capacity:
 def test_smallest_and_largest_are_those_of_a_search_through_all_values(
     first: int, length: int, step: int, data: st.DataObject
 ) -> None:
-    values = range(first, first + length, step)
+    steps = range(first, first + length, step)
     threshold = data.draw(st.integers(first - 1, first + length))
     found = ask(f"queue_wait <= {threshold}", whole(first, first + length - 1, step), metric(float), largest=True)
-    met = [value for value in values if value <= threshold]
+    met = [value for value in steps if value <= threshold]
     assert (found.answer.value if found.answer else None) == max(met, default=None)
     found = ask(f"queue_wait >= {threshold}", whole(first, first + length - 1, step), metric(float))
-    met = [value for value in values if value >= threshold]
+    met = [value for value in steps if value >= threshold]
     assert (found.answer.value if found.answer else None) == min(met, default=None)
     assert not found.turns
 
@@ -127,3 +129,33 @@ def test_failed_and_undefined_values_are_missed_and_told() -> None:
 def test_ranges_without_values_are_refused(first: int, last: int, step: int, message: str) -> None:
     with pytest.raises(InputError, match=message):
         whole(first, last, step)
+
+
+ONE_SERVER = """
+warm_up = "200s"
+horizon = "3200s"
+workload = { kind = "poisson", users = 1, topics = 1, topics_per_user = 1, change_rate = 0, publication_rate = 1 }
+network.brokers = 1
+brokers.service = { kind = "exponential", time = "1s" }
+"""
+
+
+def test_the_load_that_one_server_takes_is_that_of_queueing_theory(tmp_path: Path) -> None:
+    """In M/M/1 with a service time of 1 s the mean wait is ρ / (1 − ρ) s: below 0.8 s up to ρ = 0.44."""
+    (tmp_path / "s.toml").write_text(ONE_SERVER)
+    key = "workload.publication_rate"
+    question = Question(key, Limit.parse("queue_wait < 800ms"), values("720", "2880", "720"), largest=True)
+    with Bench(tmp_path / "s.toml", tmp_path / "r") as bench:
+        found = capacity_of(bench, question)
+        again = capacity_of(bench, question)
+    assert found == again
+    assert found.answer is not None
+    assert found.answer.value == 0.4 * 3600
+    for one in found.tried:
+        rho = float(one.value) / 3600
+        assert one.interval.low is not None
+        assert one.interval.high is not None
+        assert one.interval.low <= rho / (1 - rho) <= one.interval.high
+    results = load_results(tmp_path / "r")
+    assert results.points[key].tolist() == [one.value for one in found.tried]
+    assert results.runs.groupby("point").size().tolist() == [one.interval.n for one in found.tried]

@@ -1,0 +1,149 @@
+"""`brokersim tune` and `brokersim capacity`: what is searched for, what is told, and what goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sim.experiments.results import load_results
+
+Command = Callable[..., tuple[int, str, str]]
+
+SCENARIO = """\
+title = "Tiny"
+replications = 4
+warm_up = "1h"
+horizon = "3h"
+workload = { kind = "poisson", users = 12, topics = 6, topics_per_user = 2, change_rate = 0.5 }
+network.brokers = 6
+
+[[variant]]
+name = "static"
+
+[[variant]]
+name = "by likeness"
+selection = { kind = "similarity", update_period = "1h", cluster_size = 3 }
+
+[tune]
+minimise = "broker_subscription_changes"
+trials = 3
+"selection.cluster_size" = { from = 1, to = 6 }
+selection.similarity = ["overlap", "jaccard"]
+"""
+TUNE = ("tune", "s.toml", "--variant", "by likeness", "--jobs", "1")
+CAPACITY = ("capacity", "s.toml", "--vary", "network.brokers", "--jobs", "1")
+
+
+@pytest.fixture(autouse=True)
+def scenario(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(SCENARIO)
+
+
+def test_tune_finds_a_point_that_run_takes(brokersim: Command, tmp_path: Path) -> None:
+    status, out, err = brokersim(*TUNE)
+    assert status == 0
+    assert err.splitlines()[2].startswith("brokersim: trial 3 of 3: ")
+    assert "3 trials: " in out
+    status, out, err = brokersim(*TUNE, "--trials", "5", "--json", "--quiet")
+    assert (status, err) == (0, "")
+    told = json.loads(out)
+    trials = told["trials"]
+    assert [trial["trial"] for trial in trials] == [1, 2, 3, 4, 5]
+    assert (trials[0]["selection.cluster_size"], trials[0]["selection.similarity"]) == (3, "overlap"), "as in the file"
+    complete = {
+        trial["trial"]: trial["broker_subscription_changes"] for trial in trials if trial["state"] == "complete"
+    }
+    (best,) = told["best"]
+    assert complete[best["trial"]] == min(complete.values())
+    results = load_results(tmp_path / told["results"])
+    assert results.manifest["parameters"][0] == 'variant."by likeness".selection.cluster_size'
+    assert len(results.points) == len(complete)
+    assert results.runs.groupby("point")["broker_subscription_changes"].mean().tolist() == list(complete.values())
+    # what the best point says is the run that was found best
+    status, out, err = brokersim("run", "s.toml", "--jobs", "1", "--quiet", "--json", *shlex.split(best["set"]))
+    means = {
+        row["variant"]: row["mean"]
+        for row in json.loads(out)["metrics"]
+        if row["metric"] == "broker_subscription_changes"
+    }
+    assert means["by likeness"] == min(complete.values())
+
+
+def test_tune_says_that_limits_are_not_kept(brokersim: Command) -> None:
+    status, out, _ = brokersim(*TUNE, "--subject-to", "load_jain > 2", "-q")
+    assert status == 1
+    assert "No trial was completed within the limits (load_jain > 2)." in out
+
+
+def test_failing_trials_are_told_and_others_go_on(brokersim: Command) -> None:
+    status, out, _ = brokersim(*TUNE, "--vary", "network.brokers=6,cells", "--trials", "4", "-q")
+    assert status == 0
+    assert re.search(r"[1-4] failed\.", out)
+    assert 'Failed: network.brokers: "cells" needs topics with places' in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--vary", "selection.cluster_sise=1..3"], "cluster_sise: unknown key, did you mean 'cluster_size'?"),
+        (
+            ["--vary", "selection.cluster_size=0..3"],
+            "selection.cluster_size: expected a value greater than or equal to 1",
+        ),
+        (["--vary", "seed=1..3"], "seed: cannot vary"),
+        (["--variant", "likeness"], "--variant: unknown variant 'likeness', did you mean 'by likeness'?"),
+        (["--minimise", "handover"], "--minimise: unknown metric, did you mean 'handovers'?"),
+        (["--set", "sweep.window=[1, 2]"], "s.toml: sweep: a search has points of its own"),
+        (["--set", "warm_up=detect"], "s.toml: warm_up: a search needs a fixed one"),
+        (["--set", "tune.trials=0"], "tune.trials: expected a value greater than or equal to 1"),
+        (["--engine", "cluster"], "unknown engine 'cluster'"),
+    ],
+)
+def test_what_cannot_be_tuned_is_told(brokersim: Command, arguments: list[str], message: str) -> None:
+    status, out, err = brokersim(*TUNE, *arguments)
+    assert (status, out) == (2, "")
+    assert message in err
+
+
+def test_capacity_tells_the_smallest_value_and_what_it_saw(brokersim: Command, tmp_path: Path) -> None:
+    status, out, err = brokersim(
+        *CAPACITY, "--until", "tree_hops > 1", "--to", "12", "--max-replications", "6", "--json"
+    )
+    told = json.loads(out)
+    verdicts = {one["value"]: one["verdict"] for one in told["tried"]}
+    assert status == 0
+    assert verdicts[told["answer"]] == "met"
+    assert verdicts[told["answer"] - 1] != "met"
+    assert len(err.splitlines()) == len(told["tried"])
+    assert (
+        told["notes"][0]
+        == f"network.brokers = {told['answer']} is the smallest value from 1 to 12 at which tree_hops > 1."
+    )
+    results = load_results(tmp_path / told["results"])
+    assert results.points["network.brokers"].tolist() == list(verdicts)
+
+
+def test_capacity_says_that_no_value_will_do(brokersim: Command) -> None:
+    status, out, _ = brokersim(*CAPACITY, "--until", "tree_hops > 99", "--to", "4", "--max-replications", "3", "-q")
+    assert status == 1
+    assert "tree_hops > 99 holds at no value of network.brokers that was tried, from 1 to 4." in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--until", "tree_hops"], "'tree_hops': expected a metric and its limit"),
+        (["--until", "tree_hops > 1", "--from", "x"], "--from: expected a number"),
+        (["--until", "tree_hops > 1", "--from", "0"], "network.brokers: expected a number of brokers (1 or more)"),
+        (["--until", "tree_hops > 1", "--confidence", "1"], "--confidence 1: expected a number between 0 and 1"),
+    ],
+)
+def test_what_has_no_capacity_is_told(brokersim: Command, arguments: list[str], message: str) -> None:
+    status, out, err = brokersim(*CAPACITY, *arguments)
+    assert (status, out) == (2, "")
+    assert message in err
