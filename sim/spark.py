@@ -134,6 +134,7 @@ def spark_session(master: str = "local[*]", driver_memory: str = "1g", short: bo
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         "spark.local.dir": scratch,
         "spark.driver.memory": driver_memory,
+        "spark.files.useFetchCache": "false",  # an executor would keep a second copy of what it is sent
     }
     if local:
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
