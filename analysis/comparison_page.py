@@ -13,7 +13,7 @@ from analysis.comparison import baseline_of, headline_of, method, sentences, var
 from analysis.figures import intervals
 from analysis.page import render
 from analysis.sweeps.figures import sweep_figures
-from analysis.sweeps.page import sweep_page
+from analysis.sweeps.page import outcome
 from sim.metrics import METRICS
 
 ROWS = 300
@@ -57,8 +57,7 @@ def render_comparison(collection: Collection, charts: Sequence[Figure]) -> str:
 def _said(collection: Collection, charts: Sequence[Figure]) -> dict[str, Any]:
     """What came out in words, and the sections of charts."""
     if len(collection.manifest["points"]) > 1:
-        page = sweep_page(collection, charts)
-        return {"sentences": page["sentences"], "sections": page["sections"]}
+        return outcome(collection, charts)
     names, baseline = variants_of(collection), baseline_of(collection)
     told = [name for name in names if name != baseline] or names
     said = [

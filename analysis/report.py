@@ -24,6 +24,7 @@ from analysis.comparison import (
 from analysis.figures import figures
 from analysis.formatting import number, quantity
 from analysis.page import render
+from analysis.replications import precision_said, replications_of, warm_up_said
 from analysis.sweeps.figures import sweep_figures
 from analysis.sweeps.page import point_said, sweep_page
 from analysis.sweeps.pareto import DEFAULT
@@ -83,7 +84,7 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None, poin
     manifest, workload, names = results.manifest, _workload_of(one), variants_of(results)
     headline = headline_of(results)
     further = [name for name in metrics_of(one) if name not in headline]
-    replications = _replications(one, number_)
+    replications = replications_of(manifest, number_)
     said = [sentence.replace(" %", "\u00a0%").partition(":") for sentence in sentences(one)]
     return render(
         "report.html.jinja",
@@ -149,12 +150,6 @@ def _sweep(
         "label": point_said(results, point),
         "at_point": said,
     }
-
-
-def _replications(one: Results, point: int) -> int:
-    """How many replications there should be at a point."""
-    runs, failed = one.runs["replication"], [run["replication"] for run in _failed(one, point)]
-    return int(1 + max(one.manifest["replications"] - 1, runs.max(), *failed))
 
 
 def _notes(results: Results, replications: int) -> Iterator[str]:
@@ -240,12 +235,15 @@ def _experiment(results: Results, point: int) -> Iterator[tuple[str, str]]:
     yield "title", manifest["title"]
     yield "variants", ", ".join(variants_of(results))
     yield "baseline", baseline_of(results)
-    yield "replications", number(manifest["replications"])
+    yield "replications", number(replications_of(manifest, point))
+    if precision := precision_said(manifest, point):
+        yield "precision", precision
     yield "seed", str(manifest["seed"])
     yield "runs", number(len(results.runs))
+    detected = warm_up_said(manifest, point)
     for key in ("horizon", "warm_up", "window"):
         if isinstance(scenario.get(key), (int, float)):
-            yield key.replace("_", "-"), format_duration(scenario[key])
+            yield key.replace("_", "-"), (key == "warm_up" and detected) or format_duration(scenario[key])
     yield from (("note", note) for note in results.notes)
     yield "version", f"brokersim {manifest['version']}"
 
@@ -302,11 +300,21 @@ def _reproduction(manifest: Mapping[str, Any]) -> dict[str, str]:
 
 def _scenario(manifest: Mapping[str, Any]) -> str:
     """The resolved scenario as TOML: the base, and what each variant changes in it."""
-    base, variants = manifest["scenario"], manifest["variants"]
-    lines = list(_assignments({**base, "report": manifest["report"]}))
+    detects = {"warm_up": "detect"} if manifest.get("warm_up") else {}
+    base, variants = {**manifest["scenario"], **detects}, manifest["variants"]
+    precision, sweep = dict(manifest.get("precision") or {}), manifest.get("sweep") or {}
+    if precision:
+        del precision["points"]
+    rules = {
+        "report": manifest["report"],
+        **({"precision": precision} if precision else {}),
+        **({"sweep": sweep} if sweep else {}),
+    }
+    lines = list(_assignments({**base, **rules}))
     if list(variants) != ["base"]:
         for name, variant in variants.items():
-            lines += ["", "[[variant]]", f"name = {_toml(name)}", *_assignments(_changes(base, variant))]
+            changes = _changes(base, {**variant, **detects})
+            lines += ["", "[[variant]]", f"name = {_toml(name)}", *_assignments(changes)]
     return "\n".join(lines)
 
 

@@ -87,7 +87,7 @@ class Axis:
         return alt.X(
             f"{field}:Q",
             title=self.title,
-            scale=alt.Scale(type="log" if self.kind == "log" else "linear", zero=False, nice=False, padding=12),
+            scale=alt.Scale(nice=False, padding=12, **({"type": "log"} if self.kind == "log" else {"zero": False})),
             axis=alt.Axis(format=",.4~g", values=ticks),
         )
 

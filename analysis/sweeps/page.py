@@ -20,11 +20,13 @@ from analysis.comparison import (
     variants_of,
 )
 from analysis.formatting import describe, number, scale, with_unit
+from analysis.replications import precision_said, warm_up_said
 from analysis.sweeps.axes import Axis, axes_of, drawn, points_said
 from analysis.sweeps.sobol import TOTAL, saltelli, sensitivity
 from analysis.sweeps.summary import over_points
 from sim.experiments.statistics import Interval
 from sim.metrics import METRICS
+from sim.units import format_duration
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results
@@ -57,25 +59,32 @@ SECTIONS = {
 
 def sweep_page(results: Results, charts: Sequence[Figure]) -> dict[str, Any]:
     """What the template of a sweep shows; `charts` are those of `sweep_figures`."""
-    axes, metrics, names = axes_of(results), headline_of(results), variants_of(results)
-    summary = over_points(results, metrics)
+    axes, metrics = axes_of(results), headline_of(results)
+    rules = (("precision", precision_said(results.manifest)), ("warm-up", warm_up_said(results.manifest)))
+    return {
+        **outcome(results, charts),
+        "told": _told(results),
+        "rules": [(name, said) for name, said in rules if said],
+        "keys": [(axis.name, _values(axis, drawn(results))) for axis in axes],
+        "table": _table(results, axes, metrics, over_points(results, metrics)),
+    }
+
+
+def outcome(results: Results, charts: Sequence[Figure]) -> dict[str, Any]:
+    """What came out, in sentences, and the sections with the charts of `sweep_figures`."""
+    metrics = headline_of(results)
     sections = []
     for section, (title, text) in SECTIONS.items():
         found = [chart for chart in charts if chart.section == section]
-        tables, notes = _sensitivity(results, metrics) if section == "sobol" and saltelli(results) else ([], [])
+        rows, notes = _sensitivity(results, metrics) if section == "sobol" and saltelli(results) else ([], [])
         if found or notes:
             sections.append(
-                {"id": section, "title": title, "text": text, "figures": found, "rows": tables, "notes": notes}
+                {"id": section, "title": title, "text": text, "figures": found, "rows": rows, "notes": notes}
             )
-    return {
-        "sentences": [
-            (name, ":", f" {told}") for name, told in _sentences(summary, axes, metrics, names, baseline_of(results))
-        ],
-        "told": _told(results),
-        "keys": [(axis.name, _values(axis, drawn(results))) for axis in axes],
-        "sections": sections,
-        "table": _table(results, axes, metrics, summary),
-    }
+    told = _sentences(
+        over_points(results, metrics), axes_of(results), metrics, variants_of(results), baseline_of(results)
+    )
+    return {"sentences": [(name, ":", f" {said}") for name, said in told], "sections": sections}
 
 
 def point_said(results: Results, point: int) -> str:
@@ -177,6 +186,7 @@ def _table(results: Results, axes: Sequence[Axis], metrics: Sequence[str], summa
                     "variant": name,
                     "colour": colour_of(name, names),
                     "runs": int(runs.get(name, 0)),
+                    "found": list(_found(results, point)),
                     "cells": cells,
                 }
             )
@@ -186,11 +196,21 @@ def _table(results: Results, axes: Sequence[Axis], metrics: Sequence[str], summa
             {"name": metric, "label": label(metric), "unit": "" if unit in {"–", "count"} else unit}
             for metric, (_, unit) in scales.items()
         ],
+        "found": [name for name, _ in _found(results, 0)],
         "rows": rows,
         "left": len(results.manifest["points"]) - shown,
         "shown": shown,
         "baseline": baseline if len(names) > 1 else "",
     }
+
+
+def _found(results: Results, point: int) -> Iterator[tuple[str, str]]:
+    """What was found at a point by the rules of its runs: a column each in the table of points."""
+    precision, warm_up = results.manifest["precision"], results.manifest["warm_up"]
+    if precision:
+        yield "precise", "yes" if precision["points"][point]["reached"] else "no"
+    if warm_up:
+        yield "warm-up", format_duration(warm_up[point]["seconds"])
 
 
 def _cell(outcome: Outcome, factor: float) -> dict[str, Any]:

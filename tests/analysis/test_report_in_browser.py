@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from browser import CHROMIUM, show
-from fake_results import write_results
+from fake_results import grid, write_results, write_sweep
 
 from analysis.report import write_report
 from sim.experiments.results import load_results
@@ -29,6 +29,31 @@ def test_every_chart_is_drawn_without_a_network(page: Path, width: int, tmp_path
     assert shown.console == []
     assert shown.inner == width
     assert shown.scroll <= width
+
+
+@pytest.mark.parametrize("width", [1280, 500])
+def test_so_is_every_chart_of_a_sweep(width: int, tmp_path: Path) -> None:
+    """At the width of a desk two axes of numbers, at that of a phone one of categories among three, and Sobol's indices."""
+    small = {"brokers": 4, "windows": 6, "warm_up": 1, "replications": 3}
+    report = {"metrics": ["notification_delay", "notification_overhead"]}
+    points, sweep = grid(network__brokers=[10, 100, 1000], horizon=[60.0, 120.0]), {}
+    if width == 500:
+        points = [
+            {"network.brokers": 10 + n % 5, "selection": ["static", "a long name" * 9][n % 2], "horizon": 60.0 * n}
+            for n in range(32)
+        ]
+        sweep = {"sample": "saltelli", "samples": 4}
+    write_sweep(tmp_path / "results", points, sweep=sweep, report=report, **small)
+    write_report(load_results(tmp_path / "results"), tmp_path / "report.html")
+    shown = show(tmp_path / "report.html", width, tmp_path)
+    assert {chart["name"].split("-")[1] for chart in shown.charts} > {
+        "line",
+        "pareto",
+        "heat" if width > 500 else "sobol",
+    }
+    assert shown.undrawn == []
+    assert shown.console == []
+    assert shown.scroll <= shown.inner == width
 
 
 def test_the_check_notices_what_is_broken(page: Path, tmp_path: Path) -> None:
