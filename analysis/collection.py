@@ -82,17 +82,22 @@ def collect(
         if merged:
             _check_varied(vary, parts, labels)
     values = [_values(part, keys) for part in parts]
-    numbers = {point: number for number, point in enumerate(dict.fromkeys(v for part in values for v in part))}
-    sources = _sources(parts, labels, [[numbers[v] for v in part] for part in values], merged)
+    if several := len(parts) > 1:
+        points = list(dict.fromkeys(value for part in values for value in part))
+        number = {point: n for n, point in enumerate(points)}
+        places: list[Sequence[int]] = [[number[value] for value in part] for part in values]
+    else:
+        points, places = values[0], [range(len(values[0]))]  # those of a sample may be the same, and each counts
+    sources = _sources(parts, labels, places, merged)
     manifest = {
         **_merged([part.manifest for part in parts]),
         "variants": {source.shown: source.results.manifest["variants"][source.variant] for source in sources},
         "parameters": keys,
-        "points": [dict(zip(keys, point, strict=True)) for point in numbers],
+        "points": [dict(zip(keys, point, strict=True)) for point in points],
         "report": {"baseline": _baseline(sources, baseline), "metrics": _metrics(parts, labels, metrics)},
         "failed": [failure for source in sources for failure in _failed(source)],
     }
-    frames = [_runs(source, manifest, several=len(parts) > 1) for source in sources]
+    frames = [_runs(source, manifest, several) for source in sources]
     runs = pd.concat(frames).sort_values(["point", "order", "replication"], ignore_index=True, kind="stable")
     return Collection(parts[0].folder, manifest, sources, runs.drop(columns="order"))
 
@@ -141,7 +146,8 @@ def _runs(source: Source, manifest: Manifest, several: bool) -> pd.DataFrame:
         columns["workload"] = runs["point"].map({at: _workload(source.results, run) for at, run in first.items()})
     values = pd.DataFrame(manifest["points"], columns=manifest["parameters"]).loc[point].reset_index(drop=True)
     order = list(manifest["variants"]).index(source.shown)
-    return pd.concat([runs.drop(columns=own).assign(**columns, order=order), values], axis=1)
+    found = pd.concat([runs.drop(columns=own).assign(**columns, order=order), values], axis=1)
+    return found.drop_duplicates(["point", "run"])
 
 
 def _workload(results: Results, run: str) -> str:

@@ -28,6 +28,7 @@ _KEYS = {
     "variants": dict,
     "parameters": list,
     "points": list,
+    "sweep": dict,
     "report": dict,
     "workload": dict,
     "notes": list,

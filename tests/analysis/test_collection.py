@@ -11,6 +11,7 @@ from fake_results import grid, write_results, write_sweep
 from scipy import stats
 
 from analysis.collection import changes, collect
+from analysis.compared import tables
 from analysis.comparison import compare, compare_table, method
 from analysis.tables import over_time
 from sim.errors import ResultsError
@@ -92,6 +93,32 @@ def test_folders_become_points_of_a_key_that_is_varied(tmp_path: Path) -> None:
     same = write_results(tmp_path / "same", variants=("a",), replications=2, changed=TWENTY)
     clash = collect([twenty, twelve, same], vary="network.brokers")
     assert list(clash.manifest["variants"])[::2] == ["twenty: a", "twelve: a", "same: a"]
+
+
+def test_points_of_a_sample_that_are_the_same_stay_apart_in_one_folder_only(tmp_path: Path) -> None:
+    """Sobol indices need each of them; beside others, they are the same runs."""
+    ten, twenty = grid(network__brokers=[10, 20])
+    sampled = write_sweep(tmp_path / "s", [ten, twenty, ten], variants=("a",), detailed=(0, 1, 2), replications=2)
+    runs = pd.read_parquet(sampled / "runs.parquet")
+    runs.loc[runs["point"] == 2, "run"] = runs.loc[runs["point"] == 0, "run"].tolist()
+    runs.to_parquet(sampled / "runs.parquet")
+    assert collect([sampled]).manifest["points"] == [ten, twenty, ten]
+    other = write_results(tmp_path / "o", variants=("a",), replications=2, changed=TWENTY)
+    both = collect([sampled, other])
+    assert both.manifest["points"] == [ten, twenty]
+    assert both.runs["point"].tolist() == [0, 0, 1, 1, 1, 1]
+    assert compare_table(both, DELAY)["replications"].tolist() == [2, 0, 2, 2]
+
+
+def test_a_variant_whose_runs_all_failed_is_there_without_numbers(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        folder = write_results(tmp_path / name, variants=("static", "similarity"), replications=2)
+    runs = pd.read_parquet(folder / "runs.parquet")
+    runs[runs["variant"] == "static"].to_parquet(folder / "runs.parquet")
+    collection = collect([tmp_path / "one", tmp_path / "two"], DELAY)
+    assert compare_table(collection)["replications"].tolist()[:4] == [2, 2, 2, 0]
+    assert changes(collection).loc["selection.kind", "two: similarity"] == "similarity"
+    assert "two: similarity" not in [cell for row in tables(collection)[0].rows for cell in row.cells]
 
 
 def test_tables_of_runs_are_found_in_their_folders(tmp_path: Path) -> None:
