@@ -27,6 +27,7 @@ from sim.experiments.statistics import mean_interval
 
 DELAY, OVERHEAD = "notification_delay", "notification_overhead"
 ONE = {"report": {"metrics": [DELAY, OVERHEAD]}, "replications": 3, "brokers": 4, "windows": 6, "warm_up": 1}
+DELAY_ONLY = {"report": {"metrics": [DELAY]}}
 BROKERS = [10, 32, 100, 316, 1000]
 
 
@@ -140,7 +141,7 @@ def test_units_of_keys(key: str, unit: str) -> None:
 
 
 def test_one_axis_has_lines_with_intervals(tmp_path: Path) -> None:
-    results = swept(tmp_path, grid(network__brokers=BROKERS))
+    results = swept(tmp_path, grid(network__brokers=BROKERS), **DELAY_ONLY)
     charts = sweep_figures(results)
     assert {chart.section for chart in charts} == {"lines", "pareto"}
     chart = named(charts, f"line-{DELAY}-network-brokers")
@@ -177,17 +178,17 @@ def test_two_axes_have_a_chart_for_each_value_of_the_smaller_and_maps(
 
 def test_of_a_single_variant_lines_stand_for_the_second_axis(tmp_path: Path) -> None:
     points = grid(network__brokers=BROKERS, selection__cluster_size=[2, 5])
-    charts = sweep_figures(swept(tmp_path, points, variants=("base",)))
+    charts = sweep_figures(swept(tmp_path, points, variants=("base",), **DELAY_ONLY))
     chart = named(charts, f"line-{DELAY}-network-brokers")
     assert {row["variant"] for row in rows(chart)} == {"selection.cluster_size = 2", "selection.cluster_size = 5"}
 
 
 def test_of_three_axes_each_is_drawn_over_the_means_of_the_others(tmp_path: Path) -> None:
     points = grid(network__brokers=[10, 20], selection=["static", "location"], horizon=[60.0, 90.0])
-    charts = sweep_figures(swept(tmp_path, points))
+    charts = sweep_figures(swept(tmp_path, points, **DELAY_ONLY))
     captions = {chart.name: chart.caption for chart in charts if chart.section == "lines"}
     assert captions[f"line-{DELAY}-selection"] == "Means over all values of network.brokers, horizon that were run."
-    assert len(captions) == 6
+    assert len(captions) == 3
     assert not [chart for chart in charts if chart.section == "heat"]
     names = [row["said"] for row in rows(named(charts, f"line-{DELAY}-selection"))]
     assert set(names) == {"static", "location"}
@@ -196,8 +197,8 @@ def test_of_three_axes_each_is_drawn_over_the_means_of_the_others(tmp_path: Path
 def test_samples_are_clouds(tmp_path: Path) -> None:
     draws = np.random.default_rng(3).random((40, 2))
     points = [{"network.brokers": int(10 + 90 * x), "workload.size": float(y)} for x, y in draws]
-    charts = sweep_figures(swept(tmp_path, points, sweep={"sample": "latin-hypercube", "samples": 40}))
-    assert [chart.section for chart in charts] == ["lines"] * 4 + ["pareto"]
+    charts = sweep_figures(swept(tmp_path, points, sweep={"sample": "latin-hypercube", "samples": 40}, **DELAY_ONLY))
+    assert [chart.section for chart in charts] == ["lines"] * 2 + ["pareto"]
     assert len(rows(charts[0])) == 40 * 3 + 8 * 3
 
 
