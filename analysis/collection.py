@@ -151,9 +151,8 @@ def _runs(source: Source, manifest: Manifest, several: bool) -> pd.DataFrame:
 
 
 def _workload(results: Results, run: str) -> str:
-    manifest = read_json(results.folder / "runs" / run / "manifest.json")
-    if manifest is None:
-        raise ResultsError(f"{results.folder / 'runs' / run / 'manifest.json'}: missing, or not readable")
+    """The hash of a run's prepared workload; that of the whole where the run's own folder is not kept."""
+    manifest = read_json(results.folder / "runs" / run / "manifest.json") or results.manifest
     return str((manifest.get("workload") or {}).get("hash") or "")
 
 
