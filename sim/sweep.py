@@ -309,7 +309,7 @@ class _Reader:
     def _end(self, place: Keys, value: object, scale: str) -> int | float | None:
         try:
             seconds = parse_duration(value)
-        except (ValueError, OverflowError):
+        except ValueError:
             self._wrong(place, f"expected a number or a duration such as '10h', found {show(value)}")
             return None
         if scale == "log" and seconds <= 0:

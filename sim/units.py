@@ -31,7 +31,7 @@ def parse_duration(value: object) -> float:
             )
         seconds = float(match[1]) * SECONDS[unit]
     else:
-        seconds = float(value)
+        seconds = float(value) if abs(value) < 1 << 1023 else math.inf
     if not math.isfinite(seconds):
         raise ValueError(f"expected a finite duration, found {value!r}")
     return seconds

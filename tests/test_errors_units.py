@@ -53,7 +53,7 @@ def test_durations_as_people_write_them(text: object, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["", "h", "7 days", "1h30", "1 H", "nan", math.nan, math.inf, "1e999s", True, None, [1]]
+    "value", ["", "h", "7 days", "1h30", "1 H", "nan", math.nan, math.inf, 10**400, "1e999s", True, None, [1]]
 )
 def test_what_is_no_duration_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match=r"expected a (finite )?duration"):

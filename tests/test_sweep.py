@@ -121,7 +121,7 @@ def test_ranges_of_numbers_and_of_durations(tmp_path: Path) -> None:
     assert values(swept(tmp_path, '"network.brokers" = { from = 3, to = 1, steps = 9 }')) == [(3,), (2,), (1,)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 30), st.integers(0, 2**62))
 def test_a_latin_hypercube_has_a_point_in_every_stratum(samples: int, seed: int) -> None:
     ends = {"a": (0.0, 1.0), "b": (5.0, -5.0), "c": (1.0, 100.0)}
@@ -134,7 +134,7 @@ def test_a_latin_hypercube_has_a_point_in_every_stratum(samples: int, seed: int)
         assert sorted(math.floor(part * samples) for part in parts) == list(range(samples))
 
 
-@settings(max_examples=16, deadline=None)
+@settings(max_examples=16)
 @given(st.integers(1, 4), st.integers(0, 3))
 def test_saltelli_has_blocks_of_a_and_b_and_what_is_between(dimensions: int, power: int) -> None:
     table: dict[str, Any] = {"abcd"[d]: {"from": 0.0, "to": 1.0} for d in range(dimensions)}

@@ -56,10 +56,11 @@ class Sweep:
         """The table of runs: that of the results, with `point`, the point's name, and the values that it stands for."""
         import pandas as pd
 
-        frames = []
-        for number, point in enumerate(self.points):
-            runs = results.at(number).runs.drop(columns=results.manifest["parameters"])
-            frames.append(runs.assign(**{"point": point.name, **point.values}))
+        runs = results.runs.drop(columns=list(results.manifest["parameters"]))
+        frames = [
+            runs[runs["point"] == number].assign(**{"point": point.name, **point.values})
+            for number, point in enumerate(self.points)
+        ]
         return pd.concat(frames, ignore_index=True)
 
 
