@@ -12,10 +12,15 @@ from fake_results import grid, write_sweep
 Brokersim = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture(autouse=True)
-def results(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     points = grid(network__brokers=[10, 20, 50], selection__cluster_size=[2, 5])
-    write_sweep(tmp_path / "r", points, variants=("static", "similarity"), detailed=())
+    return write_sweep(tmp_path_factory.mktemp("best") / "r", points, variants=("static", "similarity"), detailed=())
+
+
+@pytest.fixture(autouse=True)
+def here(results: Path, tmp_path: Path) -> None:
+    (tmp_path / "r").symlink_to(results)
 
 
 def test_the_best_points_and_how_to_run_the_first(brokersim: Brokersim) -> None:

@@ -91,6 +91,16 @@ def test_json_has_the_tests_and_what_changed(brokersim: Brokersim, tmp_path: Pat
     assert 0 < second["p"] == second["p_holm"] < 1
 
 
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders with results that are whole, unfinished, and of another version."""
+    folder = tmp_path_factory.mktemp("damaged")
+    for name, change in {"r": {}, "unfinished": {"complete": False}, "version": {"format_version": 9}}.items():
+        path = write_results(folder / name, variants=("static",), replications=2) / "manifest.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    return folder
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -107,11 +117,10 @@ def test_json_has_the_tests_and_what_changed(brokersim: Brokersim, tmp_path: Pat
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_mistakes(brokersim: Brokersim, tmp_path: Path, arguments: list[str], said: str) -> None:
-    for name, change in {"r": {}, "unfinished": {"complete": False}, "version": {"format_version": 9}}.items():
-        write_results(tmp_path / name, variants=("static",), replications=2)
-        path = tmp_path / name / "manifest.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+def test_mistakes(
+    brokersim: Brokersim, damaged: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    monkeypatch.chdir(damaged)
     status, out, err = brokersim("compare", *arguments)
     assert (status, out) == (2, "")
     assert err.startswith(f"brokersim: error: {said}")
