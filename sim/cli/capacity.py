@@ -85,11 +85,12 @@ def _print(bench: Bench, question: Question, found: Capacity) -> None:
     from sim.cli.run import PLAIN_WIDTH
     from sim.metrics import METRICS
     from sim.studies.capacity import sentences
+    from sim.studies.search import told
 
     metric = METRICS[question.limit.metric]
     size = max((abs(one.interval.mean) for one in found.tried if one.interval.n), default=0.0)
     factor, unit = scale(metric.unit, size)
-    table = Table(question.key, "replications", f"{metric.name} ({unit})", "interval", str(question.limit))
+    table = Table(question.key, "replications", f"{metric.name} ({unit})", "interval", told(question.limit))
     for one in found.tried:
         mean, interval = describe(one.interval, factor)
         table.add_row(str(one.value), str(one.interval.n), mean, interval, one.reason or one.verdict)
@@ -97,7 +98,7 @@ def _print(bench: Bench, question: Question, found: Capacity) -> None:
     console.print(f"{bench.experiment.title}: {bench.variant}", style="bold")
     console.print(table)
     for sentence in sentences(question, found):
-        console.print(sentence)
+        console.print(sentence, soft_wrap=True)
     print(f"\nResults: {bench.store.folder}")
 
 

@@ -95,7 +95,7 @@ def _print(bench: Bench, tuned: Tuned, wanted: Tune) -> None:
     if tuned.best:
         console.print(table)
     for sentence in sentences(tuned, wanted):
-        console.print(sentence)
+        console.print(sentence, soft_wrap=True)
     for trial in tuned.best:
         console.print(f"Trial {trial.number}: {said(bench, trial.values)}", soft_wrap=True)
     print(f"\nResults: {bench.store.folder}")

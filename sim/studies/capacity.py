@@ -12,7 +12,7 @@ from sim.errors import InputError
 from sim.experiments.outcomes import clock
 from sim.experiments.statistics import Interval, mean_interval
 from sim.expressions import Limit, Value
-from sim.studies.search import Bench, Measure, Verdict, looks, verdict
+from sim.studies.search import Bench, Measure, Verdict, looks, told, verdict
 from sim.units import parse_fraction
 
 DOUBLINGS = 10
@@ -192,7 +192,7 @@ def values(first: str, last: str | None = None, step: str = "1") -> Range:
 
 def sentences(question: Question, found: Capacity) -> list[str]:
     """What the values that were tried say, and what was taken for granted."""
-    key, limit, between = question.key, question.limit, question.range
+    key, limit, between = question.key, told(question.limit), question.range
     every = f"from {between[0]} to {between[len(between) - 1]}"
     wanted = "largest" if question.largest else "smallest"
     said = []
@@ -204,7 +204,7 @@ def sentences(question: Question, found: Capacity) -> list[str]:
             said.append(f"It is where the range {'ends' if question.largest else 'begins'}: others were not tried.")
     said.append(
         f"Each decision has a confidence of {100 * question.confidence:g} %, "
-        f"if {limit.metric} rises or falls with {key} all the way."
+        f"if {question.limit.metric} rises or falls with {key} all the way."
     )
     if open_ := [str(one.value) for one in found.tried if one.verdict == "undecided"]:
         more = f"undecided after {question.max_replications} replications, which counts as missed"
@@ -213,7 +213,9 @@ def sentences(question: Question, found: Capacity) -> list[str]:
         said.append(f"At {', '.join(failed)} there is no result, which counts as missed.")
     if turns := found.turns:
         a, b = turns[0]
-        said.append(f"But {limit.metric} turns between {a.value} and {b.value}: the answer may not be the {wanted}.")
+        said.append(
+            f"But {question.limit.metric} turns between {a.value} and {b.value}: the answer may not be the {wanted}."
+        )
     return said
 
 

@@ -22,7 +22,9 @@ from sim.experiments.run import Work, prepared_folders
 from sim.experiments.statistics import Interval
 from sim.experiments.store import Store
 from sim.expressions import Limit, Value
+from sim.metrics import METRICS
 from sim.scenario import SHARED, Experiment, Point, Scenario, load_scenario
+from sim.units import format_duration
 from sim.workloads.mapped import write_mapped
 from sim.workloads.workload import load_workload
 
@@ -222,3 +224,9 @@ def verdict(limit: Limit, interval: Interval) -> Verdict:
     """Whether all of the interval is within the limit, or none of it; of what does not vary, whether the mean is."""
     ends = {limit.holds(interval.mean if end is None else end) for end in (interval.low, interval.high)}
     return "undecided" if len(ends) > 1 else "met" if ends == {True} else "missed"
+
+
+def told(limit: Limit) -> str:
+    """A limit as people read it, `queue_wait < 80 ms`."""
+    seconds = METRICS[limit.metric].unit == "s"
+    return f"{limit.metric} {limit.op} {format_duration(limit.value) if seconds else f'{limit.value:g}'}"
