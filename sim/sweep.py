@@ -28,8 +28,8 @@ OPTIONS = ("zip", "where", "sample", "samples")
 """Keys of the table that are no key paths."""
 RANGE = ("from", "to", "steps", "scale")
 SCALES = ("linear", "log")
-MOST = 1_000_000
-"""Points of a sweep at most."""
+MOST = 100_000
+"""Points of a sweep at most: they take 5 kB of memory each."""
 
 
 @dataclass(frozen=True)

@@ -318,7 +318,7 @@ sample = "random"
         ),
         (
             "window = { from = 1.0, to = 2, steps = 9999999 }",
-            "sweep.window.steps: expected 1,000,000 steps at most, found 9,9",
+            "sweep.window.steps: expected 100,000 steps at most, found 9,9",
         ),
         (
             "window = [1]\nsamples = 4",
@@ -364,7 +364,7 @@ sample = "random"
         ("warm_up = ['1h', '3h']", "19: sweep.warm_up[1]: expected less than the horizon (7200 s), found 10800 s"),
         (
             "window = { from = 1, to = 99999, steps = 99999 }\nwarm_up = { from = 1, to = 100, steps = 100 }",
-            "18: sweep: 9,999,900 points are too many (allowed: 1,000,000); give fewer values, or samples",
+            "18: sweep: 9,999,900 points are too many (allowed: 100,000); give fewer values, or samples",
         ),
     ],
 )
