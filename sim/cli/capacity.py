@@ -90,7 +90,13 @@ def _print(bench: Bench, question: Question, found: Capacity) -> None:
     metric = METRICS[question.limit.metric]
     size = max((abs(one.interval.mean) for one in found.tried if one.interval.n), default=0.0)
     factor, unit = scale(metric.unit, size)
-    table = Table(question.key, "replications", f"{metric.name} ({unit})", "interval", told(question.limit))
+    table = Table(
+        question.key,
+        "replications",
+        f"{metric.name} ({unit})",
+        f"{100 * question.confidence_of_look:.3g} % interval",
+        told(question.limit),
+    )
     for one in found.tried:
         mean, interval = describe(one.interval, factor)
         table.add_row(str(one.value), str(one.interval.n), mean, interval, one.reason or one.verdict)

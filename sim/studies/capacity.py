@@ -63,6 +63,11 @@ class Question:
         if not 0 < self.confidence < 1:
             raise InputError(f"--confidence {self.confidence:g}: expected a number between 0 and 1")
 
+    @property
+    def confidence_of_look(self) -> float:
+        """The confidence of each look at a value, so that all of them together have that of the decision (Bonferroni)."""
+        return 1 - (1 - self.confidence) / len(list(looks(self.max_replications)))
+
 
 @dataclass(frozen=True)
 class Tried:
@@ -150,16 +155,11 @@ def first_beyond(beyond: Callable[[int], bool], size: int, doubled: Callable[[in
 
 
 def judge(question: Question, value: Value, measure: Measure) -> Tried:
-    """Replications at one value until the interval of the metric's mean lies wholly on one side of the limit.
-
-    They are looked at several times, so that each look gets its share of the error that is allowed (Bonferroni).
-    """
+    """Replications at one value until the interval of the metric's mean lies wholly on one side of the limit."""
     limit = question.limit
-    counts = list(looks(question.max_replications))
-    confidence = 1 - (1 - question.confidence) / len(counts)
-    for n in counts:
+    for n in looks(question.max_replications):
         measured = measure({question.key: value}, n)
-        interval = mean_interval(measured.values(limit.metric), confidence)
+        interval = mean_interval(measured.values(limit.metric), question.confidence_of_look)
         if measured.failure is not None:
             return Tried(value, interval, "failed", measured.failure)
         if not interval.n:

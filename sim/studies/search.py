@@ -108,7 +108,8 @@ class Bench:
         return [spec.hash for spec in self._plan([self.point({})], self.subject.replications)]
 
     def check(self, vary: Mapping[str, Iterable[Any]]) -> None:
-        """Raises InputError where a key cannot vary, or not to one of these values."""
+        """Raises InputError where the variant itself cannot be run, a key cannot vary, or not to one of these values."""
+        self._plan([self.point({})], 1)
         for key, values in vary.items():
             if key.partition(".")[0] in SHARED:
                 raise InputError(f"{key}: cannot vary (allowed: keys of the network, the workload and the policies)")
