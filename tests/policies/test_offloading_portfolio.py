@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -12,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from oracles import portfolio as oracle
-from test_offloading_greedy import WHOLE, problem_of, random_case
+from test_offloading_greedy import problem_of, random_case
 
 from sim import plugins
 from sim.policies.conformance import check_offloading
-from sim.policies.offloading import greedy_kernels, portfolio, scoring, warm_start, warm_start_kernels
+from sim.policies.offloading import greedy_kernels, portfolio, scoring, warm_start
 from sim.policies.offloading.greedy import B3m, Fb3m, run
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.portfolio import Portfolio
-from sim.policies.offloading.problem import Decision, Objective, Problem
+from sim.policies.offloading.problem import Decision, Problem
 
 CASES = [replace(random_case(seed), active=None, kept=()) for seed in range(200)]
 POLICIES = [B3m, Fb3m, Portfolio]
@@ -74,23 +73,6 @@ def test_what_is_given_away_and_who_is_out_of_reach_as_by_trying() -> None:
     assert out_of_reach > 100
 
 
-@pytest.mark.parametrize("objective", ["satisfied", "satisfaction"])
-def test_picks_made_again_are_worth_what_they_were(objective: Objective) -> None:
-    for case in CASES[:80]:
-        problem = problem_of(case)
-        picks = run(problem, objective).topics
-        scores = warm_start_kernels.replay(scoring.instance_of(problem, objective), picks)
-        before = [(int(topic), picks[:i].tolist()) for i, topic in enumerate(picks)]
-        assert scores == pytest.approx([WHOLE[objective](case, topic, made) for topic, made in before])
-
-
-def test_the_median_of_the_next_five() -> None:
-    keys = np.random.default_rng(1).integers(0, 9, 50).astype(np.float64)
-    found = warm_start_kernels.median_after(keys)
-    assert keys[found[:45]].tolist() == [median(keys[i + 1 : i + 6]) for i in range(45)]
-    assert found[45:].tolist() == [45, 46, 47, 48, 49]
-
-
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32))
 def test_the_polish_loses_nobody_and_the_portfolio_never_to_greedy(seed: int) -> None:
@@ -128,19 +110,19 @@ def test_where_nothing_has_changed_nothing_moves(policy: Any) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_few_topics_move_where_few_rates_change(policy: Any) -> None:
-    """Three of 300 rates are doubled: as good as what is decided anew, with fewer moves."""
+    """Ten of 1000 rates are doubled: as good as what is decided anew, with fewer moves."""
     moved_anew = moved = 0
     for seed in range(5):
-        before = market(seed)
+        before = market(seed, topics=1000, subscribers=3000)
         first = decide(policy, before)
         rng = np.random.default_rng(seed)
         rates = before.event_rate.copy()
-        rates[rng.choice(300, 3, replace=False)] *= 2
+        rates[rng.choice(1000, 10, replace=False)] *= 2
         after = replace(before, event_rate=rates, cost=(rates * before.degrees).astype(np.float64))
         anew, warm = decide(policy, after, first, warm_start=False), decide(policy, after, first)
         assert anew.topics.tolist() == decide(policy, after).topics.tolist()
         values = [outcome(after, found.topics).value_of(policy.objective) for found in (anew, warm)]
-        assert values[1] >= 0.98 * values[0]
+        assert values[1] >= 0.99 * values[0]
         assert outcome(after, warm.topics).cost <= after.capacity
         moved_anew += len(np.setxor1d(first.topics, anew.topics))
         moved += len(np.setxor1d(first.topics, warm.topics))
@@ -155,7 +137,7 @@ def test_a_topic_that_has_grown_leaves_and_one_that_has_shrunk_comes() -> None:
     grown = int(first.topics[len(first.topics) // 2])
     shrunk = int(np.argmax(np.where(is_kept, -1, before.cost)))
     rates = before.event_rate.copy()
-    rates[grown], rates[shrunk] = 200 * rates[grown], 1 + rates[shrunk] // 50
+    rates[grown], rates[shrunk] = 200 * rates[grown], 1 + rates[shrunk] // 500
     after = replace(before, event_rate=rates, cost=(rates * before.degrees).astype(np.float64))
     kept = warm_start.kept(after, first, "satisfied")
     assert kept is not None
@@ -163,27 +145,59 @@ def test_a_topic_that_has_grown_leaves_and_one_that_has_shrunk_comes() -> None:
     assert shrunk in kept.topics
 
 
-@settings(max_examples=60)
+def test_where_many_rates_have_changed_all_is_decided_anew() -> None:
+    before = market()
+    first = decide(B3m, before)
+    rates = before.event_rate.copy()
+    rates[:30] += 1
+    after = replace(before, event_rate=rates, cost=(rates * before.degrees).astype(np.float64))
+    assert warm_start.kept(after, first, "satisfied") is None
+    assert decide(B3m, after, first).topics.tolist() == decide(B3m, after).topics.tolist()
+    assert warm_start.kept(before, Decision(first.topics), "satisfied") is None  # nobody knows what has changed
+
+
+def holds(problem: Problem, policy: Any, previous: Decision) -> bool:
+    """A decision that starts from another one keeps topics once, within the capacity, and nothing is left that fits. From a start?"""
+    start = warm_start.kept(problem, previous, policy.objective)
+    if start is not None:
+        received = scoring.instance_of(problem, policy.objective)
+        greedy_kernels.receive_all(received, start.topics)
+        assert start.instance.missing.tolist() == received.missing.tolist()
+        assert outcome(problem, start.topics).cost <= problem.capacity
+    found = decide(policy, problem, previous)
+    topics = found.topics.tolist()
+    assert len(set(topics)) == len(topics)
+    assert all(0 <= topic < problem.topics and problem.cost[topic] > 0 for topic in topics)
+    assert outcome(problem, topics).cost <= problem.capacity
+    assert run(problem, policy.objective, found.by, kept=topics).topics.tolist() == topics
+    return start is not None
+
+
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32), other=st.integers(0, 2**32), share=st.sampled_from([0, 0.3, 1.0]))
 def test_decisions_hold_whatever_changes(seed: int, other: int, share: float) -> None:
     """Other subscribers, interests, rates, costs and thresholds, topics that vanish, and less capacity, down to none."""
     before, case = (problem_of(replace(random_case(s), active=None, kept=())) for s in (seed, other))
     after = case.with_capacity(share * case.capacity)
     for policy in POLICIES:
-        first = decide(policy, before)
-        start = warm_start.kept(after, first, policy.objective)
-        if start is not None:
-            received = scoring.instance_of(after, policy.objective)
-            greedy_kernels.receive_all(received, start.topics)
-            assert start.instance.missing.tolist() == received.missing.tolist()
-        found = decide(policy, after, first)
-        topics = found.topics.tolist()
-        assert len(set(topics)) == len(topics)
-        assert all(0 <= topic < after.topics and after.cost[topic] > 0 for topic in topics)
-        assert outcome(after, topics).cost <= after.capacity
-        assert (
-            run(after, policy.objective, found.by, kept=topics).topics.tolist() == topics
-        )  # nothing is left that fits
+        holds(after, policy, decide(policy, before))
+
+
+def test_decisions_hold_whatever_few_topics_change() -> None:
+    """Rates that vanish or come to many times as much, dearer topics, other thresholds, and more capacity or less."""
+    started = 0
+    for seed in range(20):
+        before, rng = market(seed, 200, 500), np.random.default_rng(seed)
+        some = rng.choice(200, 5, replace=False)
+        rates, dearer = before.event_rate.copy(), rng.choice([1.0, 1.0, 2.5], 5)
+        rates[some] = rates[some] * rng.choice([0, 0.1, 0.5, 2, 10, 100], 5)
+        cost = (rates * before.degrees).astype(np.float64)
+        cost[some] *= dearer
+        threshold = int(rng.choice([1, 100, 1000]))
+        after = replace(before, event_rate=rates, cost=cost, threshold=threshold)
+        after = after.with_capacity(before.capacity * rng.choice([0, 0.5, 0.98, 1, 1.02, 2]))
+        started += sum(holds(after, policy, decide(policy, before)) for policy in POLICIES)
+    assert started >= 20
 
 
 @pytest.mark.parametrize("policy", POLICIES)

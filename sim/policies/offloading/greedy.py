@@ -15,6 +15,10 @@ from sim.policies.offloading.process import WithoutParameters
 
 Engine = Literal["delta", "lazy", "slow"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)  # in the order of the kernels' numbers
+_LITTLE = 0.005
+"""The share of the capacity up to which room is filled by few topics."""
+_FAIR = 1 / 8
+"""The share of such room that the first of them take at least."""
 
 
 def run(
@@ -38,7 +42,28 @@ def run(
     given = np.asarray(kept, np.int32)
     instance = scoring.instance_of(problem, objective, active)
     greedy_kernels.receive_all(instance, given)
-    return _go_on(problem, instance, given, objective, by, engine, problem.capacity if capacity is None else capacity)
+    greedy_kernels.score_all(instance)
+    how = objective, by, engine
+    return Decision.on(
+        problem, _go_on(problem, instance, given, *how, problem.capacity if capacity is None else capacity), by
+    )
+
+
+def again(problem: Problem, previous: Decision, objective: Objective) -> Decision | None:
+    """Decide from what was decided before, where little has changed since; None where it is better to decide anew.
+
+    What room there is after `warm_start.kept` is filled by greedy picks; where it is little, topics that take a fair part of it come
+    first, so that few do.
+    """
+    start = warm_start.kept(problem, previous, objective)
+    if start is None:
+        return None
+    topics, capacity, how = start.topics, problem.capacity, (objective, previous.by, ENGINES[0])
+    greedy_kernels.score_all(start.instance)
+    topics = _go_on(problem, start.instance, topics, *how, (1 - _LITTLE) * capacity)
+    fair = _FAIR * (capacity - cost_of(problem, topics))
+    topics = _go_on(problem, start.instance, topics, *how, capacity, fair)
+    return Decision.on(problem, _go_on(problem, start.instance, topics, *how, capacity), previous.by)
 
 
 def _go_on(
@@ -49,12 +74,12 @@ def _go_on(
     by: By,
     engine: Engine,
     capacity: float,
-) -> Decision:
-    """The given topics, whose events have been received in the instance, and what is picked after them."""
+    least: float = 0.0,
+) -> NDArray[np.int32]:
+    """The given topics, whose events have been received in the instance, and what is picked after them of what costs no less."""
     spent = cost_of(problem, given)
-    candidate = (problem.cost > 0) & (spent + problem.cost <= capacity)
+    candidate = (problem.cost > 0) & (problem.cost >= least) & (spent + problem.cost <= capacity)
     candidate[given] = False
-    engine_number = ENGINES.index(engine)
     picks = greedy_kernels.pick(
         instance,
         _heap(problem, objective, by),
@@ -62,9 +87,9 @@ def _go_on(
         scoring.writable(problem.cost),
         spent,
         capacity,
-        engine_number,
+        ENGINES.index(engine),
     )
-    return Decision(np.concatenate([given, picks]), by)
+    return np.concatenate([given, picks])
 
 
 def _heap(problem: Problem, objective: Objective, by: By) -> greedy_kernels.Heap:
@@ -95,13 +120,8 @@ class _Greedy(WithoutParameters):
 
     def decide(self, problem: Problem, previous: Decision | None = None) -> Decision:
         """Topics in the order of the picks; of the runs, the first on ties. From what was decided before, if that may be."""
-        start = (
-            warm_start.kept(problem, previous, self.objective) if previous is not None and self._warm_start else None
-        )
-        if previous is not None and start is not None:
-            how = self.objective, previous.by, self._engine, problem.capacity
-            return _go_on(problem, start.instance, start.topics, *how)
-        return furthest(problem, [run(problem, self.objective, by, engine=self._engine) for by in self.runs])
+        found = again(problem, previous, self.objective) if previous is not None and self._warm_start else None
+        return found or furthest(problem, [run(problem, self.objective, by, engine=self._engine) for by in self.runs])
 
 
 class B3m(_Greedy):

@@ -171,6 +171,15 @@ def score_of(instance: Instance, topic: int) -> int:
 
 
 @kernel
+def scores_of(instance: Instance, topics: NDArray[np.int32]) -> NDArray[np.float64]:
+    """What each of these topics alone is worth, computed anew."""
+    scores = np.empty(topics.size)
+    for i, topic in enumerate(topics):
+        scores[i] = score_of(instance, topic)
+    return scores
+
+
+@kernel
 def score_all(instance: Instance) -> None:
     instance.score[:] = 0
     for subscriber in range(instance.missing.size):
@@ -302,12 +311,11 @@ def pick(
     capacity: float,
     engine: int,
 ) -> NDArray[np.int32]:
-    """Greedy picks among the candidates (l), in their order, where `spent` of the capacity is spent.
+    """Greedy picks among the candidates (l), in their order, where `spent` of the capacity is spent and scores are up to date.
 
     A topic at the top whose key is not above its own score's is the highest of all; else it goes down to where it belongs. LAZY
     computes scores anew as topics come to the top, which is right where scores never rise: for shares alone.
     """
-    score_all(instance)
     size = _fill(heap, instance.score, candidate)
     entries, place, bound, divisor, score = heap.entries, heap.place, heap.bound, heap.divisor, instance.score
     first_subscriber, subscribers, event_rate = instance.first_subscriber, instance.subscribers, instance.event_rate

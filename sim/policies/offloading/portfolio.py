@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.policies.offloading import bound_kernels, kernels, portfolio_kernels, scoring, warm_start
-from sim.policies.offloading.greedy import run
+from sim.policies.offloading import bound_kernels, kernels, portfolio_kernels, scoring
+from sim.policies.offloading.greedy import again, run
 from sim.policies.offloading.problem import Decision, Objective, Problem
 from sim.policies.offloading.process import WithoutParameters
 
@@ -26,28 +26,25 @@ class Portfolio(WithoutParameters):
     def decide(self, problem: Problem, previous: Decision | None = None) -> Decision:
         """The first of the best that are found, its topics in the order of the last picks."""
         if previous is not None and self._warm_start:
-            kept = warm_start.within_capacity(problem, warm_start.still_there(problem, previous))
-            if warm_start.few_moves(problem, previous, kept):
-                return Decision(polished(problem, run(problem, kept=kept).topics))
+            start = again(problem, previous, self.objective)
+            if start is not None:
+                return Decision.on(problem, polished(problem, start.topics))
         found = [polished(problem, start) for start in _starts(problem)]
-        return Decision(max(found, key=lambda topics: satisfied(problem, topics).sum()))
+        return Decision.on(problem, max(found, key=lambda topics: satisfied(problem, topics).sum()))
 
 
 def polished(problem: Problem, topics: Topics) -> Topics:
     """The topics, or others in their places with which more subscribers are satisfied, until no step finds such.
 
-    A step makes room, by giving away what nobody is satisfied by or what a greedy choice that starts from these topics would not keep,
-    and refills it.
+    A step gives away what nobody is satisfied by, and fills the room.
     """
     value = satisfied(problem, topics).sum()
     while True:
-        for kept in _steps(problem, topics):
-            other = run(problem, kept=kept).topics
-            if (higher := satisfied(problem, other).sum()) > value:
-                topics, value = other, higher
-                break
-        else:
+        other = run(problem, kept=without_idle(problem, topics)).topics
+        higher = satisfied(problem, other).sum()
+        if higher <= value:
             return topics
+        topics, value = other, higher
 
 
 def satisfied(problem: Problem, topics: Topics) -> NDArray[np.bool_]:
@@ -103,13 +100,6 @@ def _focused(problem: Problem, topics: Topics, aim: Objective) -> Topics:
         if more.sum() <= reached.sum():
             return topics
         topics, reached = other, more
-
-
-def _steps(problem: Problem, topics: Topics) -> Iterator[Topics]:
-    yield without_idle(problem, topics)
-    start = warm_start.kept(problem, Decision(topics), "satisfied")
-    if start is not None:
-        yield start.topics
 
 
 def _received(problem: Problem, topics: Topics) -> NDArray[np.int64]:

@@ -131,10 +131,20 @@ def _in_units(values: NDArray[Any], scale: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """The topics that the back end keeps, in the order in which they were picked; `by`: what by, where that was greedy."""
+    """The topics that the back end keeps, in the order in which they were picked; `by`: what by, where that was greedy.
+
+    `event_rate`, `cost` (l): what was decided on, so that another decision can start from this one; None: it cannot.
+    """
 
     topics: NDArray[np.int32]
     by: By = "ratio"
+    event_rate: NDArray[np.int64] | None = None
+    cost: NDArray[np.float64] | None = None
+
+    @classmethod
+    def on(cls, problem: Problem, topics: NDArray[np.int32], by: By = "ratio") -> Decision:
+        """The decision on a problem."""
+        return cls(topics, by, problem.event_rate, problem.cost)
 
 
 class OffloadingPolicy(Protocol):

@@ -1,4 +1,4 @@
-"""A decision that starts from the one before, where rates, costs, the capacity or interests have changed a little since."""
+"""A decision that starts from the one before, where few rates have changed since."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.policies.offloading import greedy_kernels, scoring, warm_start_kernels
+from sim.policies.offloading import greedy_kernels, scoring
 from sim.policies.offloading.outcome import cost_of
 from sim.policies.offloading.problem import Decision, Objective, Problem
 
+_MANY = 0.05
+"""The share of the topics beyond whose change it is better to decide anew."""
 _TAIL = 0.05
 """The share of the capacity that the last picks take which make room."""
+_LARGE = 0.0125
+"""The share of the capacity beyond which a pick is too large to be one of these."""
+_NEAR = 5
+"""As many of these tell what room is worth, so that one alone decides nothing."""
 _IGNORED = 2e-4
-"""The share of what the picks are worth that may be forgone for fewer moves."""
-_OUT_OF_ORDER = 1.25
-"""A pick may have come too early where a later one is worth so many times as much for its cost."""
-_ANEW = 0.25
-"""The share of the picks beyond whose change it is better to decide anew."""
+"""The share of the value that may be forgone for fewer moves, by topics that leave and by those that join."""
 
 
 class Start(NamedTuple):
@@ -31,133 +33,69 @@ class Start(NamedTuple):
 def kept(problem: Problem, previous: Decision, objective: Objective) -> Start | None:
     """What the greedy starts from; None if it had better decide anew.
 
-    The picks of the previous decision are made again, but for those that are worth nothing any more or come too early; the level is
-    what topics are worth, for their cost, where the last picks begin. What came too early stays if it is worth the level there, and
-    topics join that are worth more and that the greedy would have picked by then. Of those that go or join, the ones that matter
-    least do not. Then the last picks make room, as few of them as do. Where nothing has changed, all is kept as it was.
+    The previous picks are made again but for the last ones. What the first of those are worth for their cost is what room is worth.
+    Of the topics whose rate or cost has changed, picks go that are worth less than their room, and others join that are worth more;
+    those that matter least do not. Then the last picks follow without as few of them as make room. Where nothing has changed, all is
+    kept as it was.
     """
-    picks = still_there(problem, previous)
-    if not picks.size:
+    if previous.event_rate is None or previous.cost is None or len(previous.event_rate) != problem.topics:
         return None
+    changed = (problem.event_rate != previous.event_rate) | (problem.cost != previous.cost)
+    if np.count_nonzero(changed) > _MANY * np.count_nonzero(problem.cost):
+        return None
+    picks = previous.topics[problem.cost[previous.topics] > 0]
+    last = _last(problem, picks)
+    near = picks[last & ~changed[picks]][:_NEAR]
+    if not near.size:
+        return None
+
     divisor = scoring.writable(problem.cost) if previous.by == "ratio" else np.ones(problem.topics)
     instance = scoring.instance_of(problem, objective)
-    missing = instance.missing.copy()
-    scores = warm_start_kernels.replay(instance, picks)
-    keys = scores / divisor[picks]
-    split = _split(problem, picks, keys)
-    enough = _IGNORED * scores.sum()
+    greedy_kernels.receive_all(instance, picks[~last & ~changed[picks]])
+    level = float(np.median(greedy_kernels.scores_of(instance, near) / divisor[near]))
+    enough = _IGNORED * _value(problem, instance)
 
-    place = warm_start_kernels.median_after(keys)
-    later, later_keys = picks[place], keys[place]
-    doubtful = (_OUT_OF_ORDER * keys < later_keys) | (scores == 0)
-    worst = (np.maximum(later_keys, keys[split]) - keys)[doubtful] * divisor[picks[doubtful]]
-    doubtful[doubtful] = _most(worst, enough)
-    instance = instance._replace(missing=missing.copy())
-    out = np.empty(len(picks), np.bool_)
-    out[:split] = warm_start_kernels.outdated(instance, picks[:split], doubtful[:split], later[:split], divisor)
-    greedy_kernels.score_all(instance)
-    out[split:] = warm_start_kernels.outdated(instance, picks[split:], doubtful[split:], later[split:], divisor)
-    first, last, late = picks[:split][~out[:split]], picks[split:][~out[split:]], picks[out]
+    doubtful = picks[changed[picks]]
+    goes = doubtful[_most(level * divisor[doubtful] - greedy_kernels.scores_of(instance, doubtful), enough)]
+    stays = ~np.isin(picks, goes)
+    greedy_kernels.receive_all(instance, picks[stays & ~last & changed[picks]])
+    changed[picks] = False
+    other = np.flatnonzero(changed & (problem.cost > 0)).astype(np.int32)
+    joins = other[_most(greedy_kernels.scores_of(instance, other) - level * divisor[other], enough)]
+    greedy_kernels.receive_all(instance, joins)
 
-    level = float(instance.score[picks[split]] / divisor[picks[split]])
-    loss = level * divisor[late] - instance.score[late]
-    goes = loss > 0
-    goes[goes] = _most(loss[goes], enough)
-    lowest = np.minimum.accumulate(keys[:split][~out[:split]])
-    new = _joining(problem, instance._replace(missing=missing), divisor, picks, first, lowest, level, enough)
-    found = within_capacity(problem, np.concatenate([first, late[~goes], new, last]).astype(np.int32))
-    if not few_moves(problem, previous, found):
-        return None
-    _exchange(problem, instance, np.concatenate([first, last]), found)
+    place = int(np.argmax(last))
+    found = np.concatenate([picks[:place][stays[:place]], joins, picks[place:][stays[place:]]])
+    last = np.isin(found, picks[last])
+    while (over := cost_of(problem, found) - problem.capacity) > 0:
+        if not last.any():
+            return None
+        leaves = _to_make_room(np.where(last, problem.cost[found], np.nan), over)
+        found, last = np.delete(found, leaves), np.delete(last, leaves)
+    greedy_kernels.receive_all(instance, found[last])
     return Start(found, instance)
 
 
-def _exchange(
-    problem: Problem, instance: greedy_kernels.Instance, received: NDArray[np.int32], wanted: NDArray[np.int32]
-) -> None:
-    """From an instance with the events of some topics to that with those of others, which mostly are the same."""
-    is_received, is_wanted = (np.zeros(problem.topics, np.bool_) for _ in range(2))
-    is_received[received], is_wanted[wanted] = True, True
-    greedy_kernels.receive_all(instance, np.flatnonzero(is_wanted & ~is_received).astype(np.int32))
-    gone = np.flatnonzero(is_received & ~is_wanted)
-    warm_start_kernels.withdraw(instance, scoring.writable(problem.need), is_wanted, gone)
+def _last(problem: Problem, picks: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Which of the picks are the last ones that are not large."""
+    cost = np.where(problem.cost[picks] <= _LARGE * problem.capacity, problem.cost[picks], 0)
+    return (cost > 0) & (np.cumsum(cost[::-1])[::-1] <= _TAIL * problem.capacity)
 
 
-def _joining(
-    problem: Problem,
-    instance: greedy_kernels.Instance,
-    divisor: NDArray[np.float64],
-    picks: NDArray[np.int32],
-    first: NDArray[np.int32],
-    lowest: NDArray[np.float64],
-    level: float,
-    enough: float,
-) -> NDArray[np.int64]:
-    """Topics beside the picks that the greedy would have picked by the end of the first ones, when scores are as in the instance.
-
-    `lowest`: of each of the first picks, and those before it, the least that one is worth for its cost. Where it is less than what a
-    topic is worth, the topic comes before, and has room that is taken later.
-    """
-    candidate = (problem.cost > 0) & (instance.score > 0)
-    candidate[picks] = False
-    new = np.flatnonzero(candidate)
-    keys = instance.score[new] / divisor[new]
-    place = np.searchsorted(-lowest, -keys, "right")
-    spent = np.cumsum(np.append(0.0, problem.cost[first]))
-    joins = (keys > level) & (spent[place] + problem.cost[new] <= problem.capacity)
-    joins[joins] = _most((keys[joins] - level) * divisor[new[joins]], enough)
-    new, keys, place = new[joins], keys[joins], place[joins]
-    order = np.lexsort((new, -keys, place))
-    new, place = new[order], place[order]
-    early = spent[-1] + problem.cost[new] > problem.capacity
-    early[early] = ~warm_start_kernels.preferred(instance, first, new[early], place[early], divisor)
-    joining: NDArray[np.int64] = new[~early]
-    return joining
+def _to_make_room(cost: NDArray[np.float64], over: float) -> np.intp:
+    """Which of these, that have a cost, leaves: the next larger one than what is over if that fits well, else the next smaller."""
+    larger, smaller = np.where(cost >= over, cost, np.inf), np.where(cost < over, cost, 0)
+    return np.argmin(larger) if larger.min() <= 1.25 * over or not smaller.any() else np.argmax(smaller)
 
 
-def few_moves(problem: Problem, previous: Decision, topics: NDArray[np.int32]) -> bool:
-    """Whether so few topics change sides that it is not better to decide anew."""
-    stays = np.zeros(problem.topics, np.bool_)
-    stays[topics] = True
-    common = int(np.count_nonzero(stays[still_there(problem, previous)]))
-    return len(topics) + len(previous.topics) - 2 * common <= _ANEW * len(previous.topics)
+def _value(problem: Problem, instance: greedy_kernels.Instance) -> float:
+    """The sum of how far subscribers are from nothing to what they need, as scores are."""
+    one = int((problem.need * instance.weight).max()) if instance.of_shares else instance.one
+    return one * float(np.count_nonzero(problem.need) - np.sum(instance.missing / np.maximum(problem.need, 1)))
 
 
-def still_there(problem: Problem, previous: Decision) -> NDArray[np.int32]:
-    """The picks that still are topics at a cost, in their order."""
-    picks = previous.topics[previous.topics < problem.topics]
-    return picks[problem.cost[picks] > 0]
-
-
-def _split(problem: Problem, picks: NDArray[np.int32], keys: NDArray[np.float64]) -> int:
-    """Where the last picks begin: at the one with the median key of five, so that one that has changed decides nothing."""
-    spent = np.cumsum(problem.cost[picks])
-    end = int(np.searchsorted(spent, (1 - _TAIL) * min(problem.capacity, spent[-1])))
-    near = np.arange(max(0, end - 2), min(len(picks), end + 3))
-    return int(near[np.argsort(keys[near], kind="stable")[len(near) // 2]])
-
-
-def _most(gains: NDArray[np.float64], enough: float) -> NDArray[np.bool_]:
-    """Which of these gains to realise: all but the smallest, which come to no more than `enough`."""
-    order = np.argsort(gains, kind="stable")
-    wanted = np.empty(len(gains), np.bool_)
-    wanted[order] = np.cumsum(gains[order]) > enough
-    return wanted
-
-
-def within_capacity(problem: Problem, picks: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The picks without as few of the last ones as have to make room."""
-    window = _TAIL * problem.capacity
-    spent = np.cumsum(problem.cost[picks])
-    picks = picks[: np.searchsorted(spent, problem.capacity + window, "right")]
-    while picks.size and (over := cost_of(problem, picks) - problem.capacity) > 0:
-        cost = problem.cost[picks]
-        first = int(np.searchsorted(np.cumsum(cost[::-1]), window)) + 1
-        last = cost[-first:]
-        larger, smaller = np.flatnonzero(last >= over), np.flatnonzero(last <= over)
-        if larger.size and (not smaller.size or last[larger].min() <= 1.25 * over):
-            leaves = larger[np.argmin(last[larger])]
-        else:
-            leaves = smaller[np.argmax(last[smaller])]
-        picks = np.delete(picks, len(picks) - len(last) + leaves)
-    return picks
+def _most(gains: NDArray[np.float64], enough: float) -> NDArray[np.int64]:
+    """Which of these gains to realise: those above 0, but the smallest, which come to no more than `enough`; the largest first."""
+    order = np.argsort(-gains, kind="stable")
+    order = order[gains[order] > 0]
+    return order[np.cumsum(gains[order][::-1])[::-1] > enough]
