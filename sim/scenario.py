@@ -43,7 +43,7 @@ from sim.metrics import METRICS
 from sim.overlay.sites import Sites, parse_sites
 from sim.plugins import Parameters
 from sim.reading import Reading
-from sim.sweep import GRID, Laid, Sweep, leaves, place_of, read_sweep, sweep_schema
+from sim.sweep import GRID, Laid, Sweep, leaves, place_of, read_sweep, sweep_schema, without
 from sim.toml import Keys
 from sim.tuning import Tune
 from sim.units import Duration, PositiveDuration
@@ -371,8 +371,9 @@ def load_scenario(
 ) -> Experiment:
     """Read and validate a scenario file, or a dict of the same shape.
 
-    `overrides` are texts `key.path=value` laid over the base (`variant.NAME.key=value`: over one variant); `workload` is a
-    workload folder that takes the place of the [workload] table. Raises ScenarioError with one line for each mistake.
+    `overrides` are texts `key.path=value` laid over the base (`variant.NAME.key=value`: over one variant), where a key that is swept
+    is so no more; `workload` is a workload folder that takes the place of the [workload] table. Raises ScenarioError with one line
+    for each mistake.
     """
     reader = _Reader(source)
     if workload is not None:
@@ -518,7 +519,7 @@ class _Reader:
                 _resolve_paths(table, self.path.parent, keys)
 
     def set(self, text: str) -> None:
-        """Lay `key.path=value` over the scenario."""
+        """Lay `key.path=value` over the scenario; a key that is swept is so no more."""
         path, equals, value = text.partition("=")
         try:
             keys = toml.split(path.strip())
@@ -526,6 +527,10 @@ class _Reader:
             keys = ()
         if not equals or not keys:
             raise ScenarioError(f"--set {text}: expected key=value, such as network.brokers=200")
+        if isinstance(sweep := self.raw.get("sweep"), dict) and keys[0] != "sweep":
+            self.raw["sweep"] = without(sweep, keys)  # what is said last holds
+            if sweep and not self.raw["sweep"]:
+                del self.raw["sweep"]
         if keys[0] == "variant":
             if len(keys) < 3 or keys[1] not in self.names:
                 raise ScenarioError(
@@ -644,7 +649,7 @@ class _Reader:
         read = {name: scenario for name, scenario in variants.items() if scenario}
         if base is None or len(read) < len(variants):
             return None
-        return Point({dotted(one.keys): _value(one, base, read) for one in laid}, base, read)
+        return Point({toml.join(one.keys): _value(one, base, read) for one in laid}, base, read)
 
     def _holds(self, where: Expression, base: Scenario) -> bool:
         try:

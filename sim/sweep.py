@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -20,7 +20,7 @@ from sim.expressions import Expression
 from sim.randomness import Streams
 from sim.toml import Keys
 from sim.units import parse_duration
-from sim.validation import Problem, dotted, hint, show, unknown_key
+from sim.validation import Problem, hint, show, unknown_key
 
 Raw = dict[str, Any]
 GRID, LATIN_HYPERCUBE, SALTELLI = SAMPLES = ("grid", "latin-hypercube", "saltelli")
@@ -83,7 +83,7 @@ class Axis:
     @property
     def name(self) -> str:
         """The key path as people write it."""
-        return dotted(self.keys)
+        return toml.join(self.keys)
 
     def at(self, part: float) -> Laid:
         """The value after a part, from 0 to below 1, of the axis; lists are divided evenly."""
@@ -211,6 +211,13 @@ def place_of(table: object, keys: Keys) -> Keys:
     return keys
 
 
+def _zipped(table: Raw) -> tuple[bool, list[Any]]:
+    """Whether a [sweep] table has one list of keys that are zipped, and all such lists."""
+    zipped = table.get("zip", [])
+    single = not isinstance(zipped, list) or any(isinstance(name, str) for name in zipped)
+    return single, [zipped] if single else zipped
+
+
 def _path(before: Keys, keys: Sequence[str | int]) -> Keys:
     """A key path from its parts, each of which may be one, but for names of variants. Raises ValueError where one is none."""
     for key in keys:
@@ -231,6 +238,30 @@ def leaves(table: object, place: Keys = (), keys: Keys = ()) -> Iterator[tuple[K
                 yield from leaves(value, (*place, key), path)
             else:
                 yield (*place, key), path, value
+
+
+def without(table: Raw, keys: Keys) -> Raw:
+    """A [sweep] table that leaves a key alone, and all below it: neither swept nor zipped; {} where it sweeps nothing else."""
+    gone = {place: path for place, path, _ in leaves(table) if path and path[: len(keys)] == keys}
+    if not gone:
+        return table
+    if len(gone) == sum(1 for _ in leaves(table)):
+        return {}
+    kept = _pruned(table, (), gone)
+    if "zip" in kept:
+        _, groups = _zipped(kept)
+        left = [[x for x in group if _known(x) not in gone.values()] for group in groups if isinstance(group, list)]
+        kept["zip"] = [group for group in left if len(group) > 1]
+    return kept
+
+
+def _pruned(table: Raw, place: Keys, gone: Container[Keys]) -> Raw:
+    """A table without what stands at some places, nor tables that are empty then."""
+    kept = {key: value for key, value in table.items() if (*place, key) not in gone}
+    inner = {
+        key: _pruned(value, (*place, key), gone) for key, value in kept.items() if isinstance(value, dict) and value
+    }
+    return {key: inner.get(key, value) for key, value in kept.items() if inner.get(key, value) != {}}
 
 
 @dataclass
@@ -322,9 +353,8 @@ class _Reader:
         named = {keys for _, keys, _ in leaves(table)}
         by_keys = {axis.keys: axis for axis in axes}
         group_of: dict[Keys, tuple[Axis, ...]] = {}
-        zipped = table.get("zip", [])
-        single = not isinstance(zipped, list) or any(isinstance(name, str) for name in zipped)
-        for number, names in enumerate([zipped] if single else zipped):
+        single, groups = _zipped(table)
+        for number, names in enumerate(groups):
             place: Keys = ("zip",) if single else ("zip", number)
             if not isinstance(names, list) or len(names) < 2:
                 self._wrong(place, f"expected a list of two keys or more that are swept, found {show(names)}")
@@ -333,7 +363,7 @@ class _Reader:
             for i, name in enumerate(names):
                 keys = _known(name)
                 if keys not in named:
-                    allowed = [dotted(known) for known in named if known]
+                    allowed = [toml.join(known) for known in named if known]
                     self._wrong((*place, i), f"no such key is swept{hint(name, sorted(allowed))} (got {show(name)})")
                 elif keys in group_of or by_keys.get(keys) in group:
                     self._wrong((*place, i), f"zipped twice (got {show(name)})")

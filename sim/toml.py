@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,12 @@ def split(path: str) -> Keys:
     if scanner.at != len(path):
         raise ValueError(path)
     return keys
+
+
+@cache
+def join(keys: Keys) -> str:
+    """The dotted path of keys, parts in quotes where they need them."""
+    return ".".join(_key(str(key)) for key in keys)
 
 
 def lines(text: str) -> dict[Keys, int]:

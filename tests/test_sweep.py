@@ -187,7 +187,7 @@ def test_points_are_laid_over_the_base_and_variants_over_them(tmp_path: Path) ->
 def test_a_key_of_one_variant(tmp_path: Path) -> None:
     text = 'variant."our own".selection.cluster_size = [3, 4]\n"variant.small.network.brokers" = [7]'
     experiment = swept(tmp_path, text)
-    assert experiment.parameters == ["variant.our own.selection.cluster_size", "variant.small.network.brokers"]
+    assert experiment.parameters == ['variant."our own".selection.cluster_size', "variant.small.network.brokers"]
     assert values(experiment) == [(3, 7), (4, 7)]
     own = [point.variants["our own"].selection.dump()["cluster_size"] for point in experiment.points]
     assert own == [3, 4]
@@ -384,6 +384,30 @@ def test_what_is_wrong_at_many_points_is_told_once(tmp_path: Path) -> None:
     )
 
 
+def test_what_is_set_is_not_swept(tmp_path: Path) -> None:
+    """Beside others it leaves the sweep, with what it was zipped with; a point that is set whole is the only one."""
+    text = """
+        network.brokers = [2, 3]
+        "workload.users" = { from = 10, to = 20, steps = 2 }
+        warm_up = ["1h", "0h"]
+        "variant.small.selection.cluster_size" = [4, 5]
+        zip = ["network.brokers", "workload.users", "warm_up"]
+    """
+    one = swept(tmp_path, text, "network.brokers=7")
+    assert one.parameters == ["workload.users", "warm_up", "variant.small.selection.cluster_size"]
+    assert values(one) == [(10, 3600, 4), (10, 3600, 5), (20, 0, 4), (20, 0, 5)]
+    assert {point.base.network.brokers for point in one.points} == {7}
+    two = swept(tmp_path, text, "variant.small.selection.cluster_size=9", "workload.users=8", "warm_up=1h")
+    assert values(two) == [(2,), (3,)]
+    assert two.variants["small"].selection.parameters.cluster_size == 9
+    table = swept(tmp_path, "workload.users = [1, 2]\nworkload.topics = [3, 4]", 'workload={kind="poisson"}')
+    assert (table.parameters, table.sweep, len(table.points)) == ([], {}, 1)
+    whole = swept(tmp_path, 'network.brokers = [2, 3]\nsample = "latin-hypercube"\nsamples = 9', "network.brokers=2")
+    assert (len(whole.points), whole.base.network.brokers) == (1, 2)
+    again = swept(tmp_path, text, "network.brokers=7", "sweep.network.brokers=[1, 9]")
+    assert len(again.points) == 8
+
+
 def test_a_precision_and_a_warm_up_that_is_detected() -> None:
     experiment = load_scenario({"warm_up": "detect", "precision": {"metric": "tree_delay", "relative": 0.1}})
     assert experiment.precision == Precision(metric="tree_delay", relative=0.1)
@@ -446,6 +470,9 @@ def test_what_sweeps_say_of_themselves_can_be_read_again(tmp_path: Path) -> None
     again = load_scenario({"selection": {"kind": "similarity"}, "network": {"brokers": 9}, "sweep": experiment.sweep})
     assert values(again) == values(experiment) == [(1, 2, 3600), (1, 2, 7200), (2, 8, 3600), (2, 8, 7200)]
     assert again.sweep == experiment.sweep
+    label = swept(tmp_path, 'variant."our own".window = ["1h", "2h"]').points[1].label
+    assert label == 'variant."our own".window = 7200'
+    assert values(swept(tmp_path, "", f"sweep.{label.replace('7200', '[60, 61]')}")) == [(60,), (61,)]
 
 
 def order(points: Sequence[tuple[Any, ...]]) -> list[Any]:
