@@ -214,7 +214,8 @@ workload = { kind = "poisson", users = 300, topics = 100, change_rate = 0.5 }
 network = { brokers = 20, data_plane = "messages" }
 sweep = { "network.brokers" = [10, 20] }
 [[variant]]
-name = "static"
+name = "mapped"
+workload = { kind = "prepared", path = "w" }
 [[variant]]
 name = "similarity"
 selection = { kind = "similarity", update_period = "1h", cluster_size = 4 }
@@ -223,6 +224,8 @@ selection = { kind = "similarity", update_period = "1h", cluster_size = 4 }
 
 @pytest.mark.long
 def test_a_cluster_that_loses_executors_and_a_worker_writes_the_same_bytes_and_no_run_twice(tmp_path: Path) -> None:
+    made = PoissonWorkload(PoissonWorkload.Parameters(users=300, topics=100)).generate(Streams(5))
+    write_workload(made, tmp_path / "w")
     scenario = tmp_path / "longer.toml"
     scenario.write_text(LONGER)
     runs = sim.run(scenario, tmp_path / "here").manifest["runs"]
