@@ -19,6 +19,7 @@ from sim import plugins
 from sim.metrics import METRICS
 from sim.scenario import Precision, Report, Scenario
 from sim.sweep import OPTIONS, RANGE
+from sim.tuning import Tune
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LONG = "```console long"
@@ -132,6 +133,7 @@ def test_formats_name_every_key_metric_and_column(reader: Reader) -> None:
     words = set(re.findall(r"[\w.]+", text))
     keys = {key for model in _models(Scenario) for key in model.model_fields}
     keys |= {*Report.model_fields, *Precision.model_fields, *OPTIONS, *RANGE}
+    keys |= Tune.model_fields.keys() - {"vary"}
     keys |= {key for kind in ("similarity",) for key in plugins.load("selection", kind).Parameters.model_fields}
     assert keys | set(METRICS) <= words
     columns = {

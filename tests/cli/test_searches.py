@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 import re
 import shlex
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -147,3 +153,33 @@ def test_what_has_no_capacity_is_told(brokersim: Command, arguments: list[str], 
     status, out, err = brokersim(*CAPACITY, *arguments)
     assert (status, out) == (2, "")
     assert message in err
+
+
+def command(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    """A command in a process group of its own."""
+    code = [sys.executable, "-c", "from sim.cli.app import main; main()", *arguments]
+    return subprocess.Popen(code, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+
+@pytest.mark.long
+def test_a_search_that_is_killed_again_and_again_comes_to_the_same_tables(tmp_path: Path) -> None:
+    tune = (*TUNE[:-1], "2", "--trials", "30", "--set", "replications=12", "--quiet", "--out")
+    began = time.monotonic()
+    assert command(tmp_path, *tune, "whole").wait() == 0
+    takes, draw, kills, searches = time.monotonic() - began, random.Random(8), 0, 0
+    while kills < 20:
+        searches += 1
+        while True:
+            process = command(tmp_path, *tune, f"pieces{searches}")
+            try:
+                out, err = process.communicate(timeout=draw.uniform(takes / 10, takes / 2))
+                break
+            except subprocess.TimeoutExpired:
+                process.kill() if draw.random() < 0.5 else os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+                kills += 1
+        assert (process.returncode, err) == (0, b""), out
+        for name in ("trials.parquet", "runs.parquet", "manifest.json"):
+            found, wanted = ((tmp_path / folder / name).read_bytes() for folder in (f"pieces{searches}", "whole"))
+            assert found == wanted, name
+    print(f"{kills} kills in {searches} searches; undisturbed {takes:.1f} s")
