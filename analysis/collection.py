@@ -20,7 +20,9 @@ from sim.metrics import METRICS
 from sim.units import format_duration, parse_duration
 
 Values = tuple[Any, ...]
-"""What the swept keys are at a point; None for a key that a scenario does not have."""
+"""What the swept keys are at a point."""
+MISSING = "–"
+"""What stands for a key that a scenario does not have."""
 _LISTED = 6
 """Values of a swept key that are told one by one."""
 
@@ -239,6 +241,8 @@ def _inner(scenario: Any, keys: Sequence[int | str]) -> Any:
 
 def _simple(value: Any) -> Any:
     """A value as swept keys have it: a table is its kind, a file its name."""
+    if value is None:
+        return MISSING
     if isinstance(value, Mapping):
         return value.get("kind") or value.get("name") or json.dumps(value)
     return json.dumps(value) if isinstance(value, list) else value
@@ -265,7 +269,7 @@ def _check_varied(key: str, parts: Sequence[Results], labels: Sequence[str]) -> 
 def changes(collection: Collection) -> pd.DataFrame:
     """In what the folders and variants differ: a row per key (dotted), a column per folder and variant, values as text.
 
-    Beside the scenarios' keys, `version` and `workload` (the hash of a prepared one). What is "–" does not exist there.
+    Beside the scenarios' keys, `version` and `workload` (the hash of a prepared one). `MISSING` is what does not exist there.
     """
     columns = {source.name: _described(source) for source in collection.sources}
     keys = dict.fromkeys(key for described in columns.values() for key in described)
@@ -301,7 +305,7 @@ def _described(source: Source) -> dict[str, Any]:
 
 def _told(key: str, value: Any, source: Source) -> str:
     if value is None:
-        return "–"
+        return MISSING
     unit = unit_of(key, source.results.manifest["variants"][source.variant])
     if not isinstance(value, tuple):
         return _text(value, unit)

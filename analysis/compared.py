@@ -26,11 +26,11 @@ MARKS = {"better": "✓ better", "worse": "✗ worse"}
 
 
 class Row(NamedTuple):
-    """A variant at a point: its cells, one for each head, "" where there is nothing; `first` begins a new point."""
+    """A variant at a point: its cells, one for each head, "" where there is nothing; `begins` the rows of another point."""
 
     cells: tuple[str, ...]
     verdict: Verdict
-    first: bool
+    begins: bool
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,19 @@ def tables(results: Results) -> list[MetricTable]:
         compared = compare_points(results, metric)
         means = [abs(outcome.value.mean) for row in compared for outcome in row.outcomes.values() if outcome.value.n]
         factor, unit = scale(compared[0].metric.unit, max(means, default=0.0))
-        rows = []
+        rows: list[Row] = []
         for values, row in zip(points, compared, strict=True):
             at = tuple(axis.text(values[axis.key]) for axis in axes)
             known = {name: outcome for name, outcome in row.outcomes.items() if outcome.value.n}
             for place, (name, outcome) in enumerate(known.items()):
                 cells = _cells(outcome, factor)
-                rows.append(Row((*at, name, *cells[: len(heads) - len(at) - 1]), outcome.verdict, place == 0))
+                rows.append(
+                    Row(
+                        (*at, name, *cells[: len(heads) - len(at) - 1]),
+                        outcome.verdict,
+                        several and rows != [] and place == 0,
+                    )
+                )
         found.append(MetricTable(metric, "" if unit in {"–", "count"} else unit, heads, len(axes) + 1, rows))
     return found
 

@@ -273,7 +273,8 @@ def _pairing(results: Results, others: Sequence[str], baseline: str) -> str:
     alone = [name for name in others if runs.get(name, set()).isdisjoint(runs.get(baseline, set()))]
     if not alone:
         return "paired"
-    why = "by Welch's test, since no runs share their workload, seed and replication"
+    shared = "point, workload" if len(results.manifest["points"]) > 1 else "workload"
+    why = f"by Welch's test, since no runs share their {shared}, seed and replication"
     return f"unpaired, {why}" if len(alone) == len(others) else f"paired; those of {', '.join(alone)} unpaired, {why}"
 
 

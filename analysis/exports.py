@@ -89,8 +89,8 @@ def _table(table: MetricTable, said: str) -> Iterator[str]:
     yield r"\toprule"
     yield _line(table.heads)
     yield r"\midrule"
-    for number, row in enumerate(table.rows):
-        if row.first and number and table.left > 1:
+    for row in table.rows:
+        if row.begins:
             yield r"\addlinespace"
         yield _line(row.cells)
     yield r"\bottomrule"

@@ -117,7 +117,7 @@ def print_comparison(collection: Collection) -> None:
             )
             shown.add_column(text, justify="left" if place < table.left else "right", overflow="fold")
         for row, after in zip(table.rows, [*table.rows[1:], None], strict=True):
-            shown.add_row(*row.cells, end_section=after is not None and after.first and table.left > 1)
+            shown.add_row(*row.cells, end_section=after is not None and after.begins)
         to.print(shown)
     to.print(method(collection))
     if collection.failed:

@@ -13,6 +13,8 @@ from scipy import stats
 from analysis.collection import changes, collect
 from analysis.compared import tables
 from analysis.comparison import compare, compare_table, method
+from analysis.comparison_page import draw_comparison, render_comparison
+from analysis.exports import export_comparison
 from analysis.tables import over_time
 from sim.errors import ResultsError
 from sim.experiments.results import load_results
@@ -81,6 +83,18 @@ def test_points_meet_where_their_values_are_equal(tmp_path: Path) -> None:
         for point in range(3)
         for variant in ("first", "second", "third")
     }
+
+
+def test_a_key_that_a_folder_does_not_have_is_missing_there(tmp_path: Path) -> None:
+    points = grid(selection__cluster_size=[2, 5])
+    swept = write_sweep(tmp_path / "swept", points, variants=("a",), detailed=(0, 1), replications=2)
+    plain = write_results(tmp_path / "plain", variants=("a",), replications=2)
+    collection = collect([swept, plain], DELAY)
+    assert [point["selection.cluster_size"] for point in collection.manifest["points"]] == [2, 5, "–"]
+    assert [row.cells[:2] for row in tables(collection)[0].rows] == [("2", "swept"), ("5", "swept"), ("–", "plain")]
+    render_comparison(collection, draw_comparison(collection))
+    export_comparison(collection, tmp_path / "c.parquet")
+    assert pd.read_parquet(tmp_path / "c.parquet")["selection.cluster_size"].tolist() == ["2", "2", "5", "5", "–", "–"]
 
 
 def test_folders_become_points_of_a_key_that_is_varied(tmp_path: Path) -> None:
