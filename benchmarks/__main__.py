@@ -17,6 +17,7 @@ NAMES = (
     "memory",
     "sharing",
     "startup",
+    "planning",
     "overlays",
     "geometries",
     "content",

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
-from sim.kinds import Kinds, Table
+from sim.kinds import Kinds
 from sim.validation import Model, Problem, problems
 
 
@@ -26,22 +26,25 @@ class Reading:
 
         `more` are keys that are allowed beside the model's. Tables that go without saying are as empty ones.
         """
-        values, said, found = dict(table), list[object](), list[Problem]()
-        for key, kind in _tables(model).items():
-            inner = table.get(key, {})
-            if isinstance(inner, dict):
-                values[key], wrong = self._table(kind, inner)
-                found += [((key, *keys), text) for keys, text in wrong]
+        inner = tables_of(model)
+        values, found = dict(table), list[Problem]()
+        known: list[object] = [model, repr([(key, value) for key, value in table.items() if key not in inner])]
+        for key, kind in inner.items():
+            said = table.get(key, _EMPTY)
+            if isinstance(said, dict):
+                values[key], wrong = self._table(kind, said)
+                known.append(id(values[key]))
                 if wrong:
+                    found += [((key, *keys), text) for keys, text in wrong]
                     del values[key]
-        for key, value in values.items():
-            said += key, id(value) if isinstance(value, BaseModel | Table) else repr(value)
+            else:
+                known.append(repr(said))
         if found:
             return None, found + self._checked(model, values, more)[1]
-        known = model, *said
-        if known not in self._read:
-            self._read[known] = self._checked(model, values, more)
-        return self._read[known]
+        place = tuple(known)
+        if place not in self._read:
+            self._read[place] = self._checked(model, values, more)
+        return self._read[place]
 
     def _table(self, kind: type[BaseModel] | Kinds, table: dict[str, Any]) -> tuple[Any, list[Problem]]:
         if not isinstance(kind, Kinds):
@@ -64,8 +67,11 @@ class Reading:
             return None, problems(error, model, more)
 
 
+_EMPTY: dict[str, Any] = {}
+
+
 @cache
-def _tables(model: type[BaseModel]) -> dict[str, type[BaseModel] | Kinds]:
+def tables_of(model: type[BaseModel]) -> dict[str, type[BaseModel] | Kinds]:
     """The fields of a model that are tables, and what they are read as."""
     found: dict[str, type[BaseModel] | Kinds] = {}
     for name, field in model.model_fields.items():

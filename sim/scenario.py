@@ -42,7 +42,7 @@ from sim.kinds import Kinds, Table
 from sim.metrics import METRICS
 from sim.overlay.sites import Sites, parse_sites
 from sim.plugins import Parameters
-from sim.reading import Reading
+from sim.reading import Reading, tables_of
 from sim.sweep import GRID, Laid, Sweep, leaves, place_of, read_sweep, sweep_schema, without
 from sim.toml import Keys
 from sim.tuning import Tune
@@ -259,7 +259,7 @@ class Scenario(_Section):
         """The identity as JSON. `told` keeps what tables come to, by their ids, for other scenarios that share them."""
         tables, others = [], {}
         for name, value in vars(self).items():
-            if isinstance(value, BaseModel | Table):
+            if name in tables_of(Scenario):
                 if id(value) not in told:
                     table = value.dump() if isinstance(value, Table) else value.model_dump(mode="json")
                     if name == "workload":
@@ -426,10 +426,10 @@ def _found(scenario: Scenario, keys: Keys) -> Any:
     for key in keys:
         if isinstance(value, Table):
             value = value.kind if key == "kind" else vars(value.parameters).get(str(key))
-        elif isinstance(value, BaseModel):
-            value = vars(value).get(str(key))
+        elif isinstance(value, dict):
+            value = value.get(key)
         else:
-            value = value.get(key) if isinstance(value, dict) else None
+            value = vars(value).get(str(key)) if isinstance(value, BaseModel) else None
     return value.kind if isinstance(value, Table) else float(value) if isinstance(value, Fraction) else value
 
 
