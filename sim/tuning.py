@@ -55,9 +55,9 @@ class Range:
         return [self.low, self.high]
 
     def __contains__(self, value: object) -> bool:
-        if isinstance(value, bool) or not isinstance(value, int if self.whole else (int, float)):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
             return False
-        return bool(self.low <= value <= self.high)
+        return self.low <= value <= self.high and (not self.whole or float(value).is_integer())
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ def capacity(
     jobs: Jobs = None,
     engine: EngineName = "auto",
     master: Master = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run again what failed before.")] = False,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -66,7 +67,7 @@ def capacity(
             line = f"{vary} = {tried.value}: {until} {tried.verdict}{f' ({tried.reason})' if tried.reason else ''}"
             print(f"brokersim: {line}", file=sys.stderr, flush=True)
 
-    with bench("capacity", scenario, set_, workload, variant, out, jobs, engine, master) as opened:
+    with bench("capacity", scenario, set_, workload, variant, out, jobs, engine, master, retry_failed) as opened:
         found = study.capacity_of(opened, question, tell)
     if json_:
         print(json.dumps(_json(opened, question, found), indent=2, ensure_ascii=False))

@@ -45,6 +45,7 @@ def bench(
     jobs: int | None,
     engine: str,
     master: str | None,
+    retry_failed: bool = False,
 ) -> Generator[Bench]:
     """The variant, ready to be run; its results go to results/NAME-COMMAND by default."""
     from sim.cli.run import cores
@@ -53,7 +54,7 @@ def bench(
     folder = out if out is not None else Path("results") / f"{scenario.stem}-{command}"
     many = jobs or (1 if engine == "in-process" else cores())
     try:
-        with Bench(scenario, folder, overrides or (), workload, variant, many, engine, master) as opened:
+        with Bench(scenario, folder, overrides or (), workload, variant, many, engine, master, retry_failed) as opened:
             yield opened
     except KeyboardInterrupt:
         print(f"brokersim: interrupted; finished runs are kept in {folder}, the same command goes on", file=sys.stderr)

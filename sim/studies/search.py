@@ -79,17 +79,16 @@ class Bench:
         self.experiment = load_scenario(scenario, overrides, workload)
         self.variant = variant if variant is not None else next(iter(self.experiment.variants))
         self._refuse()
-        name = engines.resolved(engine, jobs, master)
-        self.store = Store(out)
-        self._engine = engines.engine(name, jobs, self.store, master)
-        self._work = Work(self.store, sweep=True, retry_failed=retry_failed)
         self._hashes: dict[Path, str] = {}  # of the prepared workloads that the runs have found in the store
         self._metrics: dict[str, Mapping[str, float | int | None]] = {}  # of finished runs
-        self._opened = ExitStack()
+        name = engines.resolved(engine, jobs, master)
+        with ExitStack() as opened:
+            self.store = opened.enter_context(Store(out))
+            self._work = Work(self.store, sweep=True, retry_failed=retry_failed)
+            self._engine = opened.enter_context(engines.engine(name, jobs, self.store, master))
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:
-        self._opened.enter_context(self.store)
-        self._opened.enter_context(self._engine)
         return self
 
     def __exit__(
