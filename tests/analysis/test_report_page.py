@@ -53,6 +53,7 @@ def test_the_page_says_what_was_run(tmp_path: Path) -> None:
         "quarantined: bad_time 3",
         "checkins.tsv.gz 1.235 MB cdcd",
         "brokersim run scenario.toml --workload WORKLOAD --out RESULTS",
+        "marked as better or worse where significant at 5 % after Holm's correction for 2 comparisons",
         "notification_delay (s)",
         "Not defined in these runs:",
     ):
