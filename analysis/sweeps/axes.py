@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -93,13 +94,16 @@ class Axis:
 
 
 def axes_of(results: Results) -> list[Axis]:
-    """The axes of a results folder's sweep, those with two values or more, in the order in which they are written."""
-    return axes(results.points, results.manifest["scenario"], zipped(results) if drawn(results) else None)
+    """The axes of a results folder's points, those with two values or more, in the order in which they are written."""
+    return axes(results.points, results.manifest["scenario"], zipped(results) if results.manifest["sweep"] else None)
 
 
 def drawn(results: Results) -> bool:
-    """Whether the points are a sample and not a grid: two of them hardly share a value."""
-    return bool(results.manifest["sweep"].get("sample", GRID) != GRID)
+    """Whether the points are a sample, or those of a search, and not a grid: two of them hardly share a value."""
+    sweep = results.manifest["sweep"]
+    if sweep:
+        return bool(sweep.get("sample", GRID) != GRID)
+    return 3 * len(results.points) < math.prod(len(axis.values) for axis in axes_of(results))
 
 
 def zipped(results: Results) -> list[list[str]]:
@@ -112,7 +116,7 @@ def axes(
 ) -> list[Axis]:
     """The axes of points, a column per swept key; `scenario` is a base that they are laid over, as results have it.
 
-    Keys that are `zipped` are one axis; where that is None, those are that determine one another.
+    Keys that are `zipped` are one axis; where that is not known, those that rise or fall together.
     """
     found: list[Axis] = []
     for key in points:
@@ -120,9 +124,8 @@ def axes(
         if len(values) < 2:
             continue
         for place, axis in enumerate(found):
-            pairs = points[[axis.key, key]].drop_duplicates()
             if (
-                len(pairs) == len(values) == len(axis.values)
+                _together(points[[axis.key, key]].drop_duplicates(), len(axis.values))
                 if zipped is None
                 else any({axis.key, key} <= {*keys} for keys in zipped)
             ):
@@ -131,6 +134,16 @@ def axes(
         else:
             found.append(_axis(str(key), values.tolist(), scenario))
     return found
+
+
+def _together(pairs: pd.DataFrame, count: int) -> bool:
+    """Whether two keys determine one another; and, where they are numbers, one rises or falls with the other."""
+    if not len(pairs) == count == pairs.iloc[:, 1].nunique():
+        return False
+    if not all(pd.api.types.is_numeric_dtype(kind) for kind in pairs.dtypes):
+        return True
+    other = pairs.sort_values(pairs.columns[0]).iloc[:, 1]
+    return bool(other.is_monotonic_increasing or other.is_monotonic_decreasing)
 
 
 def points_said(axes: Sequence[Axis], values: Mapping[Any, Any] | pd.Series) -> str:

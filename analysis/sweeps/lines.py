@@ -139,7 +139,8 @@ def _rows(
     shown: pd.DataFrame, axis: Axis, metric: str, names: Sequence[str], value: alt.Scale, unit: str
 ) -> alt.TopLevelMixin:
     title = axis_title(label(metric), unit)
-    y = alt.Y("said:N", title=axis.name, sort=[axis.text(value) for value in axis.values])
+    shown_axis = alt.Axis(labelLimit=110)
+    y = alt.Y("said:N", title=axis.name, axis=shown_axis, sort=[axis.text(value) for value in axis.values])
     base = alt.Chart(shown).encode(y=y, color=by_colour(names), yOffset=alt.YOffset("variant:N", sort=list(names)))
     bounded = base.transform_filter("isValid(datum.low)")
     return alt.layer(

@@ -19,6 +19,8 @@ from sim.metrics import METRICS
 DEFAULT = ("notification_delay", "notification_overhead")
 MARKS = 2000
 """So many marks are drawn, at most, the front's first."""
+CROSSED = 60
+"""Of more marks than so many, only those of the front have their intervals."""
 LABELLED = 8
 """Up to so many members of the front are told in words."""
 
@@ -126,6 +128,7 @@ def _drawn(
     )
     faded = alt.condition("datum.front", alt.value(1.0), alt.value(0.25))
     base = alt.Chart(shown).encode(x=x, y=y, color=by_colour(names), opacity=faded)
+    crossed = "true" if len(shown) <= CROSSED else "datum.front"
     tooltip = [
         alt.Tooltip("variant:N"),
         alt.Tooltip("point:Q"),
@@ -137,10 +140,10 @@ def _drawn(
         alt.Chart(members[["x_mean", "y_mean"]])
         .mark_line(color=INK, strokeWidth=1.2, strokeDash=[4, 3])
         .encode(x=x, y=y, order="x_mean:Q"),
-        base.transform_filter("isValid(datum.x_low)")
+        base.transform_filter(f"isValid(datum.x_low) && {crossed}")
         .mark_rule(strokeWidth=0.8)
         .encode(x=alt.X("x_low:Q", title=titles[0]), x2="x_high:Q"),
-        base.transform_filter("isValid(datum.y_low)")
+        base.transform_filter(f"isValid(datum.y_low) && {crossed}")
         .mark_rule(strokeWidth=0.8)
         .encode(y=alt.Y("y_low:Q", title=titles[1]), y2="y_high:Q"),
         base.mark_circle(size=64).encode(tooltip=tooltip),

@@ -106,16 +106,16 @@ def test_axes_know_their_order_scale_unit_and_who_advances_with_them() -> None:
         {
             "workload.users": users,
             "workload.horizon": [3 * value for value in users],
-            "network.brokers": [20, 2, 5, 20, 2, 5],
+            "network.brokers": [5, 20, 2] * 2,
             "selection": ["similarity", "static", "location"] * 2,
             "horizon": [86400.0] * 3 + [172800.0] * 3,
             "window": [60.0] * 6,
         }
     )
     found = {axis.key: axis for axis in axes(points, {})}
-    assert found.keys() == {"workload.users", "horizon"}
-    users_axis, horizon = found.values()
-    assert users_axis.together == ("workload.horizon", "network.brokers", "selection")
+    assert found.keys() == {"workload.users", "network.brokers", "horizon"}  # brokers neither rise nor fall with users
+    users_axis, _, horizon = found.values()
+    assert users_axis.together == ("workload.horizon", "selection")
     assert (users_axis.values, users_axis.kind) == ((100, 200, 300), "linear")
     assert (horizon.unit, horizon.text(86400.0), horizon.title) == ("s", "1 d", "horizon (h)")
     drawn = {axis.key: axis for axis in axes(points, {}, zipped=[["workload.users", "workload.horizon"]])}
@@ -200,6 +200,14 @@ def test_samples_are_clouds(tmp_path: Path) -> None:
     charts = sweep_figures(swept(tmp_path, points, sweep={"sample": "latin-hypercube", "samples": 40}, **DELAY_ONLY))
     assert [chart.section for chart in charts] == ["lines"] * 2 + ["pareto"]
     assert len(rows(charts[0])) == 40 * 3 + 8 * 3
+
+
+def test_points_of_a_search_are_a_cloud_too(tmp_path: Path) -> None:
+    """They have no table that says how they came about."""
+    points = [{"network.brokers": 3 * n % 31, "workload.size": n / 7 % 1} for n in range(1, 30)]
+    charts = sweep_figures(swept(tmp_path, points, **DELAY_ONLY))
+    assert [chart.section for chart in charts] == ["lines"] * 2 + ["pareto"]
+    assert "Marks are the points" in charts[0].caption
 
 
 def test_a_failed_run_is_not_drawn(two: Results) -> None:
