@@ -167,9 +167,13 @@ def _notes(reproduction: Reproduction) -> Iterator[str]:
             f"This is a quick look (--scale {reproduction.scale:g}): {reproduction.paper.smaller}, so verdicts may differ from those "
             "at full scale."
         )
-    failed = [failure for section in reproduction.sections.values() for failure in section.failed]
+    failed = [
+        f"{run['variant']} at {section.points[run['point']]}, replication {run['replication']}: {run['reason']}"
+        for section in reproduction.sections.values()
+        for run in section.failed
+    ]
     if failed:
-        reasons = "; ".join(f"{run['variant']}, replication {run['replication']}: {run['reason']}" for run in failed)
+        reasons = "; ".join(failed)
         yield f"{len(failed)} runs failed and are missing below: {reasons}."
 
 

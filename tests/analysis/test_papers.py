@@ -174,6 +174,13 @@ def test_one_reading_needs_no_name() -> None:
     assert summary(plain) == ["Of 1 claims 1 reproduces."]
 
 
+def test_runs_that_failed_are_told_with_their_point() -> None:
+    made = reproduction()
+    failed = [{"point": 1, "label": "n = 20", "variant": "old", "replication": 2, "reason": "ValueError: no"}]
+    page = render_page(replace(made, sections={"main": replace(made.sections["main"], failed=failed)}))
+    assert "1 runs failed and are missing below: old at 20 nodes, loose, replication 2: ValueError: no." in page
+
+
 def test_the_same_runs_give_the_same_page_and_names_cannot_break_out(tmp_path: Path) -> None:
     evil = "</script><script>alert('1')</script>&amp;"
     runs = table().replace({"variant": {"old": evil}})
