@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -326,7 +327,8 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _text(value: Any, unit: str = "") -> str:
     """A value with its unit, and all its digits."""
-    if unit == "s" and isinstance(value, int | float) and parse_duration(format_duration(value)) == value:
-        return format_duration(value)
+    if unit == "s" and isinstance(value, int | float):
+        text = format_duration(value)
+        return text if math.isclose(parse_duration(text), value, rel_tol=1e-12) else f"{value:.12g} s"
     text = f"{value:.12g}" if isinstance(value, float) else toml.text(value)
     return f"{text} {unit}".rstrip()
