@@ -36,6 +36,8 @@ def precision_said(manifest: Mapping[str, Any], point: int | None = None) -> str
     span = number(counts[0]) if min(counts) == max(counts) else f"{number(min(counts))} to {number(max(counts))}"
     if not missed:
         return f"{said}: reached at all points, with {span}"
+    if len(missed) == len(found):
+        return f"{said}: reached at no point, with {span}"
     return f"{said}: reached at {number(len(found) - len(missed))} of {number(len(found))} points, with {span}; not at {_list(missed)}"
 
 

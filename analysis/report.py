@@ -28,7 +28,7 @@ from analysis.replications import precision_said, replications_of, warm_up_said
 from analysis.sweeps.figures import sweep_figures
 from analysis.sweeps.page import point_said, sweep_page
 from analysis.sweeps.pareto import DEFAULT
-from sim import plugins
+from sim import plugins, toml
 from sim.errors import ResultsError
 from sim.experiments.results import read_json
 from sim.experiments.statistics import Interval
@@ -113,7 +113,7 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None, poin
             {"file": source["file"], "size": quantity(source["bytes"], "bytes"), "sha256": source["sha256"]}
             for source in workload.get("sources") or ()
         ],
-        **_reproduction(manifest),
+        **_reproduction(results),
         undefined=[label(name) for name in METRICS if name not in {*headline, *metrics_of(one)}],
         definitions=[METRICS[name] for name in METRICS if name in {*headline, *metrics_of(one)}],
     )
@@ -288,18 +288,20 @@ def _rows(rows: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "quarantined", "0"
 
 
-def _reproduction(manifest: Mapping[str, Any]) -> dict[str, str]:
+def _reproduction(results: Results) -> dict[str, str]:
+    manifest = results.manifest
     prepared = (manifest["scenario"].get("workload") or {}).get("kind") == "prepared"
     again = "Save the scenario below as scenario.toml; the same version gives the same bytes on one kind of machine."
     if prepared:
         again += f" WORKLOAD is the folder whose manifest.json has the SHA-256 {manifest['workload']['hash']}."
     workload = " --workload WORKLOAD" if prepared else ""
     command = f"brokersim run scenario.toml{workload} --out RESULTS\nbrokersim report RESULTS"
-    return {"again": again, "command": command, "scenario": _scenario(manifest)}
+    return {"again": again, "command": command, "scenario": _scenario(results)}
 
 
-def _scenario(manifest: Mapping[str, Any]) -> str:
+def _scenario(results: Results) -> str:
     """The resolved scenario as TOML: the base, and what each variant changes in it."""
+    manifest = results.manifest
     detects = {"warm_up": "detect"} if manifest.get("warm_up") else {}
     base, variants = {**manifest["scenario"], **detects}, manifest["variants"]
     precision, sweep = dict(manifest.get("precision") or {}), manifest.get("sweep") or {}
@@ -314,8 +316,30 @@ def _scenario(manifest: Mapping[str, Any]) -> str:
     if list(variants) != ["base"]:
         for name, variant in variants.items():
             changes = _changes(base, {**variant, **detects})
+            for keys in _own(results, name):
+                changes = _with(changes, variant, keys)
             lines += ["", "[[variant]]", f"name = {_toml(name)}", *_assignments(changes)]
     return "\n".join(lines)
+
+
+def _own(results: Results, variant: str) -> Iterator[tuple[str, ...]]:
+    """Swept keys, split, that a variant says itself: its runs are the same whatever they are."""
+    runs, parameters = results.runs[results.runs["variant"] == variant], results.manifest["parameters"]
+    for key in parameters:
+        others = [*(other for other in parameters if other != key), "replication"]
+        groups = runs.groupby(others)[[key, "run"]].nunique()
+        several = groups[groups[key] > 1]
+        if len(several) and (several["run"] == 1).all():
+            yield tuple(map(str, toml.split(key)))
+
+
+def _with(changes: Mapping[str, Any], variant: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    """The changes with what the variant has at a key path, if anything."""
+    key, *rest = keys
+    if key not in variant:
+        return dict(changes)
+    inner = _with(changes.get(key, {}), variant[key], tuple(rest)) if rest else variant[key]
+    return {**changes, key: inner}
 
 
 def _changes(base: Mapping[str, Any], variant: Mapping[str, Any]) -> dict[str, Any]:

@@ -151,7 +151,7 @@ def test_of_a_sweep_that_was_run(tmp_path: Path) -> None:
         "replications": 2,
         "workload": {"kind": "poisson", "users": 30, "topics": 10, "horizon": "1h"},
         "network": {"brokers": 6},
-        "variant": [{"name": "static"}, {"name": "asked", "network": {"join": "message"}}],
+        "variant": [{"name": "static"}, {"name": "four", "network": {"brokers": 4}}],
         "report": {"metrics": [DELAY]},
         "sweep": {"network.brokers": [4, 8], "workload.users": {"from": 20, "to": 40, "steps": 2}},
     }
