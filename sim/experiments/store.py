@@ -222,7 +222,9 @@ class Store:
                     "workload": (self.finished(first.hash) or {})["workload"] if first else {},
                     "notes": list(dict.fromkeys([*notes, *chain.from_iterable(rows["notes"].to_pylist())])),
                     "runs": list(dict.fromkeys(spec.hash for spec in there)),
-                    "failed": [dict(failure) for failure in failed],
+                    "failed": sorted(
+                        map(dict, failed), key=lambda one: (one["point"], order[one["variant"]], one["replication"])
+                    ),
                     **more,
                     "complete": True,
                 }
@@ -237,7 +239,11 @@ class Store:
     def _check_folder(self) -> None:
         manifest = read_json(self.folder / "manifest.json")
         others = [entry for entry in self.folder.iterdir() if not entry.name.startswith((UNFINISHED, LOCK))]
-        if others and (manifest is None or manifest.get("format") != FORMAT):
+        if manifest is None:  # where it is damaged, the runs are not
+            known = (self.folder / LOCK).is_file() and (self.folder / "runs").is_dir()
+        else:
+            known = manifest.get("format") == FORMAT
+        if others and not known:
             raise ResultsError(f"{self.folder}: holds something else than results; give an empty or new folder")
 
     def _write_manifest(self, values: Manifest) -> Manifest:

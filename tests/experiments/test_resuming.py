@@ -135,3 +135,14 @@ def test_an_experiment_of_which_every_run_fails(sweep: Path, tmp_path: Path, spy
     spy.fails = dict.fromkeys(ALL, ValueError("no"))
     results = sim.run(sweep, tmp_path / "r")
     assert (len(results.failed), len(results.runs), results.manifest["workload"]) == (8, 0, {})
+    where = [(failure["point"], failure["variant"], failure["replication"]) for failure in results.failed]
+    assert where == [(point, variant, i) for point in (0, 1) for variant in ("static", "one broker") for i in (0, 1)]
+
+
+@pytest.mark.parametrize("manifest", ["", '{"format": "brok', None])
+def test_runs_outlive_a_manifest_that_is_damaged(sweep: Path, tmp_path: Path, spy: Spy, manifest: str | None) -> None:
+    sim.run(sweep, tmp_path / "r")
+    before, path = contents(tmp_path / "r"), tmp_path / "r" / "manifest.json"
+    path.unlink() if manifest is None else path.write_text(manifest)
+    assert spy.told(lambda: sim.run(sweep, tmp_path / "r")) == []
+    assert contents(tmp_path / "r") == before
