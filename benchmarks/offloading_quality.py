@@ -26,7 +26,7 @@ BARS = {
     ("sparse", "fb3m"): (0.96, 0.96, 0.96, 0.96),
 }
 """Value over bound, at least, by shape, policy and tau."""
-AGAIN = (1, 2, 3, 21, 22, 23)
+AGAIN = (1, 2, 3, 41, 42, 43)
 """Seeds of decisions made again: those of above, and others that no constant was chosen by."""
 CHANGED, SIGMA = 0.01, 0.7
 """The share of rates that change, and the standard deviation of the logarithm of what by: two thirds by no more than twice or half."""
@@ -51,8 +51,8 @@ def figures() -> Iterator[Figure]:
                 value, redrawn = min(r.value for r in again), min(r.redrawn for r in again)
                 yield Figure(
                     f"{name}, {shape}, scale 1/50, tau = {tau:,}: decided again after 1 % of the rates changed (median, worst of 6)",
-                    f"{faster:.1f} times faster, {moved:.2f} of the moves, value {value:.5f}, {redrawn:.5f} where they are others'",
-                    "≥ 3, ≤ 0.40, ≥ 0.999, ≥ 0.999",
+                    f"{faster:.1f} times faster, {moved:.2f} of the moves, value {value:.5f} (drawn anew: {redrawn:.5f})",
+                    "≥ 3, ≤ 0.40, ≥ 0.999",
                     faster >= 3 and moved <= 0.4 and min(value, redrawn) >= 0.999,
                 )
 

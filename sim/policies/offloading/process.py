@@ -64,7 +64,7 @@ class OffloadingParameters(plugins.Parameters):
     smoothing: float = Field(0.3, gt=0, le=1)
     """Weight of the last period in the expected event rates."""
     warm_start: bool = True
-    """Whether a decision starts from the one before: faster, and fewer topics change sides; where most rates change, a bit worse."""
+    """Whether a decision starts from the one before, where few rates have changed: faster, and fewer topics change sides."""
     delivery_probability: float = Field(0.9, ge=0, le=1)
     """How likely the best-effort channel delivers."""
     extra_delay: Duration = 1.0

@@ -19,7 +19,7 @@ _LARGE = 0.0125
 """The share of the capacity beyond which a pick is too large to be one of these."""
 _NEAR = 5
 """As many of these tell what room is worth, so that one alone decides nothing."""
-_IGNORED = 2e-4
+_IGNORED = 3e-4
 """The share of the value that may be forgone for fewer moves, by topics that leave and by those that join."""
 
 
