@@ -18,6 +18,7 @@ NAMES = (
     "sharing",
     "startup",
     "planning",
+    "experiments",
     "overlays",
     "geometries",
     "content",
