@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 import pickle
 import re
 import shutil
@@ -112,10 +111,11 @@ class Spark:
         if not spec.workload_hash:
             return None
         if spec.workload_hash not in self.workloads:
-            name = f"{spec.workload_hash}-{self.tag}"
-            (shutil.copyfile if self.lasting else os.symlink)(self.store.shared(spec.workload_hash), self.folder / name)
-            self.context.addFile(str(self.folder / name))
-            self.workloads[spec.workload_hash] = name
+            path = self.store.shared(spec.workload_hash).absolute()
+            if self.lasting:
+                path = shutil.copyfile(path, self.folder / f"{spec.workload_hash}-{self.tag}")
+            self.context.addFile(str(path))
+            self.workloads[spec.workload_hash] = path.name
         return self.workloads[spec.workload_hash]
 
     def _simulated(self, spec: RunSpec, workload: str | None) -> Record | Failure:
