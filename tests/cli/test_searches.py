@@ -163,16 +163,17 @@ def command(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
 
 @pytest.mark.long
 def test_a_search_that_is_killed_again_and_again_comes_to_the_same_tables(tmp_path: Path) -> None:
-    tune = (*TUNE[:-1], "2", "--trials", "30", "--set", "replications=12", "--quiet", "--out")
+    more = ("--trials", "30", "--set", "replications=12", "--vary", "selection.load_weight=0.1..10:log")
+    tune = (*TUNE[:-1], "2", *more, "--quiet", "--out")
     began = time.monotonic()
-    assert command(tmp_path, *tune, "whole").wait() == 0
+    assert command(tmp_path, *tune, "whole").communicate()[1] == b""
     takes, draw, kills, searches = time.monotonic() - began, random.Random(8), 0, 0
     while kills < 20:
         searches += 1
         while True:
             process = command(tmp_path, *tune, f"pieces{searches}")
             try:
-                out, err = process.communicate(timeout=draw.uniform(takes / 10, takes / 2))
+                out, err = process.communicate(timeout=draw.uniform(takes / 5, takes))
                 break
             except subprocess.TimeoutExpired:
                 process.kill() if draw.random() < 0.5 else os.killpg(process.pid, signal.SIGKILL)
