@@ -231,6 +231,43 @@ def test_a_pool_does_not_run_the_calling_script_again(tiny: Path, tmp_path: Path
         assert (done.stdout, done.stderr) == ("called\n4\n", "")
 
 
+DEADLY = """\
+import os
+from pathlib import Path
+from sim.policies.selection.fixed import StaticSelection
+class Deadly(StaticSelection):
+    '''Static selection that kills its process: always, or the first time.'''
+    class Parameters(StaticSelection.Parameters):
+        number: int
+    def __init__(self, parameters, *arguments):
+        super().__init__(parameters, *arguments)
+        mark = Path(__file__).with_name("died")
+        if parameters.number == 1 or (parameters.number == 3 and not mark.exists()):
+            mark.touch()
+            os.kill(os.getpid(), 9)
+"""
+
+
+def test_only_the_run_that_kills_its_process_has_failed(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deadly.py").write_text(DEADLY)
+    about = tmp_path / "deadly-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: deadly\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[brokersim.selection]\ndeadly = deadly:Deadly\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins._entries.cache_clear()
+    kinds = [{"name": str(i), "selection": {"kind": "deadly", "number": i}} for i in range(5)]
+    source = {"workload": {"kind": "poisson", "users": 12, "topics": 9}, "horizon": "4h", "variant": kinds}
+    results = sim.run({**source, "network": {"brokers": 3}}, tmp_path / "r", jobs=2)
+    (failure,) = results.failed
+    assert (failure["variant"], failure["reason"]) == ("1", "a process of the pool was killed (too little memory?)")
+    assert results.runs["variant"].tolist() == ["0", "2", "3", "4"]
+    assert (tmp_path / "died").exists()
+    plugins._entries.cache_clear()
+
+
 def test_equal_variants_share_their_runs(tiny: Path, tmp_path: Path) -> None:
     results = sim.run(
         {**load_scenario(tiny).base.model_dump(mode="json"), "variant": [{"name": "a"}, {"name": "b"}]}, tmp_path / "r"

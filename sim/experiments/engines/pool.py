@@ -58,19 +58,19 @@ class Pool:
         names = {spec.hash: spec for spec in specs}
         to_do = deque(specs)
         suspects: deque[RunSpec] = deque()  # what was in the pool when it broke
-        running: dict[Future[Outcome], RunSpec] = {}
+        running: dict[Future[Outcome], tuple[RunSpec, bool]] = {}  # and whether it is alone there
         while to_do or suspects or running:
             alone = bool(suspects)
             waiting, most = (suspects, 1) if alone else (to_do, AHEAD * self.jobs)
             while waiting and len(running) < most:
                 spec = waiting.popleft()
-                running[self._submit(spec)] = spec
+                running[self._submit(spec)] = spec, alone
             ended, _ = wait(running, PAUSE, FIRST_COMPLETED)
             while self.reports is not None and not self.reports.empty():
                 run, fraction = self.reports.get()
                 tell(names[run], fraction)
             for future in ended:
-                spec = running.pop(future)
+                spec, alone = running.pop(future)
                 try:
                     yield spec, future.result()
                 except BrokenProcessPool:
