@@ -152,6 +152,7 @@ def print_summary(results: Results) -> None:
     from rich.console import Console
 
     from analysis.comparison import method, sentences
+    from analysis.replications import precision_said, warm_up_said
 
     console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     console.print(results.manifest["title"], style="bold")
@@ -159,6 +160,9 @@ def print_summary(results: Results) -> None:
     console.print(_points(results) if sweep else _variants(results))
     if results.manifest["replications"] > 1:
         console.print(method(results, differences=not sweep))
+    for what, said in (("Precision", precision_said), ("Warm-up", warm_up_said)):
+        if found := said(results.manifest):
+            console.print(f"{what}: {found}.")
     if not sweep:
         for sentence in sentences(results):
             console.print(sentence)
@@ -257,6 +261,7 @@ def as_json(results: Results, checks: Sequence[DeliveryCheck] = ()) -> dict[str,
         "title": results.manifest["title"],
         "baseline": results.manifest["report"]["baseline"],
         "replications": results.manifest["replications"],
+        **{key: results.manifest[key] for key in ("precision", "warm_up") if results.manifest.get(key)},
         "metrics": rows,
         "notes": results.notes,
         "failed": failed,

@@ -241,3 +241,17 @@ def test_the_display_is_used_for_the_runs(brokersim: Brokersim, monkeypatch: pyt
     monkeypatch.setattr(displays, "display", shown)
     assert brokersim("run", "tiny.toml", "--jobs", "1")[0] == 0
     assert told.count(1.0) == 4
+
+
+def test_what_was_found_of_precision_and_warm_up_is_told(brokersim: Brokersim, tmp_path: Path) -> None:
+    precise = 'precision = { metric = "notification_delay", relative = 0.0001, max_replications = 3 }\n'
+    (tmp_path / "tiny.toml").write_text(precise + TINY.replace('"1h"', '"detect"', 1))
+    status, out, _ = brokersim("run", "tiny.toml", "--jobs", "1")
+    said = " ".join(out.split())
+    assert status == 0
+    assert "Precision: notification delay to within 0.01 % with 95 % confidence, or 3 replications: not reached" in said
+    assert "Warm-up: 3 h, half of the run: MSER-5 found no end of it." in said
+    status, out, _ = brokersim("run", "tiny.toml", "--jobs", "1", "--json")
+    told = json.loads(out)
+    assert told["precision"]["points"] == [{"replications": 3, "reached": False}]
+    assert told["warm_up"] == [{"seconds": 10800.0, "detected": False}]
