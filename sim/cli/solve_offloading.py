@@ -74,7 +74,7 @@ def offloading(
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.svg", help="Draw the curve, too, as .svg, .png or .html.", show_default=False),
+        typer.Option(metavar="FILE.svg", help="Draw the curve, too, as .svg, .png, .pdf or .html.", show_default=False),
     ] = None,
     names: Annotated[bool, typer.Option("--names", help="JSON: the names of a workload's topics, too.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print topics and what they come to as JSON.")] = False,

@@ -339,7 +339,7 @@ def test_a_file_that_says_something_else(refused: Callable[..., None], content: 
         (["i.json", "--out", "c.csv"], "--out is for the curve (give --curve, too)"),
         (["i.json", "--plot", "c.svg"], "--plot is for the curve (give --curve, too)"),
         (["i.json", "--curve", "--out", "c.json"], "--out c.json: the curve is written as .csv (as JSON: --json)"),
-        (["i.json", "--curve", "--plot", "c.pdf"], "c.pdf: a chart is written as .svg, .png or .html"),
+        (["i.json", "--curve", "--plot", "c.gif"], "c.gif: a chart is written as .svg, .png, .pdf or .html"),
         (["l.json", "--curve", "--out", "c.csv"], "--out is for one curve: l.json holds a list of 2"),
         (["l.json", "--curve", "--plot", "c.png"], "--plot is for one curve: l.json holds a list of 2"),
         (["i.json", "--names", "--json"], "--names is for the JSON of a workload (give --json, and a workload's folder)"),
