@@ -84,7 +84,7 @@ def tune_scenario(bench: Bench, wanted: Tune, tell: Tell = lambda tuned: None) -
 
 def _identity(bench: Bench, wanted: Tune) -> str:
     """Tells studies from one another: by all that determines their trials, but how many these are."""
-    vary = {key: [repr(parameter)] for key, parameter in wanted.vary.items()}
+    vary = {key: repr(parameter) for key, parameter in wanted.vary.items()}
     study = {"runs": bench.identity, "vary": vary, **wanted.model_dump(mode="json", exclude={"trials"})}
     return hashlib.sha256(json.dumps(study).encode()).hexdigest()[:32]
 
