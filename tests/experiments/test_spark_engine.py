@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,7 +26,7 @@ import sim
 from sim import plugins
 from sim.errors import InputError
 from sim.experiments.engines import spark_executor
-from sim.experiments.engines.spark import CODE, Spark
+from sim.experiments.engines.spark import CODE, PATIENCE, Spark
 from sim.experiments.engines.spark_wheels import pack_wheels
 from sim.experiments.plan import plan
 from sim.experiments.store import Store
@@ -147,6 +149,21 @@ def test_leaving_the_engine_ends_what_is_under_way(spark: SparkSession, tmp_path
         interrupted(engine)
     assert list(spark.sparkContext.statusTracker().getActiveJobsIds()) == []
     assert [path.name for path in (tmp_path / "r" / "runs").iterdir()] == [specs[1].hash]
+
+
+def test_a_cluster_without_machines_or_without_python_is_told(tmp_path: Path) -> None:
+    with Store(tmp_path / "r") as store:
+        engine = Spark(store, "spark://127.0.0.1:7077")
+    spark = SimpleNamespace(isLocal=lambda: False, getExecutorMemoryStatus=lambda: SimpleNamespace(size=lambda: 1))
+    engine.context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: spark), defaultParallelism=2)
+    engine.seen = time.monotonic() - PATIENCE + 60
+    assert engine._slots() == 2  # executors may still come
+    engine.seen -= 60
+    with pytest.raises(InputError, match=r"no machine of spark://127\.0\.0\.1:7077 has had an executor for 120 s"):
+        engine._slots()
+    said = 'Lost task 0.3: java.io.IOException: Cannot run program "/opt/python": Exec failed, error: 2\n\tat java.base'
+    with pytest.raises(InputError, match='7077: Cannot run program "/opt/python": Exec failed, error: 2; install'):
+        engine._lost(RuntimeError(said))
 
 
 def test_wheels_hold_code_and_metadata_as_they_are_here_and_are_the_same_each_time(tmp_path: Path) -> None:
