@@ -81,12 +81,12 @@ class Axis:
         """The key and a value: `network.brokers = 20`."""
         return f"{self.key} = {self.text(value)}"
 
-    def x(self, field: str = "x") -> alt.X:
+    def x(self) -> alt.X:
         """A horizontal axis for numbers, divided by the scale; a few of them are its ticks."""
         few = len(self.values) <= _TICKS
         ticks = [float(value) / self.scale[0] for value in self.values] if few else alt.Undefined
         return alt.X(
-            f"{field}:Q",
+            "x:Q",
             title=self.title,
             scale=alt.Scale(nice=False, padding=12, **({"type": "log"} if self.kind == "log" else {"zero": False})),
             axis=alt.Axis(format=",.4~g", values=ticks),
