@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim import toml
-from sim.errors import InputError, ResultsError, unknown
+from sim.errors import InputError, ResultsError, ScenarioError, unknown
 from sim.experiments import engines
 from sim.experiments.plan import RunSpec, plan
 from sim.experiments.results import Results
@@ -113,7 +113,11 @@ class Bench:
             if key.partition(".")[0] in SHARED:
                 raise InputError(f"{key}: cannot vary (allowed: keys of the network, the workload and the policies)")
             for value in values:
-                self.point({key: value})
+                try:
+                    self.point({key: value})
+                except ScenarioError as error:
+                    wrong = str(error).removeprefix(f"--set {self.path(key)}={toml.text(value)}: ")
+                    raise InputError(f"{key} cannot be {toml.text(value)}: {wrong}") from None
 
     def path(self, key: str) -> str:
         """The path of one of the variant's keys in the scenario, as `--set` takes it."""

@@ -96,7 +96,10 @@ def test_failing_trials_are_told_and_others_go_on(brokersim: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--vary", "selection.cluster_sise=1..3"], "cluster_sise: unknown key, did you mean 'cluster_size'?"),
+        (
+            ["--vary", "selection.cluster_sise=1..3"],
+            "error: selection.cluster_sise cannot be 1: variant.by likeness.selection.cluster_sise: unknown key",
+        ),
         (
             ["--vary", "selection.cluster_size=0..3"],
             "selection.cluster_size: expected a value greater than or equal to 1",
