@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 FEW = 50
 """Runs of which each gets a line of its own where there is no terminal."""
 OFTEN = 5.0  # s, between two lines where there are more
+LITTLE = 0.1
+"""Runs' worth of work that tells too little of the time that others take: starting takes its time, too."""
 LINES = 8
 """Points that are shown at a time, at most."""
 
@@ -62,9 +64,9 @@ class Display:
 
     @property
     def left(self) -> float | None:
-        """How long the others may take (s), if they take as long as those that were done; None where none was."""
+        """How long the others may take (s), if they take as long as those that were done; None where too little was."""
         worth = self.done + self.part
-        return (time.monotonic() - self.began) / worth * (self.total - self.there - worth) if worth else None
+        return (time.monotonic() - self.began) / worth * (self.total - self.there - worth) if worth > LITTLE else None
 
 
 @contextmanager
