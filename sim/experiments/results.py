@@ -92,7 +92,9 @@ class Results:
         try:
             return read_frame(path)
         except (pa.ArrowException, OSError) as error:
-            raise ResultsError(f"{path}: not a readable parquet file ({str(error).splitlines()[0]})") from None
+            why = str(error).splitlines()[0]
+            remedy = "`brokersim run --verify` writes it anew"
+            raise ResultsError(f"{path}: not a readable parquet file ({why}); {remedy}") from None
 
 
 def load_results(folder: str | Path) -> Results:
