@@ -259,6 +259,8 @@ def method(results: Results, differences: bool = True) -> str:
     counts = results.runs.groupby(["point", "variant"]).size()
     least, most = counts.min(), counts.max()
     said = f"Means of {most if least == most else f'{least} to {most}'} replications with 95 % intervals"
+    if most == 1:
+        said = "Values of single replications"
     if others:
         said += f"; differences to {baseline} in %, {_pairing(results, others, baseline)}"
     if len(others) > 1:

@@ -35,7 +35,7 @@ from pydantic import (
 )
 
 from sim import toml
-from sim.errors import InputError, ScenarioError
+from sim.errors import InputError, ScenarioError, nearest
 from sim.expressions import Expression, Value
 from sim.files import File, InputFile, NoSuchFile
 from sim.kinds import Kinds, Table
@@ -572,6 +572,8 @@ class _Reader:
         if isinstance(baseline, str) and baseline not in names:
             self._mistake(("report", "baseline"), f"no such variant{hint(baseline, names)} (got '{baseline}')")
         points = self._points(sweep)
+        if tune and not self.mistakes:
+            self._check_tuned(tune)
         if self.mistakes or report is None:
             raise ScenarioError("\n".join(text for _, text in sorted(self.mistakes)))
         first = points[0]
@@ -586,7 +588,11 @@ class _Reader:
 
     def _take_warm_up(self) -> None:
         """Takes `warm_up = "detect"` out of the base, where it is said for all."""
-        if self.raw.get("warm_up") == DETECT:
+        said = self.raw.get("warm_up")
+        if said != DETECT and isinstance(said, str) and nearest(said, [DETECT]):
+            self._mistake(("warm_up",), f"expected a duration such as '1d', or '{DETECT}', found {show(said)}")
+            self.raw["warm_up"] = 0.0
+        if said == DETECT:
             self.detects = True
             del self.raw["warm_up"]
         for number, variant in enumerate(self.variants):
@@ -627,6 +633,26 @@ class _Reader:
         if not points and not self.mistakes:
             self._mistake(("sweep", "where"), f"no point is left (of {sweep.count:,})")
         return list(points.values())
+
+    def _check_tuned(self, tune: Tune) -> None:
+        """A key that is tuned has to be one of some variant, which may have any of its values that are `examples`."""
+        base = merge(DEFAULTS, self.raw)
+        variants = [merge(base, {key: own[key] for key in own if key != "name"}) for own in self.variants] or [base]
+        for key, parameter in tune.vary.items():
+            wrong = [self._wrong_there(variant, key, parameter.examples) for variant in variants]
+            if all(wrong):
+                self._mistake(("tune", key), str(wrong[0]))
+
+    def _wrong_there(self, raw: Raw, key: str, values: Sequence[Any]) -> str | None:
+        """What is wrong with some value of a key, laid over a scenario."""
+        for value in values:
+            over = value
+            for part in reversed(toml.split(key)):
+                over = {part: over}
+            _, wrong = self.reading.read(Scenario, merge(raw, over), MORE)
+            if wrong:
+                return f"{dotted(wrong[0][0])}: {wrong[0][1]}" if dotted(wrong[0][0]) != key else wrong[0][1]
+        return None
 
     def _point(self, raw: Raw, laid: tuple[Laid, ...], where: Expression | None = None) -> Point | None:
         """The point at which this is laid over the base; None where `where` leaves it out or something is wrong, which is kept."""

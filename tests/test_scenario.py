@@ -391,3 +391,28 @@ def test_identity_is_what_tells_runs_apart() -> None:
     assert Scenario(title="other", replications=9).identity() == base.identity()
     for other in (Scenario(seed=2), Scenario(window=60.0), Scenario(trace=True)):
         assert other.identity() != base.identity()
+
+
+TUNED = {"variant": [{"name": "static"}, {"name": "alike", "selection": {"kind": "similarity"}}]}
+
+
+@pytest.mark.parametrize(
+    ("vary", "message"),
+    [
+        ({"network.brokes": [2, 4]}, "tune.network.brokes: unknown key, did you mean 'brokers'?"),
+        (
+            {"network": {"brokers": {"from": 0, "to": 4}}},
+            "tune.network.brokers: expected a number of brokers (1 or more)",
+        ),
+        ({"selection.hysteresis": ["much", 0.5]}, "tune.selection.hysteresis: unknown key"),
+    ],
+)
+def test_what_cannot_be_tuned_is_told_with_all_else(vary: dict[str, Any], message: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        load_scenario({**TUNED, "tune": {"minimise": "notification_delay", **vary}})
+    assert message in str(error.value)
+
+
+def test_what_one_variant_knows_can_be_tuned() -> None:
+    tune = {"minimise": "notification_delay", "selection.hysteresis": {"from": 0.0, "to": 0.5}}
+    assert load_scenario({**TUNED, "tune": tune}).tune is not None

@@ -426,6 +426,7 @@ def test_a_precision_and_a_warm_up_that_is_detected() -> None:
         ({"precision": {"relative": 2}}, "precision.relative: expected a value less than 1 (got 2)"),
         ({"precision": {"relativ": 0.1}}, "precision.relativ: unknown key, did you mean 'relative'?"),
         ({"precision": 0.1}, "precision: expected a table (got 0.1)"),
+        ({"warm_up": "detct"}, "warm_up: expected a duration such as '1d', or 'detect', found 'detct'"),
         ({"variant": [{"name": "a", "precision": {}}]}, "variant.a.precision: variants share this key"),
         ({"variant": [{"name": "a", "warm_up": "detect"}]}, 'variant.a.warm_up: warm_up = "detect" holds for all'),
         ({"warm_up": "detect", "variant": [{"name": "a", "warm_up": "1h"}]}, 'variant.a.warm_up: warm_up = "detect"'),
