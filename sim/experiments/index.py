@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,9 @@ class Index:
             self._columns[name] = dict(zip(rows["run"].to_pylist(), rows[name].to_pylist(), strict=True))
         return self._columns[name]
 
-    @property
+    @cached_property
     def seconds(self) -> dict[str, float]:
-        """How long the runs took, of those whose rows are there."""
+        """How long the runs took, of those whose rows were there from the beginning."""
         return {run: seconds for run, seconds in self._rows("seconds").items() if seconds is not None}
 
 
