@@ -102,9 +102,11 @@ def _by(runs: pd.DataFrame, axis: Axis, by: Axis, metric: str, names: Sequence[s
         return
     name = f"line-{metric}-{slug(axis.key)}"
     if len(names) == 1:
-        lines = [by.said(value) for value in by.values]
-        table = whole.assign(variant=[by.said(value) for value in whole[by.key]])
-        yield along(table, axis, metric, lines, name)
+        last = by.key.rpartition(".")[2]  # a legend has no room for the path
+        said = {value: f"{last} = {by.text(value)}" for value in by.values}
+        table = whole.assign(variant=whole[by.key].map(said))
+        caption = f"A line for each value of {by.key}."
+        yield along(table, axis, metric, list(said.values()), name, caption=caption)
         return
     for place, value in enumerate(by.values):
         table = whole[whole[by.key] == value]

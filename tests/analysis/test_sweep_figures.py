@@ -180,7 +180,7 @@ def test_of_a_single_variant_lines_stand_for_the_second_axis(tmp_path: Path) -> 
     points = grid(network__brokers=BROKERS, selection__cluster_size=[2, 5])
     charts = sweep_figures(swept(tmp_path, points, variants=("base",), **DELAY_ONLY))
     chart = named(charts, f"line-{DELAY}-network-brokers")
-    assert {row["variant"] for row in rows(chart)} == {"selection.cluster_size = 2", "selection.cluster_size = 5"}
+    assert {row["variant"] for row in rows(chart)} == {"cluster_size = 2", "cluster_size = 5"}
 
 
 def test_of_three_axes_each_is_drawn_over_the_means_of_the_others(tmp_path: Path) -> None:
