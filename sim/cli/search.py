@@ -18,18 +18,6 @@ Variant = Annotated[
     str | None, typer.Option(metavar="NAME", help="The variant; the first by default.", show_default=False)
 ]
 Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Where results go.", show_default=False)]
-Jobs = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Processes; all cores by default.", show_default=False)
-]
-EngineName = Annotated[
-    str,
-    typer.Option(
-        "--engine", metavar="ENGINE", help="auto, in-process, pool or spark; auto takes a pool for many jobs."
-    ),
-]
-Master = Annotated[
-    str | None, typer.Option(metavar="URL", help="The Spark cluster, such as spark://host:7077.", show_default=False)
-]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sim.cli.run import Overrides, ScenarioFile, WorkloadFolder
-from sim.cli.search import EngineName, Jobs, Json, Master, Out, Quiet, Variant
+from sim.cli.run import EngineName, Jobs, Master, Overrides, ScenarioFile, WorkloadFolder
+from sim.cli.search import Json, Out, Quiet, Variant
 
 if TYPE_CHECKING:
     from sim.studies.search import Bench
