@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -42,7 +42,7 @@ from sim.kinds import Kinds, Table
 from sim.metrics import METRICS
 from sim.overlay.sites import Sites, parse_sites
 from sim.plugins import Parameters
-from sim.reading import Reading, tables_of
+from sim.reading import Reading, is_integer, tables_of
 from sim.sweep import GRID, Laid, Sweep, leaves, place_of, read_sweep, sweep_schema, without
 from sim.toml import Keys
 from sim.tuning import Tune
@@ -393,6 +393,13 @@ def merge(below: Raw, above: Raw) -> Raw:
     return {**below, **above, **both}
 
 
+def _nested(keys: Keys, value: Any) -> Any:
+    """Tables in tables, with the value at a key path."""
+    for key in reversed(keys):
+        value = {key: value}
+    return value
+
+
 def _tables(*values: object) -> bool:
     return all(isinstance(value, dict) for value in values)
 
@@ -546,9 +553,7 @@ class _Reader:
     def override(self, keys: Keys, value: object, place: str) -> None:
         """Lay one value over the base or, where keys start with ("variant", number), over that variant."""
         inner = keys[2:] if keys[0] == "variant" else keys
-        over: Any = value
-        for key in reversed(inner):
-            over = {key: over}
+        over = _nested(inner, value)
         if keys[0] == "variant":
             self.variants[int(keys[1])] = merge(self.variants[int(keys[1])], over)
         else:
@@ -604,10 +609,25 @@ class _Reader:
     def _take_sweep(self) -> Sweep | None:
         if "sweep" not in self.raw:
             return None
-        sweep, wrong = read_sweep(self.raw.pop("sweep"), self._not_swept, _is_path)
+        table = self.raw.pop("sweep")
+        sweep, wrong = read_sweep(table, self._not_swept, _is_path, partial(self._is_integer, table))
         for keys, text in wrong:
             self._mistake(("sweep", *keys), text)
         return sweep
+
+    def _is_integer(self, sweep: Raw, keys: Keys) -> bool:
+        """Whether a swept key takes integers only in all variants, and with all kinds that are swept, that know it."""
+        name, own = (keys[1], keys[2:]) if keys[0] == "variant" else (None, keys)
+        known = [merge(self.raw, variant) for variant in self.variants if name in (None, variant.get("name"))]
+        kinds = [
+            _nested(path[2:] if path[0] == "variant" else path, kind)
+            for _, path, values in leaves(sweep)
+            if path[-1:] == ("kind",) and isinstance(values, list)
+            for kind in values
+        ]
+        tables = [merge(table, kind) for table in (known or [self.raw]) for kind in [{}, *kinds]]
+        found = {is_integer(Scenario, own, merge(DEFAULTS, table)) for table in tables}
+        return True in found and False not in found
 
     def _not_swept(self, keys: Keys) -> str | None:
         key = keys[0]
@@ -646,10 +666,7 @@ class _Reader:
     def _wrong_there(self, raw: Raw, key: str, values: Sequence[Any]) -> str | None:
         """What is wrong with some value of a key, laid over a scenario."""
         for value in values:
-            over = value
-            for part in reversed(toml.split(key)):
-                over = {part: over}
-            _, wrong = self.reading.read(Scenario, merge(raw, over), MORE)
+            _, wrong = self.reading.read(Scenario, merge(raw, _nested(toml.split(key), value)), MORE)
             if wrong:
                 return f"{dotted(wrong[0][0])}: {wrong[0][1]}" if dotted(wrong[0][0]) != key else wrong[0][1]
         return None

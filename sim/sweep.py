@@ -44,7 +44,7 @@ class Laid:
 
 @dataclass(frozen=True)
 class Range:
-    """Evenly spread numbers between two, both among them; whole ends give whole numbers. `steps` is None where samples are drawn."""
+    """Evenly spread numbers between two, both among them; integer ends give integers. `steps` is None where samples are drawn."""
 
     start: float
     stop: float
@@ -57,6 +57,7 @@ class Range:
             return self.stop if part else self.start
         way = part * (math.log(self.stop / self.start) if self.log else self.stop - self.start)
         value = self.start * math.exp(way) if self.log else self.start + way
+        value = float(f"{value:.15g}")  # 0.3, not 0.30000000000000004
         value = min(max(value, min(self.start, self.stop)), max(self.start, self.stop))  # whatever was rounded
         return round(value) if self.whole else value
 
@@ -158,14 +159,17 @@ class Sweep:
 
 
 def read_sweep(
-    table: object, forbids: Callable[[Keys], str | None], is_path: Callable[[Keys], bool]
+    table: object,
+    forbids: Callable[[Keys], str | None],
+    is_path: Callable[[Keys], bool],
+    is_integer: Callable[[Keys], bool],
 ) -> tuple[Sweep, list[Problem]]:
     """The sweep of a [sweep] table, and all that is wrong in it, with places as keys from that table.
 
-    `forbids` says why a key path cannot be swept, if so; `is_path` whether its texts are paths of files. What is wrong is left
-    out of the sweep.
+    `forbids` gives the reason why a key path cannot be swept, if there is one; `is_path` whether its texts are paths of files;
+    `is_integer` whether it takes integers only, so that a range of it has no fractions. What is wrong is left out of the sweep.
     """
-    reader = _Reader(forbids, is_path)
+    reader = _Reader(forbids, is_path, is_integer)
     return reader.sweep(table), reader.problems
 
 
@@ -268,6 +272,7 @@ def _pruned(table: Raw, place: Keys, gone: Container[Keys]) -> Raw:
 class _Reader:
     forbids: Callable[[Keys], str | None]
     is_path: Callable[[Keys], bool]
+    is_integer: Callable[[Keys], bool]
     problems: list[Problem] = field(default_factory=list)
 
     def sweep(self, table: object) -> Sweep:
@@ -299,7 +304,7 @@ class _Reader:
 
     def _axis(self, place: Keys, keys: Keys, value: object, grid: bool) -> Axis | None:
         if isinstance(value, dict) and value:
-            spread = self._range(place, value, grid)
+            spread = self._range(place, keys, value, grid)
             if spread is None:
                 return None
             numbers = spread.values() if grid else []
@@ -317,7 +322,7 @@ class _Reader:
         named = [text if isinstance(one, str) else one for one, text in zip(value, texts, strict=True)]
         return Axis(keys, place, named, laid)
 
-    def _range(self, place: Keys, table: Raw, grid: bool) -> Range | None:
+    def _range(self, place: Keys, keys: Keys, table: Raw, grid: bool) -> Range | None:
         before = len(self.problems)
         for key in table.keys() - set(RANGE):
             self._wrong((*place, key), unknown_key(RANGE, key, table[key]))
@@ -325,17 +330,19 @@ class _Reader:
             if key not in table:
                 self._wrong(place, f"missing key '{key}': expected a range such as {{ from = 1, to = 9, steps = 5 }}")
         scale = self._one_of(table, "scale", SCALES, place)
-        ends = [self._end((*place, key), table[key], scale) for key in RANGE[:2] if key in table]
+        read = [self._end((*place, key), table[key], scale) for key in RANGE[:2] if key in table]
+        ends = [end for end in read if end is not None]
         steps = table.get("steps")
         if "steps" in table and not _whole(steps, 2):
             self._wrong((*place, "steps"), f"expected a number of steps, 2 or more, found {show(steps)}")
         if _whole(steps, MOST + 1):
             self._wrong((*place, "steps"), f"expected {MOST:,} steps at most, found {steps:,}")
-        if len(ends) == 2 and ends[0] == ends[1] is not None:
+        if len(ends) == 2 and ends[0] == ends[1]:
             self._wrong((*place, "to"), f"expected another number than 'from', found {show(table['to'])}")
-        if len(self.problems) > before or ends[0] is None or ends[1] is None:
+        if len(self.problems) > before:
             return None
-        return Range(ends[0], ends[1], steps, scale == "log")
+        start, stop = ends if self.is_integer(keys) else map(float, ends)
+        return Range(start, stop, steps, scale == "log")
 
     def _end(self, place: Keys, value: object, scale: str) -> int | float | None:
         try:

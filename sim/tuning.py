@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from pydantic import (
@@ -33,7 +33,7 @@ SCALES = ("linear", "log")
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from one to another, both included, in the key's unit; whole ones where both are whole."""
+    """Numbers from one to another, both included, in the key's unit; integers where both ends are."""
 
     low: int | float
     high: int | float
@@ -214,6 +214,15 @@ class Tune(BaseModel):
         if not self.vary:
             raise InputError("nothing to tune: give a key and its range in [tune], or by --vary KEY=FROM..TO")
         return self
+
+    def typed(self, is_integer: Callable[[str], bool]) -> Tune:
+        """The same; ranges of keys that do not take integers only have fractions."""
+        ranges = {
+            key: replace(values, low=float(values.low), high=float(values.high))
+            for key, values in self.vary.items()
+            if isinstance(values, Range) and not is_integer(key)
+        }
+        return self.model_copy(update={"vary": {**self.vary, **ranges}})
 
     @property
     def objectives(self) -> dict[str, int]:

@@ -60,7 +60,7 @@ def mistakes(folder: Path, text: str, *overrides: str) -> list[str]:
 
 
 def read(table: dict[str, Any]) -> Sweep:
-    sweep, problems = read_sweep(table, lambda keys: None, lambda keys: False)
+    sweep, problems = read_sweep(table, lambda keys: None, lambda keys: False, lambda keys: False)
     assert problems == []
     return sweep
 
@@ -119,6 +119,67 @@ def test_ranges_of_numbers_and_of_durations(tmp_path: Path) -> None:
     assert values(swept(tmp_path, brokers)) == [(10,), (32,), (100,), (316,), (1000,)]
     assert values(swept(tmp_path, 'warm_up = { from = "30min", to = "1h", steps = 3 }')) == [(1800,), (2700,), (3600,)]
     assert values(swept(tmp_path, '"network.brokers" = { from = 3, to = 1, steps = 9 }')) == [(3,), (2,), (1,)]
+
+
+@pytest.mark.parametrize(
+    ("sweep", "expected"),
+    [
+        ('"selection.hysteresis" = { from = 0, to = 1, steps = 5 }', [0, 0.25, 0.5, 0.75, 1]),
+        ("variant.small.selection.hysteresis = { from = 0, to = 1, steps = 5 }", [0, 0.25, 0.5, 0.75, 1]),
+        ('"selection.load_weight" = { from = 1, to = 10, steps = 3, scale = "log" }', [1, 10**0.5, 10]),
+        ('"selection.load_weight" = { from = 1, to = 1000, steps = 4, scale = "log" }', [1, 10, 100, 1000]),
+        ('"workload.publication_rate" = { from = 0, to = 1, steps = 11 }', [n / 10 for n in range(11)]),
+        ('"warm_up" = { from = 0, to = 1, steps = 3 }', [0, 0.5, 1]),
+        ('"network.brokers" = { from = 1, to = 5, steps = 3 }', [1, 3, 5]),
+        ('"selection.cluster_size" = { from = 1, to = 100, steps = 3, scale = "log" }', [1, 10, 100]),
+        ('variant."our own".selection.cluster_size = { from = 1, to = 4, steps = 4 }', [1, 2, 3, 4]),
+    ],
+)
+def test_a_range_of_integers_has_fractions_where_the_key_takes_them(
+    tmp_path: Path, sweep: str, expected: list[float]
+) -> None:
+    found = [value for (value,) in values(swept(tmp_path, sweep))]
+    assert found == pytest.approx(expected, rel=1e-14)
+    if "size" in sweep or "brokers" in sweep:
+        assert all(isinstance(value, int) for value in found)
+
+
+def test_a_grid_of_two_weights_from_0_to_1_has_all_its_points(tmp_path: Path) -> None:
+    grid = """
+        "selection.hysteresis" = { from = 0, to = 1, steps = 100 }
+        "selection.load_weight" = { from = 0, to = 1, steps = 100 }
+    """
+    assert len(swept(tmp_path, grid).points) == 10_000
+
+
+@pytest.mark.parametrize(("sample", "samples"), [("latin-hypercube", 8), ("saltelli", 2)])
+def test_samples_of_a_range_of_integers_have_fractions_where_the_key_takes_them(
+    tmp_path: Path, sample: str, samples: int
+) -> None:
+    text = f"""
+        "selection.hysteresis" = {{ from = 0, to = 1 }}
+        "selection.cluster_size" = {{ from = 1, to = 30 }}
+        sample = "{sample}"
+        samples = {samples}
+    """
+    found = values(swept(tmp_path, text))
+    assert all(0 < gain < 1 for gain, _ in found)
+    assert all(isinstance(size, int) for _, size in found)
+
+
+def test_a_key_has_the_type_that_it_has_with_the_kinds_that_are_swept(tmp_path: Path) -> None:
+    text = """
+        workload.kind = "poisson"
+        [selection]
+        kind = "static"
+        [sweep]
+        "selection.kind" = ["similarity"]
+        "selection.cluster_size" = { from = 2, to = 4, steps = 3 }
+        "selection.hysteresis" = { from = 0, to = 1, steps = 3 }
+    """
+    (tmp_path / "s.toml").write_text(f'horizon = "1h"\n{text}')
+    found = values(load_scenario(tmp_path / "s.toml"))
+    assert [repr(size) for _, size, gain in found if gain == 0.5] == ["2", "3", "4"]
 
 
 @settings(max_examples=30)

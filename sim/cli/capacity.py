@@ -28,7 +28,14 @@ def capacity(
     to: Annotated[
         str | None, typer.Option(metavar="B", help="The last; 1,024 times the first by default.", show_default=False)
     ] = None,
-    step: Annotated[str, typer.Option(metavar="S", help="What lies between a value and the next.")] = "1",
+    step: Annotated[
+        str | None,
+        typer.Option(
+            metavar="S",
+            help="What lies between a value and the next; 1 by default, less where a key has fractions and the range is short.",
+            show_default=False,
+        ),
+    ] = None,
     largest: Annotated[bool, typer.Option("--largest", help="Ask for the largest value instead.")] = False,
     confidence: Annotated[
         float, typer.Option(metavar="P", help="Of the decision whether the limit holds at a value.")
@@ -58,9 +65,7 @@ def capacity(
     from sim.expressions import Limit
     from sim.studies import capacity as study
 
-    question = study.Question(
-        vary, Limit.parse(until), study.values(from_, to, step), largest, confidence, max_replications
-    )
+    limit = Limit.parse(until)
 
     def tell(tried: Tried) -> None:
         if not quiet:
@@ -68,6 +73,8 @@ def capacity(
             print(f"brokersim: {line}", file=sys.stderr, flush=True)
 
     with bench("capacity", scenario, set_, workload, variant, out, jobs, engine, master, retry_failed) as opened:
+        between = study.values(from_, to, step, integer=opened.is_integer(vary))
+        question = study.Question(vary, limit, between, largest, confidence, max_replications)
         found = study.capacity_of(opened, question, tell)
     if json_:
         print(json.dumps(_json(opened, question, found), indent=2, ensure_ascii=False))

@@ -181,13 +181,23 @@ def _high(interval: Interval) -> float:
     return interval.mean if interval.high is None else interval.high
 
 
-def values(first: str, last: str | None = None, step: str = "1") -> Range:
-    """The range of what was typed; `last` is 1,024 times the first if it was not. Raises InputError where one is no number."""
+def values(first: str, last: str | None = None, step: str | None = None, *, integer: bool = True) -> Range:
+    """The range of what was typed; `last` is 1,024 times the first if it was not. Raises InputError where one is no number.
+
+    The step is 1 by default. Unless only integers are allowed it is 0.1, 0.01, … where the range is short: at most a hundredth of
+    the range, or the first value where the last is not given.
+    """
     read = {
         name: _read(name, text) for name, text in (("from", first), ("to", last), ("step", step)) if text is not None
     }
-    start = read["from"]
-    return Range(start, read.get("to", max(start, read["step"]) * 2**DOUBLINGS), read["step"])
+    if integer and (wrong := next((name for name, value in read.items() if value.denominator > 1), None)):
+        raise InputError(f"--{wrong} {show(read[wrong])}: expected an integer, as the key is one")
+    start, width = read["from"], Fraction(1)
+    length = (read["to"] - start) / 100 if "to" in read else start
+    while not integer and 0 < length < width:
+        width /= 10
+    width = read.get("step", width)
+    return Range(start, read.get("to", max(start, width) * 2**DOUBLINGS), width)
 
 
 def sentences(question: Question, found: Capacity) -> list[str]:

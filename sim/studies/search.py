@@ -23,6 +23,7 @@ from sim.experiments.statistics import Interval
 from sim.experiments.store import Store
 from sim.expressions import Limit, Value
 from sim.metrics import METRICS
+from sim.reading import is_integer
 from sim.scenario import SHARED, Experiment, Point, Scenario, load_scenario
 from sim.units import format_duration
 from sim.workloads.mapped import write_mapped
@@ -118,6 +119,14 @@ class Bench:
                 except ScenarioError as error:
                     wrong = str(error).removeprefix(f"--set {self.path(key)}={toml.text(value)}: ")
                     raise InputError(f"{key} cannot be {toml.text(value)}: {wrong}") from None
+
+    def is_integer(self, key: str) -> bool:
+        """Whether a key of the variant takes integers only; a key that does not exist does not."""
+        try:
+            keys = toml.split(key)
+        except ValueError:
+            return False
+        return bool(is_integer(Scenario, keys, self.subject.model_dump(mode="json")))
 
     def path(self, key: str) -> str:
         """The path of one of the variant's keys in the scenario, as `--set` takes it."""

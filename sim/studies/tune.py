@@ -68,7 +68,7 @@ def tune_scenario(bench: Bench, wanted: Tune, tell: Tell = lambda tuned: None) -
     The folder gets a table of all trials, and results with a point for each that was completed. Raises InputError where what is
     wanted is not complete, or not possible.
     """
-    wanted.checked()
+    wanted = wanted.checked().typed(bench.is_integer)
     bench.check({key: parameter.examples for key, parameter in wanted.vary.items()})
     start = {key: value_at(bench.subject, key) for key in wanted.vary}
     replications = bench.subject.replications

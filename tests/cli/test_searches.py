@@ -80,6 +80,34 @@ def test_tune_finds_a_point_that_run_takes(brokersim: Command, tmp_path: Path) -
     assert means["by likeness"] == min(complete.values())
 
 
+def test_tune_tries_fractions_between_0_and_1_where_the_key_takes_them(brokersim: Command, tmp_path: Path) -> None:
+    vary = ("--vary", "selection.hysteresis=0..1", "--vary", "selection.load_weight=1..100:log")
+    status, out, _ = brokersim(*TUNE, *vary, "--json", "--quiet")
+    assert status == 0
+    trials = json.loads(out)["trials"]
+    assert any(0 < trial["selection.hysteresis"] < 1 for trial in trials)
+    assert any(trial["selection.load_weight"] % 1 for trial in trials)
+    assert all(trial["selection.cluster_size"] % 1 == 0 for trial in trials)
+
+
+def test_capacity_steps_by_hundredths_between_0_and_1_where_the_key_takes_fractions(brokersim: Command) -> None:
+    key = ("--variant", "by likeness", "--vary", "selection.hysteresis", "--from", "0", "--to", "1")
+    status, out, _ = brokersim(
+        *CAPACITY,
+        *key,
+        "--until",
+        "broker_subscription_changes > -1e9",
+        "--largest",
+        "--max-replications",
+        "2",
+        "--json",
+    )
+    assert status == 0
+    tried = [one["value"] for one in json.loads(out)["tried"]]
+    assert tried[:3] == [0, 0.01, 0.02]
+    assert json.loads(out)["answer"] == 1
+
+
 def test_tune_says_that_limits_are_not_kept(brokersim: Command) -> None:
     status, out, _ = brokersim(*TUNE, "--subject-to", "load_jain > 2", "-q")
     assert status == 1
@@ -149,6 +177,7 @@ def test_capacity_says_that_no_value_will_do(brokersim: Command) -> None:
         (["--until", "tree_hops"], "'tree_hops': expected a metric and its limit"),
         (["--until", "tree_hops > 1", "--from", "x"], "--from: expected a number"),
         (["--until", "tree_hops > 1", "--from", "0"], "network.brokers: expected a number of brokers (1 or more)"),
+        (["--until", "tree_hops > 1", "--step", "0.5"], "--step 0.5: expected an integer"),
         (["--until", "tree_hops > 1", "--confidence", "1"], "--confidence 1: expected a number between 0 and 1"),
     ],
 )

@@ -40,6 +40,15 @@ def ask(limit: str, range: Range, measure: Measure, **more: object) -> Capacity:
     return capacity(Question(KEY, Limit.parse(limit), range, **more), measure)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "step"),
+    [("0", "1", "0.01"), ("1", "20", "0.1"), ("0", "100", "1"), ("36000", None, "1"), ("0.002", None, "0.001")],
+)
+def test_steps_are_small_where_the_range_of_a_key_with_fractions_is(first: str, last: str | None, step: str) -> None:
+    assert values(first, last, integer=False).step == Fraction(step)
+    assert values(first, last, "0.5", integer=False).step == Fraction("0.5")
+
+
 @given(st.integers(0, 200), st.integers(1, 200), st.integers(1, 7), st.data())
 def test_smallest_and_largest_are_those_of_a_search_through_all_values(
     first: int, length: int, step: int, data: st.DataObject
