@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from heapq import heappush
 from typing import Any
@@ -10,6 +11,7 @@ import simpy
 
 # What happens first at equal times; SimPy keeps the order of scheduling among equals.
 OFFLOADING, CONTROL, CHANGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS, BARRIERS = range(1, 8)
+LOOKS = -1  # ahead of all, SimPy's own events (0) among them: a look at the run, which changes nothing; one at a time
 
 
 class Clock(simpy.Environment):
@@ -30,6 +32,13 @@ class Clock(simpy.Environment):
     def call(self, time: float, priority: int, action: Callable[[], None]) -> None:
         """Have `action()` called once."""
         Feed(self, priority, action).start(time)
+
+    def peek(self) -> float:
+        """When the next event is due that may change anything."""
+        queue = self._queue
+        if queue and queue[0][1] == LOOKS:
+            return min((time for time, *_ in queue[1:3]), default=math.inf)
+        return super().peek()
 
     def pending(self) -> list[Any]:
         """All events that are still to come, as (time, priority, number, event), soonest first."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.broker import Server
-from sim.brokers.clock import CONTROL, PUBLICATIONS, Clock, Feed
+from sim.brokers.clock import CONTROL, LOOKS, PUBLICATIONS, Clock, Feed
 from sim.brokers.content import ContentSubscriptions
 from sim.brokers.control import TreeControl
 from sim.brokers.courier import Courier
@@ -221,11 +221,25 @@ class Network:
             self.offloading.start()
         publications = self.workload.publications
         Feed(self.clock, PUBLICATIONS, self._publish).start(float(publications.time[0]) if len(publications) else None)
-        for step in range(1, 101):
-            self.clock.run(until=horizon * step / 100 if step < 100 else horizon)
-            if progress is not None:
-                progress(step / 100)
+        if progress is not None:
+            self._report(progress)
+        self.clock.run(until=horizon)
+        if progress is not None:
+            progress(1.0)
         self._close()
+
+    def _report(self, progress: Callable[[float], None]) -> None:
+        """Have `progress` called after each hundredth of the run but the last; the run goes on as if nobody looked."""
+        step = 0
+
+        def look() -> float | None:
+            nonlocal step
+            if step:
+                progress(step / 100)
+            step += 1
+            return self.setting.horizon * step / 100 if step < 100 else None
+
+        Feed(self.clock, LOOKS, look).start(look())
 
     def _publish(self) -> float | None:
         times, first = self.workload.publications.time, self._publication

@@ -120,8 +120,9 @@ def with_plane(scenario: Scenario, plane: str) -> Scenario:
     return scenario.model_copy(update={"network": scenario.network.model_copy(update={"data_plane": plane})})
 
 
-def test_publications_between_two_changes_are_folded_together() -> None:
-    """Three changes in ten seconds, a thousand publications: the plane is handed them in a few pieces."""
+@pytest.mark.parametrize("watched", [False, True])
+def test_publications_between_two_changes_are_folded_together(watched: bool) -> None:
+    """Three changes in ten seconds, a thousand publications: four pieces, whether anybody is told the progress or not."""
     world = tiny.workload(
         [{0}, {0}],
         [(0.01 * n, 0, 0, 1) for n in range(1000)],
@@ -129,13 +130,23 @@ def test_publications_between_two_changes_are_folded_together() -> None:
     )
     network = tiny.network(world, tiny.graph([(0, 1), (1, 2)], [1]), [0, 2], trace=False)
     pieces: list[int] = []
+    told: list[float] = []
     publish = network.plane.publish
     network.plane.publish = lambda first, brokers: (pieces.append(len(brokers)), publish(first, brokers))
-    network.run()
-    assert sum(pieces) == 1000
-    assert len(pieces) < 120  # a run is told its progress a hundred times
+    network.run(told.append if watched else None)
+    assert pieces == [250, 300, 200, 250]
+    assert told == ([step / 100 for step in range(1, 101)] if watched else [])
     # at broker 0 what was published before 8 s; at broker 2 what left the root, a second later, while somebody wanted it
     assert network.metrics()["delivered"] == 800 + 150 + 200
+
+
+@reproducible(50)
+@given(cases())
+def test_a_run_that_is_watched_comes_to_the_same_bytes(case: Case) -> None:
+    networks = built(case, subscribers=True), built(case, subscribers=True)
+    networks[0].run()
+    networks[1].run(lambda share: None)
+    assert tables(networks[0]) == tables(networks[1])
 
 
 @pytest.mark.parametrize(
