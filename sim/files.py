@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import hashlib
 import io
 import math
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,10 +15,10 @@ from typing import Any, Generic, TypeVar
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
+from sim.compression import Damaged, pieces
 from sim.errors import nearest
 
 T = TypeVar("T")
-_GZIP = b"\x1f\x8b"
 
 
 class NoSuchFile(ValueError):
@@ -42,7 +40,7 @@ class File(Generic[T]):
 
 @dataclass(frozen=True)
 class InputFile(Generic[T]):
-    """Makes a model's field the path of a text file, plain or gzip, that is read when the model is validated.
+    """Makes a model's field the path of a text file, plain or compressed, that is read when the model is validated.
 
     `links: Annotated[File[Links], InputFile(parse)]`, where `parse` makes Links of the text, or raises ValueError with a sentence
     such as "line 3: …". A scenario's keys named `file` or ending in `_file` are relative to the scenario file.
@@ -163,11 +161,10 @@ def _bytes(path: Path) -> bytes:
 
 
 def _text(data: bytes) -> str:
-    if data.startswith(_GZIP):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"not a whole gzip file: {error}") from None
+    try:
+        data = b"".join(pieces(io.BytesIO(data)))
+    except Damaged as error:
+        raise ValueError(f"not a whole {error.codec} file: {error.reason}") from None
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

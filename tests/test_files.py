@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
+import lzma
 import os
 import pickle
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 from pydantic import ValidationError
@@ -50,10 +53,15 @@ def written(folder: Path, data: str | bytes, name: str = "curve.csv") -> Path:
     return path
 
 
-def test_a_file_is_read_and_parsed_plain_or_gzip(tmp_path: Path) -> None:
-    plain = written(tmp_path, "\ufeffx\r\n1\r\n\r\n 2.5 \r\n")
-    packed = written(tmp_path, gzip.compress(plain.read_bytes()), "curve.csv.gz")
-    for path in (plain, packed):
+def test_a_file_is_read_and_parsed_plain_or_compressed_whatever_its_name(tmp_path: Path) -> None:
+    plain = written(tmp_path, "\ufeffx\r\n1\r\n\r\n 2.5 \r\n", "plain.gz")
+    data = plain.read_bytes()
+    zstd = bytes(pa.compress(data, "zstd"))
+    packed = [
+        written(tmp_path, content, f"{number}.csv")
+        for number, content in enumerate((gzip.compress(data), bz2.compress(data), lzma.compress(data), zstd))
+    ]
+    for path in (plain, *packed):
         curve = validate(Curve, {"file": str(path)})
         assert curve.file.content.tolist() == [1.0, 2.5]
         assert curve.model_dump(mode="json") == {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import datetime as dt
 import gzip
 import json
+import lzma
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
+from test_traces_sources import zstd
 
 from sim.errors import WorkloadError
-from sim.workloads.traces.layouts import CSV, JSONL, PARQUET, TSV, Layout, lay_over
+from sim.workloads.traces.layouts import CSV, JSONL, PARQUET, TSV, Layout, guess_layout, lay_over
 from sim.workloads.traces.rows import example_time, number_lines, parse_time, read_rows
 from sim.workloads.traces.session import partitioned
 from sim.workloads.traces.sources import find_sources, link_sources
@@ -100,6 +103,31 @@ def test_lines_of_json_are_one_object_each(spark: SparkSession, tmp_path: Path) 
     path.write_bytes(b"\n".join(lines))
     found = rows_of(spark, tmp_path, [path], lay_over(JSONL, columns="user=a.b,time,size=`n"))
     assert [row[1:3] for row in found] == list(enumerate(lines.values(), 1))
+
+
+def test_compressed_files_are_read_by_content_whatever_their_names(spark: SparkSession, tmp_path: Path) -> None:
+    """Their rows bear the numbers that they have in what is unpacked; headers and Parquet are found there too."""
+    text = b"time,user\n" + b"".join(b"%d,%d\n" % (n, n % 7) for n in range(2000)) + b"broken\n"
+    packed = {"a.csv": gzip.compress, "b.gz": bytes, "c.txt": bz2.compress, "d.bz2": lzma.compress, "e.xz": zstd}
+    paths = [tmp_path / name for name in packed]
+    for path in paths:
+        path.write_bytes(packed[path.name](text))
+    found = rows_of(spark, tmp_path, paths, lay_over(CSV, columns="user,time", header=True))
+    assert len(found) == len(paths) * 2001
+    for number in range(len(paths)):
+        assert [row[1:] for row in found if row[0] == number] == [
+            *((n + 2, (str(n), str(n % 7)), f"{n},{n % 7}") for n in range(2000)),
+            (2002, None, "broken"),
+        ]
+
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"user": ["a", "b"]}), sink)
+    for number, pack in enumerate(packed.values()):
+        folder = tmp_path / f"{number}"
+        folder.mkdir()
+        (folder / "in.dat").write_bytes(pack(sink.getvalue().to_pybytes()))
+        layout = lay_over(guess_layout(folder / "in.dat"), columns="user")
+        assert [row[1:3] for row in rows_of(spark, folder, [folder / "in.dat"], layout)] == [(1, ("a",)), (2, ("b",))]
 
 
 def test_values_of_parquet_become_text_without_loss(spark: SparkSession, tmp_path: Path) -> None:

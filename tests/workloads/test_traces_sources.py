@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
+import lzma
 import os
+import random
+import re
+import tracemalloc
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from sim.errors import WorkloadError
-from sim.workloads.traces.sources import Source, find_sources, link_sources
+from sim.workloads.traces.sources import Source, find_sources, link_sources, readable
 from sim.workloads.traces.workshop import check_room, workshop
 
 
@@ -72,8 +78,85 @@ def test_what_is_no_input_is_told_in_one_sentence(folder: Path, inputs: list[str
 
 def test_a_pipe_is_told_apart_from_what_is_not_there(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
-    with pytest.raises(WorkloadError, match=r"pipe: a pipe or a device; name a file, plain or gzip"):
+    with pytest.raises(WorkloadError, match=r"pipe: a pipe or a device; name a file, plain, gzip, bzip2, xz or zstd"):
         find_sources([folder / "pipe"])
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"PK\x03\x04" + bytes(20), "zip"),
+        (b"7z\xbc\xaf\x27\x1c" + bytes(20), "7z"),
+        (b"a.tsv".ljust(257, b"\0") + b"ustar\x0000" + bytes(247), "tar"),
+        (gzip.compress(b"a.tsv".ljust(257, b"\0") + b"ustar  \0" + bytes(247)), "tar"),
+    ],
+)
+def test_an_archive_of_files_is_refused_by_its_kind(tmp_path: Path, content: bytes, kind: str) -> None:
+    (tmp_path / "a.tsv").write_bytes(content)
+    with pytest.raises(
+        WorkloadError, match=rf"a\.tsv: a {kind} archive; unpack it and name the files in it, plain, gzip"
+    ):
+        find_sources([tmp_path / "a.tsv"])
+
+
+def test_text_that_looks_a_little_like_a_packed_file_is_text(tmp_path: Path) -> None:
+    for number, text in enumerate((b"BZh,1,2\n", b"BZh9\n", b"x" * 257 + b"ustard\n", b"PKx\n")):
+        (tmp_path / f"{number}").write_bytes(text)
+    link_sources(find_sources([str(tmp_path / "*")]), tmp_path / "links")
+    assert {path.suffix for path in (tmp_path / "links").iterdir()} == {".txt"}
+
+
+def zstd(data: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(data)
+    return bytes(sink.getvalue())
+
+
+PACKED = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": zstd}
+
+
+@pytest.mark.parametrize("codec", PACKED)
+def test_what_spark_does_not_unpack_is_unpacked_piece_by_piece(tmp_path: Path, codec: str) -> None:
+    """Far less memory than the file needs, in two members or frames, however it is called."""
+    half = bytes(range(10)) * (2 << 20)
+    (tmp_path / "in.txt").write_bytes(PACKED[codec](half) * 2)
+    link_sources(find_sources([tmp_path / "in.txt"]), tmp_path / "links")
+    (link,) = (tmp_path / "links").iterdir()
+    tracemalloc.start()
+    path = readable(link)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16 << 20
+    if codec == "gz":  # as Spark does
+        assert path == link
+        assert link.suffix == ".gz"
+    else:
+        assert path.read_bytes() == half * 2
+
+
+def read_whole(path: Path, folder: Path) -> None:
+    """What a pipeline does with a file before Spark, or after it has failed, reads it."""
+    (source,) = find_sources([path])
+    link_sources([source], folder)
+    readable(*folder.iterdir())
+    if damage := source.damage():
+        raise WorkloadError(f"{source.path}: {damage}")
+
+
+@pytest.mark.parametrize("codec", PACKED)
+def test_a_cut_or_changed_compressed_file_is_named(tmp_path: Path, codec: str) -> None:
+    whole = PACKED[codec](random.Random(1).randbytes(3 << 20))
+    kind = {"gz": "gzip", "bz2": "bzip2", "zst": "zstd"}.get(codec, codec)
+    middle = len(whole) // 2
+    cut = whole[:-3], whole[:middle], whole[:14]
+    changed = whole[:middle] + b"xxxx" + whole[middle + 4 :]
+    for number, content in enumerate((*cut, *([changed] if codec != "zst" else ()))):  # zstd need not have checksums
+        path = tmp_path / f"{number}.csv"
+        path.write_bytes(content)
+        with pytest.raises(WorkloadError) as raised:
+            read_whole(path, tmp_path / f"links{number}")
+        assert re.fullmatch(rf"{path}: damaged {kind} file \(.+\)", str(raised.value))
 
 
 def test_links_tell_gzip_by_content_not_by_name(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
+from sim.compression import ENDINGS
 from sim.errors import WorkloadError, nearest
 from sim.workloads.traces.layouts import Layout, lay_over
 
@@ -129,7 +130,7 @@ def free_trace(follows: tuple[Layout, Inputs], events: tuple[Layout, Inputs], sp
 
 
 def preset_trace(name: str, folder: Path, time_zone: str | None = None) -> Trace:
-    """The files of a preset in a folder, plain or `.gz`; `time_zone` is that of times without one.
+    """The files of a preset in a folder, plain or compressed; `time_zone` is that of times without one.
 
     Raises WorkloadError where one is missing.
     """
@@ -147,12 +148,13 @@ def _find(folder: Path, file: str, preset: Preset) -> Inputs:
     if not folder.is_dir():
         found = "is no folder" if folder.exists() else "no such folder"
         raise WorkloadError(f"{folder}: {found}; --format {preset.name} takes the folder that its files are in")
-    for name in (file, f"{file}.gz"):
-        if (folder / name).is_file():
-            return (folder / name,)
+    for ending in ("", *ENDINGS):
+        if (folder / f"{file}{ending}").is_file():
+            return (folder / f"{file}{ending}",)
     near = nearest(file, (entry.name for entry in folder.iterdir()))
     hint = f", is it '{near}'?" if near else ""
-    raise WorkloadError(f"{folder}: no {file} and no {file}.gz in it{hint} (--format {preset.name} needs it)")
+    allowed = f"plain or compressed ({', '.join(ENDINGS)})"
+    raise WorkloadError(f"{folder}: no {file} in it, {allowed}{hint} (--format {preset.name} needs it)")
 
 
 def _hetrec(*columns: str, time_format: str = "iso") -> Layout:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
 from sim.errors import WorkloadError, nearest
+from sim.workloads.traces.sources import is_parquet
 
 Kind = Literal["text", "jsonl", "parquet"]
 
@@ -21,7 +22,7 @@ NAMED_TIMES = {"iso": "2010-10-19T23:55:27Z", "epoch": "1287532527.5", "epoch-ms
 
 @dataclass(frozen=True)
 class Layout:
-    """Files of lines (`text` or `jsonl`, plain or gzip) or of `parquet`, one row each.
+    """Files of lines (`text` or `jsonl`) or of `parquet`, one row each.
 
     `columns` names the fields of a line in order; those that the pipeline does not know are read over. Or it maps the
     pipeline's names to the file's: keys of JSON lines, columns of Parquet, of a text those in its first line, the `header`.
@@ -129,9 +130,8 @@ def lay_over(
 
 def guess_layout(path: Path) -> Layout:
     """The layout of `PLAIN` that a file looks to be in: by its first bytes Parquet, else by the end of its name."""
-    with path.open("rb") as file:
-        if file.read(4) == b"PAR1":
-            return PARQUET
+    if is_parquet(path):
+        return PARQUET
     endings = {ending.lower() for ending in path.suffixes[-2:]}
     if endings & {".jsonl", ".ndjson", ".json"}:
         return JSONL

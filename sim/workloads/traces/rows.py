@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sim.compression import Damaged, first_bytes
 from sim.errors import WorkloadError, nearest
 from sim.workloads.tables import arrow
 from sim.workloads.traces.layouts import NAMED_TIMES, Layout
+from sim.workloads.traces.sources import is_parquet, readable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -44,8 +45,9 @@ def read_rows(spark: SparkSession, folder: Path, layout: Layout, used: Sequence[
     _check_times(spark, layout)
     fields = [field for field in used if field in layout.columns]
     shapes: dict[Any, list[Path]] = {}
-    for path in sorted(folder.iterdir()):
-        shapes.setdefault(_shape(path, layout, fields), []).append(path)
+    for link in sorted(folder.iterdir()):
+        path = readable(link)
+        shapes.setdefault(_shape(path, link.resolve(), layout, fields), []).append(path)
     frames = []
     for shape, members in shapes.items():
         paths = [str(path) for path in members]
@@ -143,16 +145,17 @@ def _check_times(spark: SparkSession, layout: Layout) -> None:
             ) from None
 
 
-def _shape(path: Path, layout: Layout, fields: Sequence[str]) -> Any:
-    """What files have in common that are read together: nothing, the names in their headers, or their schema."""
-    file = path.resolve()
-    with file.open("rb") as content:
-        parquet = content.read(4) == b"PAR1"
+def _shape(path: Path, file: Path, layout: Layout, fields: Sequence[str]) -> Any:
+    """What files have in common that are read together: nothing, the names in their headers, or their schema.
+
+    `file` is what people call the one at `path`.
+    """
+    parquet = is_parquet(path)
     if layout.kind != "parquet" and parquet:
         raise WorkloadError(f"{file}: a Parquet file; say --format parquet")
     if layout.kind == "parquet":
         try:
-            schema = pq.read_schema(file)
+            schema = pq.read_schema(path)
         except (pa.ArrowException, OSError) as error:
             found = f"damaged Parquet file ({error})" if parquet else "no Parquet file, as --format parquet says"
             raise WorkloadError(f"{file}: {found}") from None
@@ -160,7 +163,7 @@ def _shape(path: Path, layout: Layout, fields: Sequence[str]) -> Any:
         _check_types(file, layout, fields, schema)
         return schema.remove_metadata()
     if isinstance(layout.columns, Mapping) and layout.kind == "text":
-        names = _header(file, layout)
+        names = _header(path, file, layout)
         _check_columns(file, layout, fields, names)
         return names
     return None
@@ -178,13 +181,10 @@ def _check_columns(file: Path, layout: Layout, fields: Sequence[str], names: Seq
             raise WorkloadError(f"{file}: two columns '{column}', one of them for {field}")
 
 
-def _header(file: Path, layout: Layout) -> tuple[str, ...]:
-    with file.open("rb") as raw:
-        gzipped = raw.read(2) == b"\x1f\x8b"
+def _header(path: Path, file: Path, layout: Layout) -> tuple[str, ...]:
     try:
-        with gzip.open(file) if gzipped else file.open("rb") as lines:
-            line = lines.readline(1 << 20).decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
-    except (UnicodeDecodeError, EOFError, OSError) as error:
+        line = first_bytes(path, 1 << 20).partition(b"\n")[0].decode("utf-8-sig").removesuffix("\r")
+    except (UnicodeDecodeError, Damaged, OSError) as error:
         raise WorkloadError(f"{file}: line 1: no header that can be read ({error})") from None
     if not layout.quote:
         return tuple(line.split(layout.delimiter))

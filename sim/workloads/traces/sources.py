@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import glob
-import gzip
 import hashlib
 import os
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sim.compression import ALLOWED, Damaged, archive, codec_of, first_bytes, pieces
 from sim.errors import WorkloadError, nearest
+
+_PARQUET = b"PAR1"
 
 
 @dataclass(frozen=True)
@@ -23,19 +24,14 @@ class Source:
     sha256: str
     bytes: int
 
-    @property
-    def gzipped(self) -> bool:
-        with self.path.open("rb") as file:
-            return file.read(2) == b"\x1f\x8b"
-
     def damage(self) -> str | None:
-        """What is wrong with a gzip file, found by unpacking it whole; None where it unpacks or is no gzip file."""
-        if self.gzipped:
+        """What is wrong with a compressed file, found by unpacking it whole; None where it unpacks or is not compressed."""
+        if codec_of(self.path):
             try:
-                with gzip.open(self.path) as file:
-                    while file.read(1 << 20):
+                with self.path.open("rb") as file:
+                    for _ in pieces(file):
                         pass
-            except (EOFError, OSError, zlib.error) as error:
+            except Damaged as error:
                 return str(error)
         return None
 
@@ -77,7 +73,7 @@ def _expand(text: str) -> list[Path]:
             raise WorkloadError(f"{text}: no file matches this pattern")
         return matches
     if path.exists():
-        raise WorkloadError(f"{text}: a pipe or a device; name a file, plain or gzip")
+        raise WorkloadError(f"{text}: a pipe or a device; name a file, {ALLOWED}")
     near = nearest(path.name, (entry.name for entry in path.parent.iterdir())) if path.parent.is_dir() else None
     hint = f", did you mean '{path.with_name(near)}'?" if near else ""
     raise WorkloadError(f"{text}: no such file{hint}")
@@ -91,14 +87,48 @@ def _source(path: Path, name: str) -> Source:
         raise WorkloadError(f"{path}: cannot be read ({error.strerror})") from error
     if size == 0:
         raise WorkloadError(f"{path}: the file is empty")
+    try:
+        kind = archive(path)
+    except Damaged as error:
+        raise WorkloadError(f"{path}: {error}") from None
+    if kind is not None:
+        raise WorkloadError(f"{path}: a {kind} archive; unpack it and name the files in it, {ALLOWED}")
     return Source(path, name, digest, size)
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a file, unpacked where it is compressed, begins as Parquet does; a damaged one does not."""
+    try:
+        return first_bytes(path, len(_PARQUET)) == _PARQUET
+    except Damaged:
+        return False
 
 
 def link_sources(sources: Sequence[Source], folder: Path, first: int = 0) -> None:
     """Fill `folder` with links that Spark reads whatever the files' names hold: the number of the source, `.gz` by content.
 
-    Sources are numbered from `first` on.
+    Sources are numbered from `first` on. What Spark does not unpack is unpacked by `readable`.
     """
     folder.mkdir()
     for number, source in enumerate(sources, first):
-        (folder / f"{number:06d}.{'gz' if source.gzipped else 'txt'}").symlink_to(source.path)
+        ending = "gz" if codec_of(source.path) == "gzip" else "txt"
+        (folder / f"{number:06d}.{ending}").symlink_to(source.path)
+
+
+def readable(link: Path) -> Path:
+    """A file that Spark reads in place of this link of `link_sources`: itself or, beside its folder, its content unpacked.
+
+    Raises WorkloadError where it cannot be unpacked.
+    """
+    codec = codec_of(link)
+    if codec is None or (codec == "gzip" and not is_parquet(link)):
+        return link
+    content = link.parent.with_name(f"{link.parent.name}-unpacked") / f"{link.stem}.txt"
+    content.parent.mkdir(exist_ok=True)
+    try:
+        with link.open("rb") as packed, content.open("wb") as plain:
+            for piece in pieces(packed):
+                plain.write(piece)
+    except Damaged as error:
+        raise WorkloadError(f"{link.resolve()}: {error}") from None
+    return content

@@ -97,5 +97,5 @@ def blaming(sources: Sequence[Source]) -> Iterator[None]:
     except (PySparkException, Py4JError):
         for source in sources:
             if (damage := source.damage()) is not None:
-                raise WorkloadError(f"{source.path}: damaged gzip file ({damage})") from None
+                raise WorkloadError(f"{source.path}: {damage}") from None
         raise

@@ -1,0 +1,97 @@
+"""Compressed files: gzip, bzip2, xz and zstd, recognized by their first bytes and unpacked piece by piece."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+ALLOWED = "plain, gzip, bzip2, xz or zstd"
+ENDINGS = (".gz", ".bz2", ".xz", ".zst")  # that such files usually bear
+
+_SIGN_BYTES, _PIECE_BYTES = 10, 1 << 20
+_SIGNS = {
+    "gzip": rb"\x1f\x8b",
+    "bzip2": rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)",  # a first block or, where there is none, the end
+    "xz": rb"\xfd7zXZ\x00",
+    "zstd": rb"(?:\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)",  # a frame, or one to be skipped
+}
+# Files that hold files, or are compressed in a way that is not read.
+_ARCHIVES = {"zip": rb"PK\x03\x04", "7z": rb"7z\xbc\xaf\x27\x1c", "RAR": rb"Rar!\x1a\x07", "lz4": rb"\x04\x22\x4d\x18"}
+_TAR = re.compile(rb"[\s\S]{257}ustar(?:\x00|  \x00)")
+_TAR_BYTES = 265
+
+
+class Damaged(Exception):
+    """A compressed file that cannot be unpacked."""
+
+    def __init__(self, codec: str, reason: str) -> None:
+        super().__init__(f"damaged {codec} file ({reason})")
+        self.codec, self.reason = codec, reason
+
+
+def codec_of(path: Path) -> str | None:
+    """How a file is compressed, whatever its name; None where it is not."""
+    with path.open("rb") as file:
+        return _codec(file.read(_SIGN_BYTES))
+
+
+def pieces(file: BinaryIO, size: int = _PIECE_BYTES) -> Iterator[bytes]:
+    """The content of a file that is open at its start, unpacked, in pieces of `size` bytes at most. Raises Damaged."""
+    codec = _codec(file.read(_SIGN_BYTES))
+    file.seek(0)
+    content = file if codec is None else _OPENERS[codec](file)
+    while piece := _read(content, size, codec):
+        yield piece
+
+
+def first_bytes(path: Path, count: int) -> bytes:
+    """The first `count` bytes of a file's content, unpacked; fewer where it has fewer. Raises Damaged."""
+    with path.open("rb") as file:
+        start = b""
+        for piece in pieces(file, count):  # a piece may be shorter than asked for
+            start += piece
+            if len(start) >= count:
+                break
+        return start[:count]
+
+
+def archive(path: Path) -> str | None:
+    """What kind of archive a file is, which holds files and no rows; None where it is none. Raises Damaged."""
+    start = first_bytes(path, _TAR_BYTES)
+    if _TAR.match(start):
+        return "tar"
+    return next((name for name, sign in _ARCHIVES.items() if re.match(sign, start)), None)
+
+
+def _codec(start: bytes) -> str | None:
+    return next((name for name, sign in _SIGNS.items() if re.match(sign, start)), None)
+
+
+def _read(content: BinaryIO, size: int, codec: str | None) -> bytes:
+    if codec is None:
+        return content.read(size)
+    try:
+        return content.read(size)
+    except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        raise Damaged(codec, str(error)) from None
+
+
+def _zstd(file: BinaryIO) -> BinaryIO:
+    import pyarrow as pa
+
+    return io.BufferedReader(pa.input_stream(file, compression="zstd"))
+
+
+_OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
+    "gzip": lambda file: gzip.GzipFile(fileobj=file),
+    "bzip2": bz2.BZ2File,
+    "xz": lzma.LZMAFile,
+    "zstd": _zstd,
+}
