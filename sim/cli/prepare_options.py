@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from sim.workloads.traces.layouts import Layout
     from sim.workloads.traces.sources import Source
 
-Inputs = Annotated[list[str], typer.Argument(metavar="INPUT…", help="Files, plain or compressed (gzip, bzip2, xz, zstd), or patterns.")]
+Inputs = Annotated[
+    list[str], typer.Argument(metavar="INPUT…", help="Files, plain or compressed (gzip, bzip2, xz, zstd), or patterns.")
+]
 Out = Annotated[Path, typer.Option(metavar="WORKLOAD", help="The folder to write; a workload there is replaced.")]
 Columns = Annotated[
     str | None,
