@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.comparison import (
-    Outcome,
+    Comparison,
     Verdict,
     baseline_of,
     compare_points,
+    difference,
     headline_of,
     label,
-    percent,
     variants_of,
 )
 from analysis.formatting import describe, number, scale
@@ -21,6 +21,8 @@ from analysis.sweeps.axes import axes_of
 if TYPE_CHECKING:
     from sim.experiments.results import Results
 
+PROBABILITIES = "p is after Holm's correction, raw p before it."
+"""What the tables' columns of p values are."""
 MARKS = {"better": "✓ better", "worse": "✗ worse"}
 """How verdicts are shown; others are words that stand for themselves."""
 
@@ -38,8 +40,8 @@ class MetricTable:
     """One metric as text; `unit` is that of the means, "" where they have none.
 
     The first `left` heads are swept keys and the variant. The others are n (replications), the mean, its 95 % interval and, where
-    variants are compared, the difference to the baseline (% and its interval), the effect (standard deviations), p after Holm's
-    correction, and the verdict.
+    variants are compared, the difference to the baseline (% and its interval, or from 0 to what), the effect (standard
+    deviations), p after Holm's correction and before it, and the verdict.
     """
 
     metric: str
@@ -58,7 +60,7 @@ def tables(results: Results) -> list[MetricTable]:
     """A table for each headline metric; points without a run are left out."""
     axes, points, several = axes_of(results), results.manifest["points"], len(variants_of(results)) > 1
     heads = (*(axis.name for axis in axes), "variant", "n", "mean", "95 % interval")
-    heads += (f"difference to {baseline_of(results)}", "effect", "p", "verdict") if several else ()
+    heads += (f"difference to {baseline_of(results)}", "effect", "p", "raw p", "verdict") if several else ()
     found = []
     for metric in headline_of(results):
         compared = compare_points(results, metric)
@@ -69,7 +71,7 @@ def tables(results: Results) -> list[MetricTable]:
             at = tuple(axis.text(values[axis.key]) for axis in axes)
             known = {name: outcome for name, outcome in row.outcomes.items() if outcome.value.n}
             for place, (name, outcome) in enumerate(known.items()):
-                cells = _cells(outcome, factor)
+                cells = _cells(row, name, factor)
                 rows.append(
                     Row(
                         (*at, name, *cells[: len(heads) - len(at) - 1]),
@@ -81,14 +83,15 @@ def tables(results: Results) -> list[MetricTable]:
     return found
 
 
-def _cells(outcome: Outcome, factor: float) -> tuple[str, ...]:
-    effect = outcome.test.effect if outcome.test else None
+def _cells(row: Comparison, variant: str, factor: float) -> tuple[str, ...]:
+    outcome = row.outcomes[variant]
+    effect, raw = (outcome.test.effect, outcome.test.p) if outcome.test else (None, None)
     return (
         str(outcome.value.n),
         *describe(outcome.value, factor),
-        percent(outcome.difference) if outcome.difference else "",
+        difference(row, variant, factor),
         "" if effect is None else ("+" if effect > 0 else "") + number(effect, 2),
-        "" if outcome.p_holm is None else _probability(outcome.p_holm),
+        *("" if p is None else _probability(p) for p in (outcome.p, raw)),
         MARKS.get(outcome.verdict, outcome.verdict),
     )
 

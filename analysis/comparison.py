@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.formatting import describe, scale, with_unit
+from analysis.formatting import describe, scale
 from sim.experiments.statistics import (
     Interval,
     Test,
@@ -19,41 +19,42 @@ from sim.experiments.statistics import (
     paired_difference_percent,
     paired_t,
     welch_percent,
+    welch_t,
 )
 from sim.metrics import METRICS, Metric
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results
 
-TOLD = 4
-"""How many of the headline metrics the sentences speak of."""
 SIGNIFICANT = 0.05
-"""What is said of variants compared with one baseline is all true with a probability of 95 %."""
+"""The largest p, after Holm's correction, at which a difference is significant."""
 PAIR = ("workload", "seed", "replication")
 """Runs that agree in these columns, of those that there are, share their random numbers."""
-_FLOATS = ("low", "high", "difference", "difference_low", "difference_high", "effect", "p", "p_holm")
+_FLOATS = ("low", "high", "difference", "difference_low", "difference_high", "effect", "p", "p_raw")
 
 Verdict = Literal["better", "worse", "higher", "lower", ""]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One metric of one variant: its mean (in the metric's unit) and the test of its difference to the baseline (in %).
+    """One metric of one variant: its mean (in the metric's unit) and the test of its difference to the baseline.
 
-    `test` is None for the baseline itself and where the difference is undefined: no run, or a baseline of 0. `p_holm` is
-    its p value after Holm's correction for all variants that are compared with the baseline. `verdict` is "" unless that
-    is 5 % or less; "higher" and "lower" are said of metrics of which neither way is better.
+    The test's difference is in % of the baseline, or in the metric's unit (`relative` is false) where some run of the baseline
+    has 0. `test` is None for the baseline itself and where either is undefined. `p` is its p value after Holm's correction
+    for all variants that are compared with the baseline, `test.p` the raw one. `verdict` is "" unless p is 5 % or less;
+    "higher" and "lower" are said of metrics of which neither way is better.
     """
 
     value: Interval
     test: Test | None = None
-    p_holm: float | None = None
+    p: float | None = None
     verdict: Verdict = ""
+    relative: bool = True
 
     @property
     def difference(self) -> Interval | None:
-        """The difference to the baseline in %, with its plain 95 % interval."""
-        return self.test.difference if self.test else None
+        """The difference to the baseline in %, with its plain 95 % interval; None where the baseline has 0."""
+        return self.test.difference if self.test and self.relative else None
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Comparison:
 
     metric: Metric
     outcomes: dict[str, Outcome]
+    baseline: str
 
     @property
     def scale(self) -> tuple[float, str]:
@@ -133,26 +135,35 @@ def _compared(results: Results, metric: str, values: NDArray[np.float64]) -> Com
     """One metric at one point; values have a column per variant."""
     columns, baseline = dict(zip(variants_of(results), values.T, strict=True)), baseline_of(results)
     tests = {variant: _test(x, columns[baseline]) for variant, x in columns.items() if variant != baseline}
-    adjusted = holm([np.nan if test is None or test.p is None else test.p for test in tests.values()])
-    p_holm = {variant: None if np.isnan(p) else float(p) for variant, p in zip(tests, adjusted, strict=True)}
+    adjusted = holm([np.nan if test is None or test.p is None else test.p for test, _ in tests.values()])
+    p = {variant: None if np.isnan(one) else float(one) for variant, one in zip(tests, adjusted, strict=True)}
     outcomes = {}
     for variant, x in columns.items():
-        test, p = tests.get(variant), p_holm.get(variant)
-        outcomes[variant] = Outcome(mean_interval(x), test, p, _verdict(METRICS[metric], test, p))
-    return Comparison(METRICS[metric], outcomes)
+        test, relative = tests.get(variant, (None, True))
+        verdict = _verdict(METRICS[metric], test, p.get(variant))
+        outcomes[variant] = Outcome(mean_interval(x), test, p.get(variant), verdict, relative)
+    return Comparison(METRICS[metric], outcomes, baseline)
 
 
-def _test(values: NDArray[np.float64], baseline: NDArray[np.float64]) -> Test | None:
-    """Of the difference in % of the baseline: pair by pair; of the means where no runs share their random numbers."""
-    if (~np.isnan(values) & ~np.isnan(baseline)).any():
+def _test(values: NDArray[np.float64], baseline: NDArray[np.float64]) -> tuple[Test | None, bool]:
+    """The test of the difference, and whether that is in % of the baseline.
+
+    Pair by pair, or of the means where no runs share their random numbers. Where a pair's baseline is 0, or the mean of the
+    baseline, there are no percentages (those of the other pairs would stand for all), and the difference is in the unit.
+    """
+    pairs = ~np.isnan(values) & ~np.isnan(baseline)
+    relative = bool((baseline[pairs] != 0).all() if pairs.any() else np.nansum(baseline) != 0)
+    if not pairs.any():
+        test = (welch_percent if relative else welch_t)(values, baseline)
+    elif relative:
         test = paired_t(paired_difference_percent(values, baseline), 0.0)
     else:
-        test = welch_percent(values, baseline)
-    return test if test.difference.n else None
+        test = paired_t(values, baseline)
+    return (test if test.difference.n else None), relative
 
 
-def _verdict(metric: Metric, test: Test | None, p_holm: float | None) -> Verdict:
-    if test is None or p_holm is None or p_holm > SIGNIFICANT:
+def _verdict(metric: Metric, test: Test | None, p: float | None) -> Verdict:
+    if test is None or p is None or p > SIGNIFICANT:
         return ""
     direction: Verdict = "higher" if test.difference.mean > 0 else "lower"
     if metric.better == "neutral":
@@ -164,8 +175,8 @@ def compare_table(results: Results, metrics: Sequence[str] | None = None) -> pd.
     """The comparison as a long table: a row per metric, point and variant.
 
     Columns metric, unit, those of a sweep (point and the swept keys), variant, replications, mean, low, high, difference,
-    difference_low, difference_high (%), effect, p, p_holm, test ("paired", "welch" or ""), verdict; NaN where there is no interval,
-    difference or test. Holm's correction is over the variants of one metric at one point.
+    difference_low, difference_high (%), effect, p (after Holm's correction), p_raw, test ("paired", "welch" or ""), verdict; NaN
+    where there is no interval, difference in % or test. Holm's correction is over the variants of one metric at one point.
     """
     swept = bool(results.manifest["parameters"])
     rows = [
@@ -190,8 +201,8 @@ def _numbers(outcome: Outcome) -> dict[str, Any]:
         "difference_low": difference.low if difference else None,
         "difference_high": difference.high if difference else None,
         "effect": test.effect if test else None,
-        "p": test.p if test else None,
-        "p_holm": outcome.p_holm,
+        "p": outcome.p,
+        "p_raw": test.p if test else None,
         "test": ("paired" if test.paired else "welch") if test else "",
         "verdict": outcome.verdict,
     }
@@ -207,8 +218,22 @@ def summary(results: Results, metrics: Sequence[str] | None = None) -> list[Summ
 
 def texts(row: Comparison, variant: str) -> Texts:
     """A variant's numbers as text, in the unit of the row's scale."""
+    factor, _ = row.scale
+    return Texts(*describe(row.outcomes[variant].value, factor), difference(row, variant, factor))
+
+
+def difference(row: Comparison, variant: str, factor: float) -> str:
+    """A variant's difference to the baseline as text: in %, or `from 0 to 3,036` where the baseline has 0; "" where there is none.
+
+    What the means are divided by is `factor`.
+    """
     outcome = row.outcomes[variant]
-    return Texts(*describe(outcome.value, row.scale[0]), percent(outcome.difference) if outcome.difference else "")
+    if outcome.test is None or (not outcome.relative and outcome.test.difference.mean == 0):
+        return ""
+    if outcome.relative:
+        return percent(outcome.test.difference)
+    before, after = (describe(row.outcomes[name].value, factor)[0] for name in (row.baseline, variant))
+    return f"from {before} to {after}"
 
 
 def percent(difference: Interval) -> str:
@@ -217,45 +242,10 @@ def percent(difference: Interval) -> str:
     return f"{mean} % {interval}".rstrip()
 
 
-def sentences(results: Results) -> list[str]:
-    """What came out, in words: one sentence per variant that is compared, or one about the only variant.
-
-    Each begins with the variant's name and a colon, and speaks of the first four headline metrics.
-    """
-    baseline, names = baseline_of(results), variants_of(results)
-    rows = compare(results, headline_of(results)[:TOLD])
-    if names == [baseline]:
-        means = [with_unit(texts(row, baseline).mean, row.scale[1]) for row in rows]
-        intervals = [texts(row, baseline).interval for row in rows]
-        said = [
-            " ".join(x).rstrip() for x in zip((label(row.metric.name) for row in rows), means, intervals, strict=True)
-        ]
-        return [f"{baseline}: {', '.join(said)}."]
-    return [f"{name}: {_told(rows, name, baseline)}." for name in names if name != baseline]
-
-
-def _told(rows: list[Comparison], variant: str, baseline: str) -> str:
-    differs, uncertain, same = [], [], []
-    for row in rows:
-        outcome, name = row.outcomes[variant], label(row.metric.name)
-        if outcome.test is None:
-            continue
-        if outcome.test.p is not None and not outcome.verdict:
-            uncertain.append(name)
-        elif outcome.test.difference.mean == 0:
-            same.append(name)
-        else:
-            differs.append(f"{name} {percent(outcome.test.difference)}")
-    told = [f"{', '.join(differs)} against {baseline}"] if differs else []
-    told += [f"no certain difference in {', '.join(uncertain)}"] if uncertain else []
-    told += [f"the same {', '.join(same)}"] if same else []
-    return "; ".join(told) or f"nothing that can be compared with {baseline}"
-
-
-def method(results: Results, differences: bool = True) -> str:
-    """How the numbers of a comparison came about, in a sentence: intervals, differences, and what is taken for certain."""
+def method(results: Results) -> str:
+    """How the numbers of a comparison came about, in a sentence: intervals, differences, and what is called significant."""
     baseline = baseline_of(results)
-    others = [name for name in variants_of(results) if name != baseline] if differences else []
+    others = [name for name in variants_of(results) if name != baseline]
     counts = results.runs.groupby(["point", "variant"]).size()
     least, most = counts.min(), counts.max()
     said = f"Means of {most if least == most else f'{least} to {most}'} replications with 95 % intervals"
@@ -263,9 +253,11 @@ def method(results: Results, differences: bool = True) -> str:
         said = "Values of single replications"
     if others:
         said += f"; differences to {baseline} in %, {_pairing(results, others, baseline)}"
+        said += f"; significant means p ≤ {SIGNIFICANT}"
     if len(others) > 1:
-        said += f"; certain where {significance(len(others))}"
-        said += " at each point" if len(results.manifest["points"]) > 1 else ""
+        said += f" after Holm's correction for {len(others)} comparisons"
+    if others and len(results.manifest["points"]) > 1:
+        said += " at each point (by chance alone up to 1 point in 20)"
     return f"{said}."
 
 
@@ -281,7 +273,7 @@ def _pairing(results: Results, others: Sequence[str], baseline: str) -> str:
 
 
 def significance(comparisons: int) -> str:
-    """What is taken for certain, in words."""
+    """What is called significant, in words."""
     return f"significant at 5 % after Holm's correction for {comparisons} comparisons"
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 from analysis.charts import Figure, write_atomically
 from analysis.collection import Collection, changes
-from analysis.compared import tables
-from analysis.comparison import baseline_of, headline_of, method, sentences, variants_of
+from analysis.compared import PROBABILITIES, tables
+from analysis.comparison import headline_of, method
 from analysis.figures import intervals
+from analysis.headlines import headlines
 from analysis.page import render
 from analysis.sweeps.figures import sweep_figures
-from analysis.sweeps.page import outcome
+from analysis.sweeps.page import sections
 from sim.metrics import METRICS
 
 ROWS = 300
@@ -37,7 +38,7 @@ def write_comparison(collection: Collection, path: Path, charts: Sequence[Figure
 
 def render_comparison(collection: Collection, charts: Sequence[Figure]) -> str:
     """The page as HTML; the same text for the same results."""
-    changed = changes(collection)
+    changed, said = changes(collection), headlines(collection)
     return render(
         "comparison.html.jinja",
         list(charts),
@@ -45,23 +46,20 @@ def render_comparison(collection: Collection, charts: Sequence[Figure]) -> str:
         version=collection.manifest["version"],
         folders=list(dict.fromkeys(source.results.folder.name for source in collection.sources)),
         failed=len(collection.failed),
+        notes=said.notes,
+        sentences=said.sentences,
         explanation=method(collection).replace(" %", "\u00a0%"),
         changed={"columns": list(changed), "rows": list(changed.itertuples(name=None))},
+        probabilities=PROBABILITIES,
         tables=tables(collection),
         most=ROWS,
         definitions=[METRICS[name] for name in headline_of(collection)],
-        **_said(collection, charts),
+        sections=_sections(collection, charts),
     )
 
 
-def _said(collection: Collection, charts: Sequence[Figure]) -> dict[str, Any]:
-    """What came out in words, and the sections of charts."""
+def _sections(collection: Collection, charts: Sequence[Figure]) -> list[dict[str, Any]]:
+    """The sections of charts."""
     if len(collection.manifest["points"]) > 1:
-        return outcome(collection, charts)
-    names, baseline = variants_of(collection), baseline_of(collection)
-    told = [name for name in names if name != baseline] or names
-    said = [
-        (name, ":", sentence.removeprefix(f"{name}:").replace(" %", "\u00a0%"))
-        for name, sentence in zip(told, sentences(collection), strict=True)
-    ]
-    return {"sentences": said, "sections": [{**_INTERVALS, "figures": charts}] if charts else []}
+        return sections(collection, charts)
+    return [{**_INTERVALS, "figures": charts}] if charts else []

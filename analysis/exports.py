@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from analysis.charts import write_atomically
-from analysis.compared import MetricTable, tables
+from analysis.compared import PROBABILITIES, MetricTable, tables
 from analysis.comparison import compare_table, headline_of, method
 from sim.errors import ResultsError
 from sim.workloads.tables import write_table
@@ -76,7 +76,8 @@ def _parquet(results: Results, path: Path) -> None:
 def _latex(results: Results, path: Path) -> None:
     lines = ["% \\usepackage{booktabs} goes before \\begin{document}"]
     for table in tables(results):
-        lines += ["", *_table(table, method(results))]
+        said = f"{method(results)} {PROBABILITIES}" if "p" in table.heads else method(results)
+        lines += ["", *_table(table, said)]
     write_atomically(path, "\n".join([*lines, ""]).encode())
 
 

@@ -16,13 +16,13 @@ from analysis.comparison import (
     headline_of,
     label,
     metrics_of,
-    sentences,
     significance,
     texts,
     variants_of,
 )
 from analysis.figures import figures
 from analysis.formatting import number, quantity
+from analysis.headlines import headlines, of_point
 from analysis.page import render
 from analysis.replications import precision_said, replications_of, warm_up_said
 from analysis.sweeps.figures import sweep_figures
@@ -85,15 +85,15 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None, poin
     headline = headline_of(results)
     further = [name for name in metrics_of(one) if name not in headline]
     replications = replications_of(manifest, number_)
-    said = [sentence.replace(" %", "\u00a0%").partition(":") for sentence in sentences(one)]
+    said = headlines(results)
     return render(
         "report.html.jinja",
         list(charts),
         title=manifest["title"],
         version=manifest["version"],
-        sentences=said,
-        sweep=_sweep(results, number_, charts, said),
-        notes=list(_notes(results, replications)),
+        sentences=said.sentences,
+        sweep=_sweep(results, number_, charts),
+        notes=[*_notes(results), *said.notes],
         explanation=_explanation(baseline_of(results), len(names), replications),
         variants=[
             {
@@ -103,8 +103,8 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None, poin
             }
             for name in names
         ],
-        headline=[_row(row, baseline_of(results), replications) for row in compare(one, headline)],
-        further=[_row(row, baseline_of(results), replications) for row in compare(one, further)],
+        headline=[_row(row, replications) for row in compare(one, headline)],
+        further=[_row(row, replications) for row in compare(one, further)],
         sections=list(_sections(charts)),
         experiment=list(_experiment(results, number_)),
         workload=list(_workload(workload)),
@@ -136,9 +136,7 @@ def _shown(results: Results, point: int | None) -> tuple[int, Results]:
     return point, one
 
 
-def _sweep(
-    results: Results, point: int, charts: Sequence[Figure], said: Sequence[tuple[str, str, str]]
-) -> dict[str, Any] | None:
+def _sweep(results: Results, point: int, charts: Sequence[Figure]) -> dict[str, Any] | None:
     """What the page shows of a sweep; None of results without one."""
     last = len(results.manifest["points"]) - 1
     if last == 0:
@@ -148,17 +146,15 @@ def _sweep(
         "point": point,
         "last": last,
         "label": point_said(results, point),
-        "at_point": said,
+        "at_point": of_point(results.at(point)),
     }
 
 
-def _notes(results: Results, replications: int) -> Iterator[str]:
+def _notes(results: Results) -> Iterator[str]:
     failed = results.manifest["failed"]
     if failed:
         runs = len(failed) + len(results.runs)
         yield f"{len(failed)} of {runs} runs failed and are missing below: {_told(failed)}."
-    if replications == 1:
-        yield "This is one replication: nothing is known of chance, so no number here has an interval."
 
 
 def _failed(results: Results, point: int) -> list[Mapping[str, Any]]:
@@ -193,18 +189,16 @@ def _explanation(baseline: str, variants: int, replications: int) -> str:
     return f"{means} {differences}; it is marked as better or worse {certain}."
 
 
-def _row(row: Comparison, baseline: str, replications: int) -> dict[str, Any]:
-    cells = [_cell(row, variant, baseline, replications) for variant in row.outcomes]
+def _row(row: Comparison, replications: int) -> dict[str, Any]:
+    cells = [_cell(row, variant, replications) for variant in row.outcomes]
     return {"name": row.metric.name, "label": label(row.metric.name), "unit": row.scale[1], "cells": cells}
 
 
-def _cell(row: Comparison, variant: str, baseline: str, replications: int) -> dict[str, str]:
+def _cell(row: Comparison, variant: str, replications: int) -> dict[str, str]:
     outcome = row.outcomes[variant]
     mean, interval, difference = texts(row, variant)
     if outcome.difference is not None:
         difference += _without_interval(outcome.difference, replications, " ")
-    elif variant != baseline and outcome.value.mean > 0 and row.outcomes[baseline].value.mean == 0:
-        difference = "the baseline is 0"
     return {
         "mean": mean,
         "interval": interval + _without_interval(outcome.value, replications),

@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from analysis.charts import Figure, colour_of
 from analysis.comparison import (
-    TOLD,
-    Outcome,
+    Comparison,
     baseline_of,
     compare,
+    difference,
     headline_of,
     label,
-    percent,
     variants_of,
 )
-from analysis.formatting import describe, number, scale, with_unit
+from analysis.formatting import describe, number, scale
 from analysis.replications import precision_said, warm_up_said
 from analysis.sweeps.axes import Axis, axes_of, drawn, points_said
 from analysis.sweeps.sobol import TOTAL, saltelli, sensitivity
 from analysis.sweeps.summary import over_points
-from sim.experiments.statistics import Interval
 from sim.metrics import METRICS
 from sim.units import format_duration
 
@@ -62,7 +59,7 @@ def sweep_page(results: Results, charts: Sequence[Figure]) -> dict[str, Any]:
     axes, metrics = axes_of(results), headline_of(results)
     rules = (("precision", precision_said(results.manifest)), ("warm-up", warm_up_said(results.manifest)))
     return {
-        **outcome(results, charts),
+        "sections": sections(results, charts),
         "told": _told(results),
         "rules": [(name, said) for name, said in rules if said],
         "keys": [(axis.name, _values(axis, drawn(results))) for axis in axes],
@@ -70,21 +67,16 @@ def sweep_page(results: Results, charts: Sequence[Figure]) -> dict[str, Any]:
     }
 
 
-def outcome(results: Results, charts: Sequence[Figure]) -> dict[str, Any]:
-    """What came out, in sentences, and the sections with the charts of `sweep_figures`."""
+def sections(results: Results, charts: Sequence[Figure]) -> list[dict[str, Any]]:
+    """The sections with the charts of `sweep_figures`."""
     metrics = headline_of(results)
-    sections = []
+    shown = []
     for section, (title, text) in SECTIONS.items():
         found = [chart for chart in charts if chart.section == section]
         rows, notes = _sensitivity(results, metrics) if section == "sobol" and saltelli(results) else ([], [])
         if found or notes:
-            sections.append(
-                {"id": section, "title": title, "text": text, "figures": found, "rows": rows, "notes": notes}
-            )
-    told = _sentences(
-        over_points(results, metrics), axes_of(results), metrics, variants_of(results), baseline_of(results)
-    )
-    return {"sentences": [(name, ":", f" {said}") for name, said in told], "sections": sections}
+            shown.append({"id": section, "title": title, "text": text, "figures": found, "rows": rows, "notes": notes})
+    return shown
 
 
 def point_said(results: Results, point: int) -> str:
@@ -112,44 +104,6 @@ def _values(axis: Axis, drawn: bool) -> str:
     return ", ".join(values)
 
 
-def _sentences(
-    summary: pd.DataFrame, axes: Sequence[Axis], metrics: Sequence[str], names: Sequence[str], baseline: str
-) -> Iterator[tuple[str, str]]:
-    """What came out, in words: of the first headline metrics, where each is best, and how far variants differ over the points."""
-    for metric in [name for name in metrics if METRICS[name].better != "neutral"][:TOLD]:
-        own = summary[summary["metric"] == metric]
-        if own.empty or own["mean"].min() == own["mean"].max():
-            continue
-        lower = METRICS[metric].better == "lower"
-        best = own.iloc[int(own["mean"].argmin() if lower else own["mean"].argmax())]
-        factor, unit = scale(METRICS[metric].unit, abs(best["mean"]))
-        mean, interval = describe(_interval(best), factor)
-        place = f"with {best['variant']} at" if len(names) > 1 else "at"
-        told = f"{'least' if lower else 'largest'} {place} {points_said(axes, best)}"
-        yield label(metric), f"{told}: {with_unit(mean, unit)} {interval}".rstrip() + "."
-    for name in names:
-        own = summary[summary["variant"] == name].dropna(subset="difference")
-        spans = [
-            _span(own.loc[own["metric"] == metric, "difference"], label(metric))
-            for metric in metrics[:TOLD]
-            if (own["metric"] == metric).any()
-        ]
-        if spans:
-            yield f"{name} against {baseline}", f"{', '.join(spans)}, over the points."
-
-
-def _span(differences: pd.Series, name: str) -> str:
-    ends = (Interval(float(x), None, None, 1, varies=False) for x in (differences.min(), differences.max()))
-    texts = [describe(end, signed=True)[0] for end in ends]
-    return f"{name} {texts[0]}\u00a0%" if texts[0] == texts[1] else f"{name} {texts[0]} to {texts[1]}\u00a0%"
-
-
-def _interval(row: pd.Series) -> Interval:
-    bounded = bool(np.isfinite(row["low"]))
-    low, high = (float(row["low"]), float(row["high"])) if bounded else (None, None)
-    return Interval(float(row["mean"]), low, high, int(row["n"]), varies=bounded)
-
-
 def _sensitivity(results: Results, metrics: Sequence[str]) -> tuple[list[tuple[str, str, str, str, str]], list[str]]:
     """Rows of the table of indices (metric, variant, key, first order, total), and why others have none."""
     indices, missing = sensitivity(results, metrics)
@@ -175,10 +129,10 @@ def _table(results: Results, axes: Sequence[Axis], metrics: Sequence[str], summa
         here = results.at(point)
         if here.runs.empty:
             continue
-        found = {row.metric.name: row.outcomes for row in compare(here, list(scales))}
+        found = {row.metric.name: row for row in compare(here, list(scales))}
         runs = here.runs["variant"].value_counts()
         for name in names:
-            cells = [_cell(found[metric][name], factor) for metric, (factor, _) in scales.items()]
+            cells = [_cell(found[metric], name, factor) for metric, (factor, _) in scales.items()]
             rows.append(
                 {
                     "point": point,
@@ -213,12 +167,13 @@ def _found(results: Results, point: int) -> Iterator[tuple[str, str]]:
         yield "warm-up", format_duration(warm_up[point]["seconds"])
 
 
-def _cell(outcome: Outcome, factor: float) -> dict[str, Any]:
+def _cell(row: Comparison, variant: str, factor: float) -> dict[str, Any]:
+    outcome = row.outcomes[variant]
     mean, interval = describe(outcome.value, factor)
     return {
         "mean": mean,
         "interval": interval,
-        "difference": percent(outcome.difference) if outcome.difference else "",
+        "difference": difference(row, variant, factor),
         "verdict": outcome.verdict or "unclear",
         "mark": {"better": "✓", "worse": "✗"}.get(outcome.verdict, ""),
         "sorted": outcome.value.mean if outcome.value.n else "",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from analysis.collection import Collection
+    from analysis.headlines import Headlines
 
 PLAIN_WIDTH = 140
 """Columns of what is not shown on a terminal: a row of a sweep is long."""
@@ -96,17 +97,27 @@ def console() -> Console:
     return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
 
 
+def print_headlines(said: Headlines, to: Console) -> None:
+    """What came out, a line for each sentence and note."""
+    for sentence in said.sentences:
+        to.print(str(sentence))
+    for note in said.notes:
+        to.print(f"Note: {note}")
+
+
 def print_comparison(collection: Collection) -> None:
-    """A table for each metric, how the numbers came about, and what was run differently."""
+    """A table for each metric, how the numbers came about, what they say, and what was run differently."""
     from rich.table import Table
 
     from analysis.collection import changes
-    from analysis.compared import tables
+    from analysis.compared import PROBABILITIES, tables
     from analysis.comparison import method
+    from analysis.headlines import headlines
 
     to = console()
     to.print(collection.manifest["title"], style="bold")
-    for table in tables(collection):
+    shown_tables = tables(collection)
+    for table in shown_tables:
         to.print(f"\n{table.title}", style="bold")
         shown = Table()
         for place, head in enumerate(table.heads):
@@ -119,7 +130,8 @@ def print_comparison(collection: Collection) -> None:
         for row, after in zip(table.rows, [*table.rows[1:], None], strict=True):
             shown.add_row(*row.cells, end_section=after is not None and after.begins)
         to.print(shown)
-    to.print(method(collection))
+    to.print(f"{method(collection)} {PROBABILITIES}" if "p" in shown_tables[0].heads else method(collection))
+    print_headlines(headlines(collection), to)
     if collection.failed:
         to.print(f"{len(collection.failed)} runs failed and are missing.")
     changed = changes(collection)
@@ -138,6 +150,7 @@ def as_json(collection: Collection) -> dict[str, Any]:
     """The comparison for programs: every metric, point and variant; null where there is no interval, difference or test."""
     from analysis.collection import changes
     from analysis.comparison import baseline_of, compare_table, headline_of, variants_of
+    from analysis.headlines import headlines
 
     table = compare_table(collection, headline_of(collection))
     return {
@@ -147,6 +160,7 @@ def as_json(collection: Collection) -> dict[str, Any]:
         "variants": variants_of(collection),
         "parameters": collection.manifest["parameters"],
         "metrics": json.loads(table.to_json(orient="records", double_precision=15)),
+        "headlines": headlines(collection).as_json(),
         "changes": changes(collection).to_dict("index"),
         "failed": [
             {key: run[key] for key in ("point", "variant", "replication", "reason")} for run in collection.failed

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.cli.compare import print_headlines
 from sim.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -151,7 +152,8 @@ def print_summary(results: Results) -> None:
     """
     from rich.console import Console
 
-    from analysis.comparison import method, sentences
+    from analysis.comparison import method
+    from analysis.headlines import headlines
     from analysis.replications import precision_said, warm_up_said
 
     console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
@@ -159,15 +161,13 @@ def print_summary(results: Results) -> None:
     sweep = len(results.points) > 1
     console.print(_points(results) if sweep else _variants(results))
     if results.manifest["replications"] > 1:
-        console.print(method(results, differences=not sweep))
+        console.print(method(results))
     for what, said in (("Precision", precision_said), ("Warm-up", warm_up_said)):
         if found := said(results.manifest):
             console.print(f"{what}: {found}.")
-    if not sweep:
-        for sentence in sentences(results):
-            console.print(sentence)
-    elif (rows := len(results.points) * len(results.manifest["variants"])) > SHOWN:
+    if (rows := len(results.points) * len(results.manifest["variants"])) > SHOWN and sweep:
         console.print(f"{SHOWN} of {rows} rows; all of them: brokersim compare {results.folder}")
+    print_headlines(headlines(results), console)
 
 
 def _variants(results: Results) -> Table:
@@ -246,6 +246,7 @@ def as_json(results: Results, checks: Sequence[DeliveryCheck] = ()) -> dict[str,
     Of a sweep, the headline metrics at all points.
     """
     from analysis.comparison import compare_table, headline_of
+    from analysis.headlines import headlines
 
     table = compare_table(results, headline_of(results) if len(results.points) > 1 else None)
     rows = json.loads(table.to_json(orient="records", double_precision=15))
@@ -263,6 +264,7 @@ def as_json(results: Results, checks: Sequence[DeliveryCheck] = ()) -> dict[str,
         "replications": results.manifest["replications"],
         **{key: results.manifest[key] for key in ("precision", "warm_up") if results.manifest.get(key)},
         "metrics": rows,
+        "headlines": headlines(results).as_json(),
         "notes": results.notes,
         "failed": failed,
         **({"deliveries": checked} if checks else {}),

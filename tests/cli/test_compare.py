@@ -32,8 +32,15 @@ def test_a_sweep_has_a_row_for_each_point_and_variant(brokersim: Brokersim, tmp_
     assert (status, err) == (0, "")
     assert out.startswith(SWEPT)
     assert out.count("│ location   │ 3 │") == 4
-    assert "certain where significant at 5 % after Holm's correction for 2 comparisons at each point." in " ".join(
-        out.split()
+    said = " ".join(out.split())
+    assert (
+        "similarity against location: notification delay +136 % [+133, +140], significant at 4 of 4 points (worse)"
+        in said
+    )
+    assert "Note: 3 replications are few: " in said
+    assert (
+        "significant means p ≤ 0.05 after Holm's correction for 2 comparisons at each point (by chance alone up to"
+        in said
     )
 
 
@@ -85,10 +92,12 @@ def test_json_has_the_tests_and_what_changed(brokersim: Brokersim, tmp_path: Pat
     told = json.loads(out)
     assert status == 0
     assert (told["results"], told["baseline"], told["variants"]) == (["one", "two"], "one", ["one", "two"])
+    assert len(told["headlines"]["sentences"]) == 1
+    assert told["headlines"]["notes"] == []
     assert told["changes"] == {"seed": {"one": "7", "two": "8"}}
     first, second = told["metrics"][:2]
     assert (first["test"], first["p"], second["test"]) == ("", None, "welch")
-    assert 0 < second["p"] == second["p_holm"] < 1
+    assert 0 < second["p"] == second["p_raw"] < 1
 
 
 @pytest.fixture(scope="module")
@@ -139,17 +148,20 @@ OLD_AND_NEW = """\
 Three ways to choose a broker
 
 notification delay (ms)
-┏━━━━━━━━━━━━━━━━━┳━━━┳━━━━━━┳━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━┳━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━┓
-┃                 ┃   ┃      ┃               ┃    difference to ┃        ┃         ┃         ┃
-┃ variant         ┃ n ┃ mean ┃ 95 % interval ┃      old: static ┃ effect ┃       p ┃ verdict ┃
-┡━━━━━━━━━━━━━━━━━╇━━━╇━━━━━━╇━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━╇━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━┩
-│ old: static     │ 5 │   39 │      [33, 45] │                  │        │         │         │
-│ old: similarity │ 5 │   68 │      [57, 80] │ +76 % [+73, +78] │ +27.91 │ < 0.001 │ ✗ worse │
-│ new: static     │ 5 │   35 │      [29, 41] │         −10.00 % │        │         │         │
-│ new: similarity │ 5 │   62 │      [52, 72] │ +58 % [+56, +60] │ +23.81 │ < 0.001 │ ✗ worse │
-└─────────────────┴───┴──────┴───────────────┴──────────────────┴────────┴─────────┴─────────┘
-Means of 5 replications with 95 % intervals; differences to old: static in %, paired; certain where significant at 5 % after Holm's
-correction for 3 comparisons.
+┏━━━━━━━━━━━━━━━━━┳━━━┳━━━━━━┳━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━┳━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━┓
+┃                 ┃   ┃      ┃               ┃    difference to ┃        ┃         ┃         ┃         ┃
+┃ variant         ┃ n ┃ mean ┃ 95 % interval ┃      old: static ┃ effect ┃       p ┃   raw p ┃ verdict ┃
+┡━━━━━━━━━━━━━━━━━╇━━━╇━━━━━━╇━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━╇━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━┩
+│ old: static     │ 5 │   39 │      [33, 45] │                  │        │         │         │         │
+│ old: similarity │ 5 │   68 │      [57, 80] │ +76 % [+73, +78] │ +27.91 │ < 0.001 │ < 0.001 │ ✗ worse │
+│ new: static     │ 5 │   35 │      [29, 41] │         −10.00 % │        │         │         │         │
+│ new: similarity │ 5 │   62 │      [52, 72] │ +58 % [+56, +60] │ +23.81 │ < 0.001 │ < 0.001 │ ✗ worse │
+└─────────────────┴───┴──────┴───────────────┴──────────────────┴────────┴─────────┴─────────┴─────────┘
+Means of 5 replications with 95 % intervals; differences to old: static in %, paired; significant means p ≤ 0.05 after Holm's correction for
+3 comparisons. p is after Holm's correction, raw p before it.
+old: similarity: worse than old: static in notification delay +76 % [+73, +78].
+new: static: notification delay −10.00 % against old: static in every replication.
+new: similarity: worse than old: static in notification delay +58 % [+56, +60].
 
 What changed
 ┏━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━┳━━━━━━━━━┓
@@ -160,19 +172,17 @@ What changed
 │ new: static     │ 20              │ static         │ 0.2.0   │
 │ new: similarity │ 20              │ similarity     │ 0.2.0   │
 └─────────────────┴─────────────────┴────────────────┴─────────┘
-"""
+"""  # noqa: E501
 SWEPT = """\
 Three ways to choose a broker
 
 notification delay (ms)
-┏━━━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━━━━┳━━━┳━━━━━━┳━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━┓
-┃ network. ┃         ┃            ┃   ┃      ┃               ┃       difference to ┃        ┃         ┃         ┃
-┃ brokers  ┃ horizon ┃ variant    ┃ n ┃ mean ┃ 95 % interval ┃            location ┃ effect ┃       p ┃ verdict ┃
-┡━━━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━━━━╇━━━╇━━━━━━╇━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━┩
-│ 10       │ 1 h     │ static     │ 3 │   90 │     [50, 130] │    +34 % [+32, +36] │ +20.55 │ < 0.001 │ ✗ worse │
-│ 10       │ 1 h     │ similarity │ 3 │  160 │     [90, 230] │ +136 % [+133, +140] │ +60.18 │ < 0.001 │ ✗ worse │
-│ 10       │ 1 h     │ location   │ 3 │   70 │     [40, 100] │                     │        │         │         │
-├──────────┼─────────┼────────────┼───┼──────┼───────────────┼─────────────────────┼────────┼─────────┼─────────┤
-│ 10       │ 1 d     │ static     │ 3 │  120 │     [60, 170] │    +34 % [+32, +36] │ +20.55 │ < 0.001 │ ✗ worse │
-│ 10       │ 1 d     │ similarity │ 3 │  210 │    [110, 300] │ +136 % [+133, +140] │ +60.18 │ < 0.001 │ ✗ worse │
+┏━━━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━━━━┳━━━┳━━━━━━┳━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━┓
+┃ network. ┃         ┃            ┃   ┃      ┃               ┃       difference to ┃        ┃         ┃         ┃         ┃
+┃ brokers  ┃ horizon ┃ variant    ┃ n ┃ mean ┃ 95 % interval ┃            location ┃ effect ┃       p ┃   raw p ┃ verdict ┃
+┡━━━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━━━━╇━━━╇━━━━━━╇━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━┩
+│ 10       │ 1 h     │ static     │ 3 │   90 │     [50, 130] │    +34 % [+32, +36] │ +20.55 │ < 0.001 │ < 0.001 │ ✗ worse │
+│ 10       │ 1 h     │ similarity │ 3 │  160 │     [90, 230] │ +136 % [+133, +140] │ +60.18 │ < 0.001 │ < 0.001 │ ✗ worse │
+│ 10       │ 1 h     │ location   │ 3 │   70 │     [40, 100] │                     │        │         │         │         │
+├──────────┼─────────┼────────────┼───┼──────┼───────────────┼─────────────────────┼────────┼─────────┼─────────┼─────────┤
 """

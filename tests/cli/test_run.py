@@ -49,18 +49,20 @@ def tiny(tmp_path: Path) -> None:
 def test_a_run_prints_a_summary_and_where_the_results_are(brokersim: Brokersim, tmp_path: Path) -> None:
     status, out, err = brokersim("run", "tiny.toml", "--jobs", "1")
     assert status == 0
-    assert out.splitlines()[:8] == [
+    assert out.splitlines()[:9] == [
         "Tiny",
-        "┏━━━━━━━━━━━━┳━━━━━━━┳━━━━━━━━┳━━━━━━━━━━━━┓",
-        "┃ metric     ┃ unit  ┃ static ┃ similarity ┃",
-        "┡━━━━━━━━━━━━╇━━━━━━━╇━━━━━━━━╇━━━━━━━━━━━━┩",
+        "┏━━━━━━━━━━━━┳━━━━━━━┳━━━━━━━━┳━━━━━━━━━━━━━━┓",
+        "┃ metric     ┃ unit  ┃ static ┃   similarity ┃",
+        "┡━━━━━━━━━━━━╇━━━━━━━╇━━━━━━━━╇━━━━━━━━━━━━━━┩",
         out.splitlines()[4],
         out.splitlines()[5],
-        "├────────────┼───────┼────────┼────────────┤",
-        "│ queue wait │ s     │      – │          – │",
+        "│            │       │        │ from 0 to 20 │",
+        "├────────────┼───────┼────────┼──────────────┤",
+        "│ queue wait │ s     │      – │            – │",
     ]
     assert out.splitlines()[4].startswith("│ handovers  │ count │      0 │")
-    assert "Means of 2 replications with 95 % intervals; differences to static in %, paired." in out
+    assert "Means of 2 replications with 95 % intervals; differences to static in %, paired; significant means p" in out
+    assert "\nsimilarity: no significant difference in handovers.\nNote: 2 replications are few: " in out
     assert out.endswith("\nResults: results/tiny\n")
     lines = err.splitlines()
     assert lines[0].startswith("brokersim: 1 of 4 runs done (static, replication 1 of 2), about ")

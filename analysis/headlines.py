@@ -1,0 +1,204 @@
+"""What came out, in words: the one place that makes the sentences of the terminal, of pages and of JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from analysis.comparison import (
+    Comparison,
+    Outcome,
+    baseline_of,
+    compare,
+    compare_points,
+    headline_of,
+    label,
+    percent,
+    variants_of,
+)
+from analysis.formatting import describe, number, with_unit
+from analysis.sweeps.axes import axes_of, points_said
+from sim.experiments.statistics import half_width
+from sim.metrics import METRICS
+
+if TYPE_CHECKING:
+    from sim.experiments.results import Results
+
+FEW = 5
+"""Fewer replications than these have a note."""
+
+
+class Sentence(NamedTuple):
+    """What a sentence is about (a variant or a metric), and what it says of that."""
+
+    about: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.about}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Headlines:
+    """What came out: sentences of all headline metrics, and notes on what has to be known to take them right."""
+
+    sentences: list[Sentence]
+    notes: list[str]
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {"sentences": list(map(str, self.sentences)), "notes": self.notes}
+
+
+def headlines(results: Results) -> Headlines:
+    """What came out at the one point, or over all points of a sweep."""
+    said = of_sweep(results) if len(results.manifest["points"]) > 1 else of_point(results)
+    return Headlines(said, list(_notes(results)))
+
+
+def _notes(results: Results) -> Iterator[str]:
+    if few := few_replications(results):
+        yield few
+
+
+def few_replications(results: Results) -> str:
+    """What it means that there are so few replications; "" where there are enough."""
+    counts = results.runs.groupby(["point", "variant"]).size()
+    least = int(counts.min())
+    if least >= FEW:
+        return ""
+    if counts.max() == 1:
+        return "This is one replication: nothing is known of chance, so no number has an interval and no difference is significant."
+    if least == 1:
+        return "Some points have one replication: of these nothing is known of chance, and no difference there is significant."
+    reach = number(float(half_width(1.0, least - 1, 0.95)), 1)
+    some = "" if counts.min() == counts.max() else " at some points"
+    return (
+        f"{least} replications{some} are few: an interval reaches {reach} standard errors to each side of its mean (2.0 with "
+        "many), and only if values vary about normally is that enough. Only large differences are significant; one that is not may "
+        "still be there."
+    )
+
+
+def of_point(results: Results) -> list[Sentence]:
+    """All headline metrics of results of one point: a sentence for each variant that is compared, or for the only one."""
+    baseline, names = baseline_of(results), variants_of(results)
+    rows = compare(results, headline_of(results))
+    if names == [baseline]:
+        means = (f"{label(row.metric.name)} {_mean(row, baseline)}" for row in rows)
+        return [Sentence(baseline, f"{', '.join(means)}.")]
+    return [Sentence(name, f"{_compared(rows, name, baseline)}.") for name in names if name != baseline]
+
+
+def _compared(rows: Sequence[Comparison], variant: str, baseline: str) -> str:
+    """What is better and worse, what differs otherwise, and what is not known to or does not."""
+    forms = {
+        "better": "better than {b} in {x}",
+        "worse": "worse than {b} in {x}",
+        "neutral": "{x} against {b}",
+        "single": "{x} against {b} in one replication",
+        "always": "{x} against {b} in every replication",
+        "uncertain": "no significant difference in {x}",
+        "same": "the same {x}",
+    }
+    found: dict[str, list[str]] = {form: [] for form in forms}
+    for row in rows:
+        if form := _form(row.outcomes[variant]):
+            change = "" if form in {"uncertain", "same"} else f" {_change(row, variant)}"
+            found[form].append(label(row.metric.name) + change)
+    said = [forms[form].format(b=baseline, x=", ".join(metrics)) for form, metrics in found.items() if metrics]
+    return "; ".join(said) or f"nothing that can be compared with {baseline}"
+
+
+def _form(outcome: Outcome) -> str:
+    """How an outcome is said; "" where there is nothing to compare."""
+    test = outcome.test
+    if test is None:
+        return ""
+    if outcome.verdict:
+        return outcome.verdict if outcome.verdict in {"better", "worse"} else "neutral"
+    if test.p is not None:
+        return "uncertain"
+    if test.difference.mean == 0:
+        return "same"
+    return "single" if test.difference.n == 1 else "always"
+
+
+def of_sweep(results: Results) -> list[Sentence]:
+    """All headline metrics over the points of a sweep: where each is best, and at how many points variants differ, and by how much."""
+    metrics, baseline = headline_of(results), baseline_of(results)
+    compared = {metric: compare_points(results, metric) for metric in metrics}
+    said = [
+        Sentence(label(metric), best) for metric, rows in compared.items() if (best := _best(results, metric, rows))
+    ]
+    for name in variants_of(results):
+        spans = [span for rows in compared.values() if name != baseline and (span := _span(rows, name))]
+        if spans:
+            said.append(Sentence(f"{name} against {baseline}", f"{'; '.join(spans)}."))
+    return said
+
+
+def _best(results: Results, metric: str, rows: Sequence[Comparison]) -> str:
+    """At which point and with which variant a metric is best; "" where it is the same everywhere, or neither way is better."""
+    found = [
+        (outcome.value.mean, point, name)
+        for point, row in enumerate(rows)
+        for name, outcome in row.outcomes.items()
+        if outcome.value.n
+    ]
+    better = METRICS[metric].better
+    means = [mean for mean, _, _ in found]
+    if better == "neutral" or len(set(means)) < 2:
+        return ""
+    place = means.index(min(means) if better == "lower" else max(means))
+    _, point, name = found[place]
+    which = f"with {name} at" if len(variants_of(results)) > 1 else "at"
+    at = points_said(axes_of(results), results.manifest["points"][point])
+    return f"{'least' if better == 'lower' else 'largest'} {which} {at}: {_mean(rows[point], name)}."
+
+
+def _span(rows: Sequence[Comparison], variant: str) -> str:
+    """How far a variant's differences reach over the points, and at how many of them they are significant."""
+    tested = [row for row in rows if row.outcomes[variant].test]
+    if not tested:
+        return ""
+    name, count = label(rows[0].metric.name), f"{number(len(tested))} point{'s' if len(tested) > 1 else ''}"
+    if not any(_effect(row, variant) for row in tested):
+        return f"the same {name} at {count}"
+    tested.sort(key=lambda row: _effect(row, variant))
+    relative = [row for row in tested if row.outcomes[variant].relative]
+    from_zero = [row for row in tested if not row.outcomes[variant].relative and _effect(row, variant)]
+    changes = (
+        [" to ".join(dict.fromkeys(_change(row, variant) for row in (relative[0], relative[-1])))] if relative else []
+    )
+    if from_zero:
+        changes.append(f"{'at most ' if len(from_zero) > 1 else ''}{_change(from_zero[-1], variant)}")
+    verdicts = Counter(verdict for row in tested if (verdict := row.outcomes[variant].verdict))
+    kinds = (
+        [f"{verdict} at {number(times)}" for verdict, times in verdicts.items()]
+        if len(verdicts) > 1
+        else list(verdicts)
+    )
+    said = f"{name} {', '.join(changes)}, significant at {number(verdicts.total())} of {count}"
+    return f"{said} ({', '.join(kinds)})" if kinds else said
+
+
+def _effect(row: Comparison, variant: str) -> float:
+    test = row.outcomes[variant].test
+    return test.difference.mean if test else 0.0
+
+
+def _change(row: Comparison, variant: str) -> str:
+    """A variant's difference with its interval: `+8 % [+5, +11]`, or `from 0 to 3,036 messages [2,950, 3,120]`."""
+    outcome = row.outcomes[variant]
+    if outcome.difference:
+        return percent(outcome.difference)
+    return f"from {describe(row.outcomes[row.baseline].value, row.scale[0])[0]} to {_mean(row, variant)}"
+
+
+def _mean(row: Comparison, variant: str) -> str:
+    factor, unit = row.scale
+    mean, interval = describe(row.outcomes[variant].value, factor)
+    return f"{with_unit(mean, unit)} {interval}".rstrip()
