@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
+
+from sim.private import temporary_home, user_cache
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def _writable(folder: Path) -> bool:
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    return os.access(folder, os.W_OK)
+    return os.access(folder if folder.exists() else folder.parent, os.W_OK)
 
 
-# numba raises at import where neither the package's folder nor the user's cache folder can be written
-if not (_writable(Path(__file__).parent / "__pycache__") or _writable(Path.home() / ".cache")):
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"brokersim-numba-{os.getuid()}"))
+# What is cached is run, so it goes beside the code, or else where nobody but the user can write.
+if "NUMBA_CACHE_DIR" not in os.environ and not _writable(Path(__file__).parent / "__pycache__"):
+    os.environ["NUMBA_CACHE_DIR"] = str((user_cache() or temporary_home()) / "numba")
 
 import numba  # noqa: E402  (it reads the environment when it is imported)
 

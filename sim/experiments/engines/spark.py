@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import pickle
 import re
 import shutil
-import tempfile
 import time
 import uuid
 from collections import deque
@@ -14,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -23,6 +20,7 @@ from sim.experiments.engines.spark_wheels import pack_wheels
 from sim.experiments.outcomes import Failure, Outcome, Progress, Record
 from sim.experiments.plan import RunSpec
 from sim.experiments.store import Store
+from sim.private import lasting_folder, temporary_folder
 from sim.spark import cause, spark_session
 
 PAUSE = 0.2  # s, between two looks at the cluster
@@ -51,10 +49,9 @@ class Spark:
         from pyspark.sql import SparkSession
 
         with ExitStack() as resources:
-            self.folder = Path(tempfile.mkdtemp(prefix="brokersim-shipped-"))
             # a session that was there before goes on, and still sends new executors what it was once given
             self.lasting = SparkSession.getActiveSession() is not None
-            (atexit.register if self.lasting else resources.callback)(shutil.rmtree, self.folder, ignore_errors=True)
+            self.folder = lasting_folder() if self.lasting else resources.enter_context(temporary_folder())
             self.context = resources.enter_context(spark_session(self.master, short=True)).sparkContext
             wheels = pack_wheels(self.folder)
             for wheel in wheels:

@@ -1,6 +1,6 @@
 """What an executor of Spark does for a run. Pickled by value, for it is this that brings brokersim to an executor.
 
-So it imports nothing but what comes with Python and Spark.
+So it imports nothing but what comes with Python and Spark, and `sim.private`, which does the same and is pickled with it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import os
 import pickle
 import platform
 import sys
-import tempfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,11 @@ from pathlib import Path
 from pyspark import SparkFiles
 from pyspark.cloudpickle import register_pickle_by_value
 
-register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
+from sim import private
+from sim.private import temporary_home
+
+for _module in (sys.modules[__name__], private):
+    register_pickle_by_value(_module)  # type: ignore[no-untyped-call]
 
 
 def perform(spec: bytes, wheels: Sequence[str], workload: str | None) -> bytes | str:
@@ -44,11 +47,7 @@ def unpack(wheel: Path) -> Path:
     Files appear whole, so that several processes may do this at once; what is missing, for temporary folders are tidied up, is
     put back.
     """
-    home = Path(tempfile.gettempdir()) / f"brokersim-{os.getuid()}"
-    home.mkdir(mode=0o700, exist_ok=True)
-    if home.stat().st_uid != os.getuid():  # somebody else's, and so would be the code in it
-        home = Path(tempfile.mkdtemp(prefix="brokersim-"))
-    folder = home / wheel.stem
+    folder = temporary_home() / wheel.stem
     with zipfile.ZipFile(wheel) as archive:
         for member in archive.infolist():
             path = folder / member.filename

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
-import glob
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from sim.errors import WorkloadError
+from sim.private import claimed_folder
 from sim.workloads.traces.sources import Source
-
-_SUFFIX = ".unfinished"
 
 # Called with what is being done and, again and again, with how far it is ("" at its start).
 Progress = Callable[[str, str], None]
@@ -50,33 +45,13 @@ def workshop(out: Path) -> Iterator[Path]:
 
     What killed processes left of theirs for `out` is cleared away.
     """
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        for left in out.parent.glob(f".{glob.escape(out.name)}.*{_SUFFIX}"):
-            with suppress(OSError), _claimed(left):
-                shutil.rmtree(left, ignore_errors=True)
-        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".new", dir=out.parent))
-    except OSError as error:
-        raise WorkloadError(f"{out}: cannot be written ({error.strerror})") from None
-    with ExitStack() as claim:
-        with suppress(OSError):  # a file system without locks, where nobody clears anything
-            claim.enter_context(_claimed(folder))
-        folder = folder.rename(folder.with_suffix(_SUFFIX))  # only now is it what others may look for
+    with ExitStack() as stack:
         try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _claimed(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, which ends with the process at the latest; OSError where another process holds it."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(handle)
+            out.parent.mkdir(parents=True, exist_ok=True)
+            folder = stack.enter_context(claimed_folder(out.parent, f".{out.name}.", ".unfinished"))
+        except OSError as error:
+            raise WorkloadError(f"{out}: cannot be written ({error.strerror})") from None
+        yield folder
 
 
 def put_in_place(made: Path, out: Path, aside: Path) -> None:

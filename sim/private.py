@@ -1,0 +1,87 @@
+"""Folders for what is made in passing: nobody else's, and cleared away after whoever made them, be it killed."""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import glob
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+
+def user_cache() -> Path | None:
+    """The user's folder for caches, where it, or what it would be made in, is the user's own, writable, and not everybody's."""
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute()
+        there = next(folder for folder in (cache, *cache.parents) if folder.exists())
+        found = there.stat()
+    except (OSError, RuntimeError):  # no home folder
+        return None
+    own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & stat.S_IWOTH
+    return cache if own and os.access(there, os.W_OK) else None
+
+
+def temporary_home() -> Path:
+    """A folder of the user's own in the system's temporary directory, for what later processes may use again.
+
+    Its name can be guessed, so where anybody else made it, can enter it, or put a link there, this process gets a folder of its own.
+    """
+    home = Path(tempfile.gettempdir()) / f"brokersim-{os.getuid()}"
+    with suppress(FileExistsError):
+        home.mkdir(mode=0o700)
+    found = home.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077:
+        return home
+    return lasting_folder()
+
+
+def lasting_folder() -> Path:
+    """A new folder in the system's temporary directory until this process ends."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(temporary_folder())
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A new folder in the system's temporary directory while the body runs."""
+    with claimed_folder(Path(tempfile.gettempdir()), "brokersim-", ".scratch") as folder:
+        yield folder
+
+
+@contextmanager
+def claimed_folder(place: Path, prefix: str, suffix: str) -> Iterator[Path]:
+    """A new folder in `place` while the body runs; what killed processes of this user's left of that name is cleared away."""
+    for left in place.glob(f"{glob.escape(prefix)}*{suffix}"):
+        with suppress(OSError), _claimed(left):
+            shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=prefix, suffix=".new", dir=place))
+    with ExitStack() as claim:
+        with suppress(OSError):  # a file system without locks, where nobody clears anything
+            claim.enter_context(_claimed(folder))
+        folder = folder.rename(folder.with_suffix(suffix))  # only now is it what others may look for
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _claimed(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, which ends with the process at the latest.
+
+    OSError where another process holds it, or where it is a link or somebody else's.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(handle).st_uid != os.getuid():
+            raise PermissionError(f"{folder}: somebody else's")
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
