@@ -45,10 +45,12 @@ METRICS: dict[str, Metric] = {
             "control messages between brokers: tree joins, leaves, state exchange",
         ),
         *_delay(
-            "notification_delay", "publisher's broker to due broker, mean over delivered (publication, broker) pairs"
+            "notification_delay",
+            "publisher's broker until the due broker has served it, mean over delivered (publication, broker) pairs",
         ),
+        Metric("arrival_delay", "s", "notification delay without wait and service at the due broker itself"),
         Metric("user_notification_delay", "s", "notification delay weighted by due users"),
-        Metric("tree_delay", "s", "root of the tree to due broker, mean over delivered pairs"),
+        Metric("tree_delay", "s", "root of the tree until the due broker has served it, mean over delivered pairs"),
         Metric("user_tree_delay", "s", "tree delay weighted by due users"),
         Metric("tree_hops", "hops", "mean hops from the root to a due broker"),
         Metric("uplink_hops", "hops", "mean hops from the publisher's broker to the root"),
@@ -111,10 +113,10 @@ METRICS: dict[str, Metric] = {
         _count(
             "publications_dropped",
             "count",
-            "publications, or their copies, that a full queue on the way to the root dropped",
+            "publications, or their copies, that a full queue on the way to the root dropped; what was due is lost",
         ),
         _count("due", "count", "(publication, broker) pairs that became due", "neutral"),
-        _count("delivered", "count", "due pairs delivered", "higher"),
+        _count("delivered", "count", "due pairs delivered: served by the due broker", "higher"),
         _count("lost", "count", "due pairs lost"),
         _count("lost_joining", "count", "pairs lost because the broker was not on the tree yet, or no longer"),
         _count("lost_queue_full", "count", "pairs lost because a broker's queue was full"),
@@ -122,7 +124,7 @@ METRICS: dict[str, Metric] = {
             "lost_offloaded", "count", "pairs lost because the topic was offloaded and the best-effort channel failed"
         ),
         _count("best_effort_deliveries", "count", "delivered pairs that came by the best-effort channel", "neutral"),
-        _count("in_flight", "count", "due pairs on their way at the end", "neutral"),
+        _count("in_flight", "count", "due pairs on their way, or waiting at a broker, at the end", "neutral"),
         _count("duplicates", "count", "arrivals of a publication at a broker that had it already (flooding, content)"),
         _count(
             "false_positive_messages",
@@ -130,9 +132,16 @@ METRICS: dict[str, Metric] = {
             "arrivals of content at a broker that subscribes to its predicate, but has no match there",
         ),
         Metric("delivery_ratio", "–", "delivered of due (publication, user) pairs", "higher"),
-        Metric("path_stretch", "–", "delay along the tree relative to the direct latency from the publisher's broker"),
+        Metric(
+            "path_stretch", "–", "arrival delay by the tree relative to the direct latency from the publisher's broker"
+        ),
         Metric("queue_wait", "s", "mean wait in a broker's queue"),
         Metric("utilisation", "–", "share of time that brokers are busy, mean over brokers", "neutral"),
+        _count(
+            "saturated_brokers",
+            "count",
+            "brokers that cannot keep up: more work arrives than they can do, and delays are of what got through",
+        ),
         _count("edges", "count", "links of the overlay at the end, whichever way they go"),
         Metric("average_degree", "–", "brokers that a broker is linked to at the end, mean over brokers"),
         _count("maximum_degree", "count", "most brokers that a broker is linked to at the end"),

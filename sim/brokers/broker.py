@@ -7,6 +7,7 @@ from typing import Any
 
 from sim.brokers.clock import ARRIVALS, Clock
 from sim.brokers.messages import Message
+from sim.brokers.saturation import Workload
 
 
 class Server:
@@ -29,10 +30,13 @@ class Server:
         self.busy = 0.0  # s
         self.waiting_area = 0.0  # ∫ messages waiting dt, s
         self.dropped = 0
+        self.workload = Workload()
+        self.held = 0  # messages waiting or in service at the end
 
     def accept(self, message: Message, service: float, control: bool = False) -> bool:
         """Take a message that arrives now and needs `service` seconds; False where the queue is full."""
         message.arrived, message.service = self._clock.now, service
+        self.workload.arrive(message.arrived, service)
         self._integrate()
         if self._serving is None:
             self._serve(message)
@@ -79,5 +83,9 @@ class Server:
             self.waiting_area += (len(self._control) + len(self._queue)) * (horizon - self._last)
             self.busy += (horizon - self._last) if self._serving is not None else 0.0
             self._last = horizon
+        self.workload.advance(horizon)
         held = [*self._control, *self._queue]
-        return held if self._serving is None else [self._serving, *held]
+        if self._serving is not None:
+            held.insert(0, self._serving)
+        self.held = len(held)
+        return held

@@ -24,9 +24,10 @@ _NO_COPIES = array("i")
 class Flight:
     """One publication on its way: up to the root, and from there down the tree as it stood when it left the root.
 
-    `arrival` has one time (s) per tree position, NaN where nothing has arrived; `due_users` the users due there; `sent` tells
-    whether a message to the position was sent by its parent, `depth` how many hops it took. `audience` is who wanted it when it left
-    the root, where that is kept. `pending` counts messages that are on a link or in a queue.
+    `arrival` has one time (s) per tree position, NaN where nothing has arrived; `served` when the broker there had handled it, which
+    is its delivery (the very same list where brokers take no time); `due_users` the users due there; `sent` whether a message to the
+    position was sent by its parent, `depth` how many hops it took. `audience` is who wanted it when it left the root, where that is
+    kept. `pending` counts messages that are on a link or in a queue.
 
     `offloaded` are those that the back end does not serve, if there are any.
 
@@ -57,6 +58,7 @@ class Flight:
         "rooted",
         "senders",
         "sent",
+        "served",
         "size",
         "topic",
         "tree",
@@ -95,7 +97,7 @@ class Flight:
         self.broker_array = _NONE
         self.child_bounds = _NO_INTS
         self.due_users = self.depth = _NONE
-        self.arrival = _NO_TIMES
+        self.arrival = self.served = _NO_TIMES
         self.sent = _NO_BYTES
         self.senders = _NO_INTS
         self.copies = _NO_COPIES

@@ -288,8 +288,15 @@ class Network:
             "utilisation": (
                 sum(server.busy for server in self.servers) / (seconds * len(self.servers)) if self.servers else None
             ),
+            "saturated_brokers": len(self._saturated()) if self.servers else None,
             **self._links(),
         }
+
+    def _saturated(self) -> dict[int, float]:
+        """The brokers that cannot keep up, and since when (s)."""
+        seconds = self._measured_seconds()
+        workloads = enumerate(server.workload for server in self.servers)
+        return {broker: workload.since for broker, workload in workloads if workload.saturated(seconds)}
 
     def _links(self) -> dict[str, float | int | None]:
         """The overlay's links, and what nodes keep to forward along trees, as they are at the end."""
@@ -317,7 +324,7 @@ class Network:
     def brokers(self) -> Columns:
         """One row per broker: what it hosted (time averages), carried and served after the warm-up."""
         seconds = self._measured_seconds()
-        counted, servers = self.recorder.per_broker, self.servers
+        counted, servers, saturated = self.recorder.per_broker, self.servers, self._saturated()
         none = [None] * len(self.node_of)
         return {
             "broker": np.arange(len(self.node_of)),
@@ -334,6 +341,9 @@ class Network:
             "utilisation": [s.busy / seconds for s in servers] or none,
             "queue_length": [s.waiting_area / seconds for s in servers] or none,
             "queue_full": [s.dropped for s in servers] or none,
+            "backlog": [s.held for s in servers] or none,
+            "backlog_seconds": [s.workload.backlog for s in servers] or none,
+            "saturated_since": [saturated.get(broker) for broker in range(len(self.node_of))],
         }
 
     def links(self) -> Columns:

@@ -26,8 +26,8 @@ from sim.randomness_kernels import keyed_uniform
 ) = range(13)
 COUNTERS = 13
 # rows of the exact sums per window
-NOTIFICATION_DELAY, TREE_DELAY, USER_NOTIFICATION_DELAY, USER_TREE_DELAY, STRETCH = range(5)
-SUMS = 5
+NOTIFICATION_DELAY, TREE_DELAY, USER_NOTIFICATION_DELAY, USER_TREE_DELAY, STRETCH, LAST_SERVICE = range(6)
+SUMS = 6
 # columns of the counters per broker
 RECEIVED, SENT, BROKER_DELIVERED, RELAYED = range(4)
 # columns of what the folded plane tallies per window
@@ -110,6 +110,7 @@ def enter(
     depth: NDArray[np.int32],
     due_users: NDArray[np.int32],
     arrival: NDArray[np.float64],
+    served: NDArray[np.float64],
     sent: NDArray[np.uint8],
     published: float,
     rooted: float,
@@ -131,7 +132,7 @@ def enter(
     """Enter one publication into the books; returns how many keys came new into the hash table of delays.
 
     It went up over the brokers `uplink`, of which it took the first `uplinks_sent` hops, and down the tree whose arrays (as in
-    TopicTree and Flight) are the next six; empty where nobody wants the topic or the root was not reached (then `rooted` is NaN).
+    TopicTree and Flight) are the next seven; empty where nobody wants the topic or the root was not reached (then `rooted` is NaN).
     `copies` (m, 2) are the positions from and to of the messages by which it was flooded, if it was. `fresh` are the users, by
     position, to whom its arrival is the delivery: those due there, but of content, whose copies may arrive one after the other;
     `further` tells where another copy was the broker's delivery, and is empty else.
@@ -159,10 +160,10 @@ def enter(
         if sent[i]:
             count_message(brokers[parents[i]], here, users, size, counted, count, links, per_broker)
         users = fresh[i]
-        if users == 0 or np.isnan(arrival[i]):
+        if users == 0 or np.isnan(served[i]):
             continue
-        delay = arrival[i] - published
-        tree_delay = arrival[i] - rooted
+        delay = served[i] - published
+        tree_delay = served[i] - rooted
         first = further.size == 0 or not further[i]
         count[DELIVERED_USERS] += users
         add_exactly(total[USER_NOTIFICATION_DELAY], delay * users)
@@ -174,10 +175,12 @@ def enter(
         count[TREE_HOPS] += depth[i]
         add_exactly(total[NOTIFICATION_DELAY], delay)
         add_exactly(total[TREE_DELAY], tree_delay)
+        if served[i] > arrival[i]:
+            add_exactly(total[LAST_SERVICE], served[i] - arrival[i])
         direct = hop_delay[publisher, here]
         if direct > 0.0:
             count[STRETCHED] += 1
-            add_exactly(total[STRETCH], delay / direct)
+            add_exactly(total[STRETCH], (arrival[i] - published) / direct)
         if counted:
             per_broker[here, BROKER_DELIVERED] += 1
             maxima[0] = max(maxima[0], delay)
@@ -197,6 +200,7 @@ def record_flights(
     depth: NDArray[np.int32],
     due_users: NDArray[np.int32],
     arrival: NDArray[np.float64],
+    served: NDArray[np.float64],
     sent: NDArray[np.uint8],
     tree_from: NDArray[np.int64],
     published: NDArray[np.float64],
@@ -222,7 +226,7 @@ def record_flights(
     """Enter the publications from `first` on; returns where it stopped because the hash table, of which `used` keys are taken,
     would become more than half full (or the end), and how many keys are taken now.
 
-    Publication f has the parts `uplink_from[f]:uplink_from[f + 1]` of `uplinks`, `tree_from[f]:tree_from[f + 1]` of the six
+    Publication f has the parts `uplink_from[f]:uplink_from[f + 1]` of `uplinks`, `tree_from[f]:tree_from[f + 1]` of the seven
     arrays of trees, of `fresh` and of `further`, and `copies_from[f]:copies_from[f + 1]` of `copies`; see `enter`.
     """
     for f in range(first, published.size):
@@ -237,6 +241,7 @@ def record_flights(
             depth[a:b],
             due_users[a:b],
             arrival[a:b],
+            served[a:b],
             sent[a:b],
             published[f],
             rooted[f],
@@ -314,13 +319,15 @@ def fold_publications(
             latest[0] = last
             return f, used
         count[PUBLISHED] += 1
+        count[DUE] += due[tree[f], 0]
+        count[DUE_USERS] += due[tree[f], 1]
         if np.isnan(root_time):
             count[CLIMBING] += 1
+            count[IN_FLIGHT] += due[tree[f], 0]
+            count[IN_FLIGHT_USERS] += due[tree[f], 1]
         else:
             last = max(last, root_time)
             count[ROOTED] += 1
-            count[DUE] += due[tree[f], 0]
-            count[DUE_USERS] += due[tree[f], 1]
             count[JOINING] += due[tree[f], 0]
             count[JOINING_USERS] += due[tree[f], 1]
         for i in range(b - a):
@@ -350,6 +357,7 @@ def fold_publications(
             parents[a:b],
             depth[a:b],
             due_users[a:b],
+            arrival,
             arrival,
             sent,
             published[f],

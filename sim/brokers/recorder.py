@@ -138,8 +138,8 @@ class Recorder:
         finished.add(flight, uplinks_sent)
         period = 0 if self.satisfaction is None else int(self.satisfaction.period_of[flight.number])
         if flight.audience is not None:
-            arrived = ~np.isnan(flight.arrival) & (flight.due_users > 0)
-            self.arrive(flight.audience, period, 1, flight.broker_array, arrived)
+            delivered = ~np.isnan(flight.served) & (flight.due_users > 0)
+            self.arrive(flight.audience, period, 1, flight.broker_array, delivered)
         if self.satisfaction is not None:
             self.satisfaction.enter(period, 1)
         if len(finished.window) >= _BATCH or len(finished.arrival) >= _POSITIONS:
@@ -293,9 +293,13 @@ class Recorder:
         for column, counts in books.items() if self.channel is not None else ():
             counts[:] = (self._offloaded[:, column] + counts).tolist()
 
-    def _exact(self, row: int, windows: list[int]) -> float:
+    def _exact(self, row: int, windows: Sequence[int]) -> Fraction:
         high, low = (sum(self._sums[w, row, part].item() for w in windows) for part in (0, 1))
-        return float(Fraction((high << 52) + low, 1 << 72))
+        return Fraction((high << 52) + low, 1 << 72)
+
+    def _arrival_delay(self, windows: Sequence[int]) -> float:
+        """The sum of delays until arrival: the receiving brokers' waits and services are left out."""
+        return float(self._exact(rk.NOTIFICATION_DELAY, windows) - self._exact(rk.LAST_SERVICE, windows))
 
     def timeseries(self) -> Columns:
         """Everything that is counted, per window."""
@@ -349,6 +353,7 @@ class Recorder:
             "uplink_messages": c[:, rk.UPLINKS],
             "uplink_bytes": c[:, rk.UPLINK_BYTES],
             "notification_delay_sum": each[rk.NOTIFICATION_DELAY],
+            "arrival_delay_sum": [self._arrival_delay([w]) for w in range(len(starts))],
             "tree_delay_sum": each[rk.TREE_DELAY],
             "user_notification_delay_sum": each[rk.USER_NOTIFICATION_DELAY],
             "user_tree_delay_sum": each[rk.USER_TREE_DELAY],
@@ -364,7 +369,7 @@ class Recorder:
         }
 
     def _exact_all(self, row: int) -> list[float]:
-        return [self._exact(row, [w]) for w in range(len(self._sums))]
+        return [float(self._exact(row, [w])) for w in range(len(self._sums))]
 
     def delays(self) -> Columns:
         """The delay histogram: one row per window and bin that is not empty."""
@@ -387,7 +392,7 @@ class Recorder:
             return sum(values[w] for w in after)
 
         def mean(row: int, count: int) -> float | None:
-            return self._exact(row, after) / count if count else None
+            return float(self._exact(row, after)) / count if count else None
 
         publications, due = total(self.published), total(self.due)
         delivered, delivered_users = counter[rk.DELIVERED], counter[rk.DELIVERED_USERS]
@@ -403,6 +408,7 @@ class Recorder:
             "notification_delay": mean(rk.NOTIFICATION_DELAY, delivered),
             **{f"notification_delay_p{q}": quantile[q] for q in (50, 95, 99)},
             "notification_delay_max": float(self._maxima[0]) if delivered else None,
+            "arrival_delay": self._arrival_delay(after) / delivered if delivered else None,
             "user_notification_delay": mean(rk.USER_NOTIFICATION_DELAY, delivered_users),
             "tree_delay": mean(rk.TREE_DELAY, by_tree),
             "user_tree_delay": mean(rk.USER_TREE_DELAY, by_tree_users),
@@ -477,6 +483,7 @@ class _Finished:
         self.fresh: list[NDArray[np.int32]] = []
         self.further: list[NDArray[np.bool_]] = []
         self.arrival = array("d")
+        self.served = array("d")
         self.sent = bytearray()
         self.copies = array("i")
         self.copies_from = array("q", [0])
@@ -498,6 +505,7 @@ class _Finished:
             self.fresh.append(flight.fresh)
             self.further.append(flight.further)
         self.arrival.extend(flight.arrival)
+        self.served.extend(flight.served)
         self.sent += flight.sent
         self.copies += flight.copies
         self.copies_from.append(len(self.copies) // 2)
@@ -519,6 +527,7 @@ class _Finished:
             np.concatenate(self.depth),
             due_users,
             np.array(self.arrival),
+            np.array(self.served),
             np.array(self.sent),
             starts(self.brokers),
             np.array(self.published),

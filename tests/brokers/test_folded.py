@@ -52,8 +52,8 @@ def deliveries() -> Iterator[Deliveries]:
     enter = rk.enter
 
     def spy(uplink: Any, sent: int, brokers: Any, *rest: Any) -> int:
-        _, _, due_users, arrival, _, published, _, size, window = rest[:9]
-        rows = zip(brokers.tolist(), due_users.tolist(), arrival[: len(brokers)].tolist(), strict=True)
+        _, _, due_users, _, served, _, published, _, size, window = rest[:10]
+        rows = zip(brokers.tolist(), due_users.tolist(), served[: len(brokers)].tolist(), strict=True)
         arrived = [(broker, np.float64(time).tobytes()) for broker, users, time in rows if users and time == time]
         found.setdefault((published, window, size), []).extend(sorted(arrived))
         return enter(uplink, sent, brokers, *rest)

@@ -339,12 +339,13 @@ def test_what_is_not_kept_goes_straight_from_the_root_and_by_no_messages() -> No
 def test_the_channel_loses_what_it_does_not_deliver_and_that_satisfies_nobody() -> None:
     times = [(time + 0.5, 0) for time in range(30)]
     metrics = ran(line([set(), {0}, {0}], times, Keep(), delivery_probability=0.0, tau=3))
-    # what left its root, a second later, before the first decision at 10 s went by the tree: nine publications
-    assert (metrics["due"], metrics["lost_offloaded"], metrics["delivered"]) == (2 * 29, 2 * 20, 2 * 9)
+    # what left its root, a second later, before the first decision at 10 s went by the tree: nine publications; the last of 30 is on
+    # its way to the root
+    assert (metrics["due"], metrics["lost_offloaded"], metrics["delivered"]) == (2 * 30, 2 * 20, 2 * 9)
     assert metrics["satisfied_subscribers"] == pytest.approx(2 / 3)
     some = ran(line([set(), {0}, {0}], times, Keep(), delivery_probability=0.5))
     assert 10 < some["lost_offloaded"] < 30
-    assert some["lost_offloaded"] + some["best_effort_deliveries"] + some["in_flight"] == 40
+    assert some["lost_offloaded"] + some["best_effort_deliveries"] + some["in_flight"] == 42
 
 
 def test_a_topic_that_changes_sides_costs_a_message_for_each_broker_that_wants_it_and_no_join() -> None:

@@ -285,7 +285,7 @@ def test_a_full_queue_loses_what_is_due_at_the_broker_and_below_it() -> None:
     assert network.brokers()["queue_full"] == [0, 0, 1, 0]
 
 
-def test_a_full_queue_on_the_way_up_drops_the_publication_before_it_is_due() -> None:
+def test_what_a_full_queue_on_the_way_up_drops_is_due_there_and_then_and_lost() -> None:
     """
     0     root and only broker: serves one in 2 s, one may wait; the third and fourth of 4 publications find the queue full
     RS
@@ -293,7 +293,8 @@ def test_a_full_queue_on_the_way_up_drops_the_publication_before_it_is_due() -> 
     world = tiny.workload([{0}], [(t, 0, 0, 1) for t in (0.0, 0.5, 1.0, 1.5)])
     network = tiny.network(world, tiny.graph([], [0]), [0], service="deterministic", service_time=2.0, queue=1)
     metrics = run(network)
-    assert (metrics["publications"], metrics["publications_dropped"], metrics["due"], metrics["lost"]) == (4, 2, 2, 0)
+    assert (metrics["publications"], metrics["publications_dropped"], metrics["due"], metrics["lost"]) == (4, 2, 4, 2)
+    assert (metrics["lost_queue_full"], metrics["delivery_ratio"]) == (2, 0.5)
     assert metrics["notification_delay"] == pytest.approx((2.0 + 3.5) / 2)
     assert metrics["queue_wait"] == pytest.approx((0.0 + 1.5) / 2)
     assert metrics["utilisation"] == pytest.approx(4.0 / 10)
@@ -512,7 +513,8 @@ def test_the_horizon_cuts_what_is_on_links_in_queues_and_on_its_way_up() -> None
          RS   S    S
 
     Publication 0 (0 s) is at the root at 2 s, leaves it at 3 s, is at 2 at 4 s, served there until 5 s, on its way to 3 at the end.
-    Publication 1 (1 s) leaves the root at 4 s, is at 2 at 5 s and in service there at the end. 2 (4 s) is on its way up.
+    Publication 1 (1 s) leaves the root at 4 s, is at 2 at 5 s and in service there at the end: neither 2 nor 3 has it. 2 (4 s) is on
+    its way up, to all three.
     """
     world = tiny.workload([set(), {0}, {0}, {0}], [(t, 0, 0, 1) for t in (0.0, 1.0, 4.0, 5.5, 6.0)])
     network = tiny.network(
@@ -523,7 +525,7 @@ def test_the_horizon_cuts_what_is_on_links_in_queues_and_on_its_way_up() -> None
         (0, 3.0, 4.0, 1, 2, "tree", True),
         (1, 4.0, 5.0, 1, 2, "tree", True),
     ]
-    assert (metrics["publications"], metrics["due"], metrics["delivered"], metrics["in_flight"]) == (3, 6, 4, 2)
+    assert (metrics["publications"], metrics["due"], metrics["delivered"], metrics["in_flight"]) == (3, 9, 3, 6)
     assert (metrics["uplink_messages"], metrics["notification_overhead"]) == (3, 3)
 
 

@@ -92,7 +92,7 @@ class Network(topics.Network):
             setting = replace(setting, service=lambda *key: service(*key, self.increments[key]))
         super().__init__(setting, world)
 
-    def take(self, broker: int, what: int, stage: int, handled: Callable[[], None]) -> None:
+    def offer(self, broker: int, what: int, stage: int) -> None:
         if what >= 0 and (stage > 0 or broker == self.origin[what][-1]):
             topic = self.world.publications[what][1]
             here = (
@@ -101,7 +101,7 @@ class Network(topics.Network):
                 else [user for b, t, user in self.registered if (b, t) == (broker, topic)]
             )
             self.increments[what, broker, stage] = self.content.increments(what // self.fields, topic, here)
-        super().take(broker, what, stage, handled)
+        super().offer(broker, what, stage)
 
     def outcome(self, number: int) -> Outcome:
         """What became of a publication."""
@@ -109,7 +109,7 @@ class Network(topics.Network):
         due: dict[int, int] = {}
         ways: list[tuple[int, int]] = []  # copy, user: what would bring it
         matched = set()  # copy, broker
-        for copy in sorted((copy for copy in copies if copy in self.rooted), key=lambda copy: self.rooted[copy]):
+        for copy in sorted(copies, key=self.became_due.__getitem__):
             for user, broker in self.audience[copy].items():
                 if self.content.concerns(number, self.world.publications[copy][1], user):
                     matched.add((copy, broker))
@@ -182,8 +182,8 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
     users = [at for each in kept for at in each.came.values()]
     missed = Counter(fate for each in kept for fate in each.missed.values())
     straight = [
-        (time - publications[copy][0]) / network.setting.delay[network.origin[copy][0]][broker]
-        for broker, time, copy in firsts
+        (network.arrived[copy, broker] - publications[copy][0]) / network.setting.delay[network.origin[copy][0]][broker]
+        for broker, _, copy in firsts
         if network.setting.delay[network.origin[copy][0]][broker] > 0
     ]
     due_users = sum(len(each.due) for each in kept)
@@ -195,6 +195,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "notification_delay": mean(delays),
         **{f"notification_delay_p{q}": quantile(q) for q in (50, 95, 99)},
         "notification_delay_max": max(delays, default=None),
+        "arrival_delay": mean(network.arrived[copy, broker] - publications[copy][0] for broker, _, copy in firsts),
         "user_notification_delay": mean(time - publications[copy][0] for time, copy in users),
         "tree_delay": mean(time - network.rooted[copy] for _, time, copy in firsts),
         "user_tree_delay": mean(time - network.rooted[copy] for time, copy in users),

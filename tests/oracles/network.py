@@ -185,6 +185,7 @@ class Network:
         self.order = count()
         self.broker_at = {node: broker for broker, node in enumerate(setting.node_of)}
         self.brokers = [Broker() for _ in setting.node_of]
+        self.offered: list[list[tuple[float, float]]] = [[] for _ in setting.node_of]  # when, seconds of work
         self.last_arrival: dict[tuple[int, int], float] = {}
 
         self.wants = [set(topics) for topics in world.wants]
@@ -203,11 +204,13 @@ class Network:
         ] = []  # time, subscriptions and users per broker from then on
         self.origin: dict[int, list[int]] = {}  # publication → brokers on its way up
         self.rooted: dict[int, float] = {}
+        self.became_due: dict[int, float] = {}
         self.audience: dict[int, dict[int, int]] = {}  # publication → who wants it when it leaves the root, and where
         self.dropped: set[int] = set()
         self.hops: list[Hop] = []
         self.due: dict[Pair, int] = {}  # → users
         self.depth: dict[Pair, int] = {}
+        self.arrived: dict[Pair, float] = {}
         self.delivered: dict[Pair, float] = {}
         self.lost: dict[Pair, str] = {}
         self.looks: list[list[dict[int, int | None]]] = []
@@ -257,6 +260,8 @@ class Network:
             action()
         for number in {copy.number for copy in self.copies}:
             self.lose_flooded(number)
+        for number in self.origin.keys() - self.rooted.keys() - self.dropped:
+            self.miss_root(number)
 
     # -- users
 
@@ -479,12 +484,13 @@ class Network:
         if not self.setting.two_requests:
             self.control.append(self.now)
         onward = partial(self.control_message, number, path, position + 1, root, enact)
-        self.send(
-            -number,
-            path[position],
-            path[position + 1],
-            partial(self.take, path[position + 1], -number, position + 1, onward),
-        )
+        there = path[position + 1]
+
+        def arrive() -> None:
+            self.offer(there, -number, position + 1)
+            self.take(there, -number, position + 1, onward)
+
+        self.send(-number, path[position], there, arrive)
 
     # -- links and brokers
 
@@ -498,6 +504,22 @@ class Network:
     def has_room(self, broker: int) -> bool:
         at, bound = self.brokers[broker], self.setting.queue
         return self.setting.service is None or at.serving is None or bound is None or len(at.queue) < bound
+
+    def offer(self, broker: int, what: int, stage: int) -> None:
+        """Something arrives at a broker, whether there is room for it or not."""
+        if self.setting.service is not None:
+            self.offered[broker].append((self.now, self.setting.service(what, broker, stage)))
+
+    def saturated(self, broker: int, seconds: float) -> bool:
+        """Whether more work has come since some moment than the broker could do, by so much that it is no chance: 3 standard errors."""
+        late = [0.0]  # seconds of work that have come since each arrival, less those that have passed
+        for time, _ in self.offered[broker]:
+            since = [service for at, service in self.offered[broker] if at >= time]
+            late.append(sum(since) - (self.setting.horizon - time))
+            if late[-1] == max(late):
+                squares = sum(service**2 for service in since)
+        backlog = max(late)
+        return backlog > 0 and (backlog > seconds / 2 or (backlog > seconds / 100 and backlog > 3 * math.sqrt(squares)))
 
     def take(self, broker: int, what: int, stage: int, handled: Callable[[], None]) -> None:
         """The broker takes something in, and calls `handled` when it has been served."""
@@ -543,8 +565,11 @@ class Network:
 
     def reach_uplink(self, number: int, position: int, hop: Hop | None) -> None:
         broker = self.origin[number][position]
+        self.offer(broker, number, 0)
         if not self.has_room(broker):
             self.dropped.add(number)
+            self.miss_root(number)
+            self.lost.update((pair, "queue_full") for pair in self.due if pair[0] == number)
             self.gone(number)
             return
         if hop is not None:
@@ -563,10 +588,17 @@ class Network:
         self.hops.append(hop)
         self.send(number, here, there, partial(self.reach_uplink, number, position + 1, hop))
 
+    def miss_root(self, number: int) -> None:
+        """It will not leave the root: it is due to all that want it now."""
+        topic = self.world.publications[number][1]
+        self.became_due[number] = self.now
+        self.audience[number] = {user: broker for broker, t, user in self.registered if t == topic}
+        self.due |= {(number, broker): self.users_of(broker, topic) for broker in self.audience[number].values()}
+
     def leave_root(self, number: int) -> None:
         """It becomes due, to all that want it now, along the tree as it is now."""
         topic = self.world.publications[number][1]
-        self.rooted[number] = self.now
+        self.rooted[number] = self.became_due[number] = self.now
         self.audience[number] = {user: broker for broker, t, user in self.registered if t == topic}
         root = self.setting.node_of[self.origin[number][-1]]
         parents = self.tree(topic, root)
@@ -607,22 +639,25 @@ class Network:
     def reach_flood(self, copy: Copy, hop: Hop) -> None:
         """The first copy is the delivery; all of them have to be handled."""
         broker, number = hop.destination, copy.number
+        first = (number, copy.node) not in self.reached
+        stage = 1 if first else 2 + hop.source
+        self.offer(broker, number, stage)
         if not self.has_room(broker):
             self.over(copy)
             return
-        hop.received = self.now
-        copy.first = (number, copy.node) not in self.reached
+        hop.received, copy.first = self.now, first
         if copy.first:
             assert copy.sender is not None
             self.reached[number, copy.node] = self.reached[number, copy.sender] + 1
             self.depth[number, broker] = self.reached[number, copy.node]
-            self.deliver(number, broker)
+            self.arrived[number, broker] = self.now
         else:
             self.duplicates[number] += 1
-        self.take(broker, number, 1 if copy.first else 2 + hop.source, partial(self.spread, copy))
+        self.take(broker, number, stage, partial(self.spread, copy))
 
     def spread(self, copy: Copy) -> None:
         if copy.first:
+            self.deliver(copy.number, self.broker_at[copy.node])
             self.flood(copy)
         self.over(copy)
 
@@ -634,6 +669,7 @@ class Network:
             self.lose_flooded(copy.number)
 
     def lose_flooded(self, number: int) -> None:
+        held = {copy.node for copy in self.copies if copy.number == number and copy.first}
         ahead: set[int] = set()
         for copy in self.copies:
             if copy.number == number and copy.first is not False:
@@ -646,12 +682,14 @@ class Network:
                 pair[0] == number
                 and self.on_tree(*pair)
                 and pair not in self.delivered
-                and self.setting.node_of[pair[1]] not in ahead
+                and self.setting.node_of[pair[1]] not in ahead | held
             ):
                 self.lost[pair] = "queue_full"
 
     def deliver(self, number: int, broker: int) -> None:
+        """The broker has handled it, and its users have it."""
         assert (number, broker) not in self.delivered
+        self.arrived.setdefault((number, broker), self.now)
         self.delivered[number, broker] = self.now
 
     def forward(self, number: int, parents: dict[int, int | None], node: int) -> None:
@@ -664,6 +702,7 @@ class Network:
 
     def reach_tree(self, number: int, parents: dict[int, int | None], node: int, hop: Hop) -> None:
         broker = hop.destination
+        self.offer(broker, number, 1)
         if not self.has_room(broker):
             for below in self.below(parents, node):
                 if self.on_tree(number, self.broker_at[below]):
@@ -672,10 +711,13 @@ class Network:
             return
         hop.received = self.now
         if hop.subscribes:
-            self.deliver(number, broker)
+            self.arrived[number, broker] = self.now
         self.take(broker, number, 1, partial(self.descend, number, parents, node))
 
     def descend(self, number: int, parents: dict[int, int | None], node: int) -> None:
+        broker = self.broker_at[node]
+        if self.on_tree(number, broker):
+            self.deliver(number, broker)
         self.forward(number, parents, node)
         self.gone(number)
 
@@ -769,7 +811,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
     lost = Counter(network.lost[pair] for pair in those(network.lost))
     handovers = [row for row in network.handovers if since <= row[0] < until]
     direct = [network.setting.delay[network.origin[number][0]][broker] for number, broker in by_tree]
-    along = [network.delivered[pair] - publications[pair[0]][0] for pair in by_tree]
+    along = [network.arrived[pair] - publications[pair[0]][0] for pair in by_tree]
     jobs = [job for broker in network.brokers for job in broker.jobs if job.taken is not None]
 
     def stddev(loads: list[int], _: list[int]) -> float:
@@ -789,6 +831,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "notification_delay_p95": quantile(95),
         "notification_delay_p99": quantile(99),
         "notification_delay_max": max(delays, default=None),
+        "arrival_delay": mean(network.arrived[pair] - publications[pair[0]][0] for pair in delivered),
         "user_notification_delay": weighted(delays, users),
         "tree_delay": mean(below_root),
         "user_tree_delay": weighted(below_root, users_by_tree),
@@ -836,6 +879,11 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "utilisation": (
             sum(max(min(job.done, until) - max(job.taken, since), 0.0) for job in jobs)
             / ((until - since) * len(network.brokers))
+            if network.setting.service
+            else None
+        ),
+        "saturated_brokers": (
+            sum(network.saturated(broker, until - since) for broker in range(len(network.brokers)))
             if network.setting.service
             else None
         ),

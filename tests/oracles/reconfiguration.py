@@ -51,6 +51,9 @@ class Network(network.Network):
         for number in range(1, int(self.setting.horizon / self.process.period) + 2):
             self.at(number * self.process.period, TICKS, partial(self.decide_places, number))
         super().run(moments)
+        for broker, number in self.held:  # published, and due to those who want it at the end
+            self.origin[number] = [broker]
+            self.miss_root(number)
 
     # -- the manager
 
@@ -217,15 +220,11 @@ def metrics(truth: Network, since: float, until: float) -> dict[str, float | int
     def count(times: Iterable[float]) -> int:
         return sum(since <= time < until for time in times)
 
-    held = {number for _, number in truth.held if since <= truth.world.publications[number][0] < until}
     found = network.metrics(truth, since, until)
-    publications = len(held) + int(found["publications"] or 0)
     moves = [row for row in truth.moves if since <= row[0] < until]
     costs = [cost for time, cost in truth.costs if since <= time < until]
     return {
         **found,
-        "publications": publications,  # those that are held back at the end have been published
-        "messages_per_publication": (found["notification_overhead"] or 0) / publications if publications else None,
         "reconfigurations": len({time for time, *_ in moves}),
         "reconfigured_brokers": len(moves),
         "reconfiguration_overhead": count(truth.protocol),

@@ -26,13 +26,14 @@ class Copy(Flight):
 
     `concerned`: for each broker with a user whom it concerned when it left the root, those of them to whom it is due there.
     `increments` (brokers): the counters that each moves for it. `fate` (tree positions): lost there or above, or on its way there at
-    the end. `uplinks_sent`: hops that it took to the root.
+    the end; `elsewhere` what it is for brokers that are not on the tree. `uplinks_sent`: hops that it took to the root.
     """
 
-    __slots__ = ("bundle", "concerned", "fate", "increments", "uplinks_sent")
+    __slots__ = ("bundle", "concerned", "elsewhere", "fate", "increments", "uplinks_sent")
 
     bundle: Bundle
     concerned: dict[int, list[int]]
+    elsewhere: int
     increments: NDArray[np.int64]
     fate: bytearray
     uplinks_sent: int
@@ -81,7 +82,7 @@ class ContentPlane(MessagePlane):
             copy = Copy(number, topic, broker, published, size, window, self._broker_of[path])
             copy.identity = number * fields + field
             copy.bundle = bundle
-            copy.concerned = {}
+            copy.concerned, copy.elsewhere = {}, _JOINING
             bundle.copies.append(copy)
         for copy in bundle.copies[:]:
             self._set_out(copy)
@@ -106,12 +107,20 @@ class ContentPlane(MessagePlane):
         return self._content.increments(copy.number, copy.topic, self._host(), len(self._node_of))
 
     def _become_due(self, flight: Flight) -> None:
-        """The publication becomes due to those whom none of its copies has concerned before."""
         assert isinstance(flight, Copy)
-        bundle, window, host = flight.bundle, flight.window, self._host()
         flight.fate = bytearray(len(flight.broker_array))
         if self._loads:
             flight.increments = self._increments(flight)
+        self._concern(flight)
+
+    def _miss_root(self, flight: Flight, cause: str | None) -> None:
+        assert isinstance(flight, Copy)
+        flight.elsewhere = _IN_FLIGHT if cause is None else _QUEUE_FULL
+        self._concern(flight)
+
+    def _concern(self, flight: Copy) -> None:
+        """The publication becomes due to those whom none of its copies has concerned before."""
+        bundle, window, host = flight.bundle, flight.window, self._host()
         brokers = set(bundle.due.values())
         users = 0
         for user in self._content.concerned(flight.number, flight.topic):
@@ -138,10 +147,10 @@ class ContentPlane(MessagePlane):
             copy.fate[at] = fate
             below.extend(range(bounds[at], bounds[at + 1]))
 
-    def _still_due(self, flight: Flight, messages: list[tuple[Message, bool]]) -> tuple[int, int]:
+    def _still_due(self, flight: Flight, messages: list[Message]) -> tuple[int, int]:
         """Marks where the copy is on its way to; what is due there is counted with what the other copies bring."""
         assert isinstance(flight, Copy)
-        for message, _ in messages:
+        for message in messages:
             self._mark(flight, message.position, _IN_FLIGHT)
         return 0, 0
 
@@ -176,17 +185,17 @@ class ContentPlane(MessagePlane):
         bundle.copies = []  # they know their bundle, and would have to be collected together
 
     def _arrivals(self, number: int, copy: Copy) -> list[tuple[float, int, int]]:
-        """Where a copy arrived that concerns somebody there: when, its number, and the position; false positives are counted."""
-        size = len(copy.arrival)
+        """Where a copy was matched that concerns somebody there: when, its number, and the position; false positives are counted."""
+        size = len(copy.served)
         copy.fresh, copy.further = np.zeros(size, np.int32), np.zeros(size, np.bool_)
-        came = ~np.isnan(np.array(copy.arrival)) & (copy.due_users[:size] > 0)
+        came = ~np.isnan(np.array(copy.served)) & (copy.due_users[:size] > 0)
         for broker in copy.concerned:
             self._concerned[broker] = True
         concerned = came & self._concerned[copy.broker_array[:size]]
         for broker in copy.concerned:
             self._concerned[broker] = False
         self._recorder.false_positives[copy.window] += int(np.count_nonzero(came)) - int(np.count_nonzero(concerned))
-        return [(copy.arrival[position], number, position) for position in np.flatnonzero(concerned).tolist()]
+        return [(copy.served[position], number, position) for position in np.flatnonzero(concerned).tolist()]
 
     def _miss(self, bundle: Bundle, brokers: set[int], users: set[int]) -> None:
         """Count what is due to others than these brokers and users: as the best that is true of the copies that would bring it."""
@@ -195,26 +204,29 @@ class ContentPlane(MessagePlane):
             for broker, concerned in copy.concerned.items():
                 missing = [user for user in concerned if user not in users]
                 if missing:
-                    fate = copy.fate[copy.brokers.index(broker)] if broker in copy.brokers else _JOINING
+                    fate = copy.fate[copy.brokers.index(broker)] if broker in copy.brokers else copy.elsewhere
                     best.update((user, max(fate, best.get(user, 0))) for user in missing)
         at_brokers: dict[int, int] = {}
         for user, fate in best.items():
             broker = bundle.due[user]
             at_brokers[broker] = max(fate, at_brokers.get(broker, 0))
-        recorder, window = self._recorder, bundle.copies[0].window
+        window = bundle.copies[0].window
         fates = list(best.values())
-        recorder.in_flight_users[window] += fates.count(_IN_FLIGHT)
-        recorder.lost_users[window] += fates.count(_JOINING) + fates.count(_QUEUE_FULL)
-        fates = [fate for broker, fate in at_brokers.items() if broker not in brokers]
-        recorder.in_flight[window] += fates.count(_IN_FLIGHT)
-        recorder.lost["joining"][window] += fates.count(_JOINING)
-        recorder.lost["queue_full"][window] += fates.count(_QUEUE_FULL)
+        missed = [fate for broker, fate in at_brokers.items() if broker not in brokers]
+        for fate, cause in ((_IN_FLIGHT, None), (_JOINING, "joining"), (_QUEUE_FULL, "queue_full")):
+            self._count_missed(window, cause, missed.count(fate), fates.count(fate))
 
     def strand(self, number: int, broker: int) -> None:
         """The publication has been held back by its broker to the end: all copies count as on their way to the root."""
         (window,) = self._recorder.windows(self._publications.time[number : number + 1]).tolist()
+        topics, host = self._content.topics(number), self._host()
+        users = list({user for topic in topics for user in self._content.concerned(number, topic)})
         self._recorder.published[window] += 1
-        self._recorder.climbing[window] += self._content.fields
+        self._recorder.climbing[window] += len(topics)
+        brokers = len(set(host[users].tolist()))
+        self._recorder.due[window] += brokers
+        self._recorder.due_users[window] += len(users)
+        self._count_missed(window, None, brokers, len(users))
 
 
 class FoldedContentPlane(ContentPlane):
@@ -248,7 +260,8 @@ class FoldedContentPlane(ContentPlane):
         arrival, sent, last = fold_tree(
             now, flight.broker_array, flight.tree.parents, recorder.hop_delay, recorder.horizon
         )
-        flight.arrival, flight.sent = arrival.tolist(), bytearray(sent)
+        flight.arrival = flight.served = arrival.tolist()
+        flight.sent = bytearray(sent)
         message.callbacks = self._arrived
         if len(flight.brokers) > 1:
             self._clock.at(last, ARRIVALS, message)
@@ -273,7 +286,7 @@ class FoldedContentPlane(ContentPlane):
             hops += 1
         return hops
 
-    def _still_due(self, flight: Flight, messages: list[tuple[Message, bool]]) -> tuple[int, int]:
+    def _still_due(self, flight: Flight, messages: list[Message]) -> tuple[int, int]:
         assert isinstance(flight, Copy)
         flight.fate = bytearray(np.where(np.isnan(flight.arrival), _IN_FLIGHT, 0).astype(np.uint8))
         return 0, 0

@@ -75,26 +75,24 @@ class FloodPlane(MessagePlane):
         super()._finish(flight)
 
     def _lose_all_but(self, flight: Flight, ahead: set[int]) -> tuple[int, int]:
-        """Count what is due where no copy has arrived: as lost where none can arrive any more, else it is returned."""
+        """Count what is due where nothing was delivered: as lost where no copy can be any more, else it is returned."""
         brokers = users = 0
-        for position in np.flatnonzero(np.isnan(flight.arrival) & (flight.due_users > 0)).tolist():
+        for position in np.flatnonzero(np.isnan(flight.served) & (flight.due_users > 0)).tolist():
             due = int(flight.due_users[position])
             if position in ahead:
                 brokers, users = brokers + 1, users + due
             else:
-                self._recorder.lost["queue_full"][flight.window] += 1
-                self._recorder.lost_users[flight.window] += due
+                self._count_missed(flight.window, "queue_full", 1, due)
         return brokers, users
 
-    def _still_due(self, flight: Flight, messages: list[tuple[Message, bool]]) -> tuple[int, int]:
+    def _still_due(self, flight: Flight, messages: list[Message]) -> tuple[int, int]:
         """Brokers and users that copies on their way may still get to, through others that none has arrived at."""
         assert flight.tree is not None
         neighbours = flight.tree.neighbours
-        front = [message.position for message, arrived in messages if not arrived]
-        for message, arrived in messages:
-            if arrived and message.source == flight.senders[message.position]:  # a first copy, not sent on yet
-                front.extend(neighbours[message.position])
-        ahead: set[int] = set()
+        front = [message.position for message in messages]
+        ahead = set(np.flatnonzero(np.isnan(flight.served) & ~np.isnan(flight.arrival)).tolist())  # not served yet
+        for position in ahead:
+            front.extend(neighbours[position])
         while front:
             position = front.pop()
             if isnan(flight.arrival[position]) and position not in ahead:

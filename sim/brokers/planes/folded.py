@@ -72,7 +72,7 @@ class FoldedPlane:
         uplink, delays = self._route(topic, broker)
         for delay in delays:
             time += delay
-        if delays and time >= following:
+        if delays and time >= min(following, self._fabric.recorder.horizon):
             heappush(self._climbing, (time, number, topic, uplink))
         else:
             self._leave_root(time, number, topic, uplink)
@@ -203,16 +203,23 @@ class FoldedPlane:
     def strand(self, number: int, broker: int) -> None:
         """The publication has been held back by its broker to the end: it counts as on its way to the root."""
         self._departed[number] = np.inf
-        nowhere = self._rooted.take(EMPTY_TREE, EMPTY_TREE.nodes, EMPTY_TREE.nodes, (0, 0), None, NOBODY, 0)
-        self._enter(number, np.array([broker], np.int32), np.inf, nowhere)
+        self._miss_root(np.inf, number, int(self._publications.topic[number]), np.array([broker], np.int32))
+
+    def _miss_root(self, time: float, number: int, topic: int, uplink: NDArray[np.int32]) -> None:
+        """The publication does not get to its root before the end: it becomes due now, and is in flight."""
+        subscriptions, audiences = self._subscriptions, self._fabric.recorder.audiences
+        due = subscriptions.brokers_wanting[topic], subscriptions.users_wanting[topic]
+        audience = None if audiences is None else audiences.audience(topic, subscriptions.version[topic])
+        period = 0 if self._period_of is None else int(self._period_of[number])
+        none = EMPTY_TREE.nodes
+        self._enter(number, uplink, time, self._rooted.take(EMPTY_TREE, none, none, due, audience, NOBODY, period))
 
     def close(self, held: list[Message]) -> None:
         """Fold what has left its root before the end, and count what has not; nothing is held by brokers that take no time."""
         assert not held
         self.settle()
-        for time, number, _, uplink in self._climbing:
-            nowhere = self._rooted.take(EMPTY_TREE, EMPTY_TREE.nodes, EMPTY_TREE.nodes, (0, 0), None, NOBODY, 0)
-            self._enter(number, uplink, time, nowhere)
+        for climbing in self._climbing:
+            self._miss_root(*climbing)
         self._fold()
         recorder, tally = self._fabric.recorder, self._tally.T.tolist()
         for column, books in {
@@ -266,17 +273,12 @@ class _Rooted:
         return len(self._due) - 1
 
     def arrive(self, recorder: Recorder, reached: NDArray[np.int64]) -> None:
-        """Tell the audiences how many publications reached each position of the trees, of how many that left their roots."""
-        first, left = (
-            0,
-            np.bincount(
-                np.array(self.tree)[np.array(self.time) < recorder.horizon], minlength=len(self._taken)
-            ).tolist(),
-        )
+        """Report to the audiences how many publications reached each position of the trees, of how many that became due."""
+        first, due = 0, np.bincount(np.array(self.tree), minlength=len(self._taken)).tolist()
         for entry, (brokers, _, due_users) in enumerate(self._taken):
             audience, times = self.audiences[entry], reached[first : first + len(brokers)]
             if audience is not None:
-                recorder.arrive(audience, self._periods[entry], left[entry], brokers, np.where(due_users > 0, times, 0))
+                recorder.arrive(audience, self._periods[entry], due[entry], brokers, np.where(due_users > 0, times, 0))
             first += len(brokers)
 
     def columns(self) -> tuple[Any, ...]:

@@ -124,6 +124,7 @@ class MessagePlane:
         if self._servers[broker].accept(message, self._seconds(flight, broker, 0)):
             return True
         self._recorder.dropped[flight.window] += 1
+        self._miss_root(flight, "queue_full")
         self._rooted(flight)
         self._gone(flight)
         self._enter(flight, message.position)
@@ -169,6 +170,7 @@ class MessagePlane:
         flight.arrival = [NAN] * size
         flight.sent = bytearray(size)
         flight.arrival[0] = flight.rooted
+        flight.served = flight.arrival.copy() if self._servers else flight.arrival
         flight.pending = 1
         message.handled = self._descend
         self._forward(flight, 0, flight.rooted, message)
@@ -186,6 +188,22 @@ class MessagePlane:
         if self._in_part:
             recorder.lost["joining"][window] += due - int(np.count_nonzero(flight.due_users))
             recorder.lost_users[window] += due_users - int(flight.due_users.sum())
+
+    def _miss_root(self, flight: Flight, cause: str | None) -> None:
+        """The publication will not get to its root: it becomes due now, and is lost by the cause, or in flight where there is none."""
+        recorder, topic, window = self._recorder, flight.topic, flight.window
+        brokers, users = self._subscriptions.brokers_wanting[topic], self._subscriptions.users_wanting[topic]
+        if recorder.audiences is not None:
+            flight.audience = recorder.audiences.audience(topic, self._subscriptions.version[topic])
+        recorder.due[window] += brokers
+        recorder.due_users[window] += users
+        self._count_missed(window, cause, brokers, users)
+
+    def _count_missed(self, window: int, cause: str | None, brokers: int, users: int) -> None:
+        """Count what is due as lost by the cause, or as in flight where there is none."""
+        recorder = self._recorder
+        (recorder.in_flight if cause is None else recorder.lost[cause])[window] += brokers
+        (recorder.in_flight_users if cause is None else recorder.lost_users)[window] += users
 
     def _reach_tree(self, message: Message) -> None:
         flight: Flight = message.carries
@@ -208,8 +226,10 @@ class MessagePlane:
             self._forward(flight, position, now, message)
 
     def _descend(self, message: Message) -> None:
-        """The broker at this position has served the publication."""
-        self._forward(message.carries, message.position, self._clock.now, message)
+        """The broker at this position has served the publication, and so delivered it."""
+        flight: Flight = message.carries
+        flight.served[message.position] = now = self._clock.now
+        self._forward(flight, message.position, now, message)
 
     def _forward(self, flight: Flight, position: int, now: float, message: Message) -> None:
         """Send the publication to all children of a position; the message that brought it goes on to the first of them."""
@@ -262,9 +282,7 @@ class MessagePlane:
         return brokers, users
 
     def _lose(self, flight: Flight, position: int, cause: str) -> None:
-        brokers, users = self._due_below(flight, position)
-        self._recorder.lost[cause][flight.window] += brokers
-        self._recorder.lost_users[flight.window] += users
+        self._count_missed(flight.window, cause, *self._due_below(flight, position))
 
     # -- the end
 
@@ -276,34 +294,29 @@ class MessagePlane:
         here = np.array([broker], np.int32)
         recorder.published[window] += 1
         recorder.climbing[window] += 1
-        topic = int(publications.topic[number])
-        recorder.finish(Flight(number, topic, broker, published, size, window, here), 0)
+        flight = Flight(number, int(publications.topic[number]), broker, published, size, window, here)
+        self._miss_root(flight, None)
+        recorder.finish(flight, 0)
 
     def close(self, held: list[Message]) -> None:
         """Count what is on the way at the end: on links (in the clock's heap) or held by brokers."""
         recorder = self._recorder
         on_links = [event for _, _, _, event in self._clock.pending() if isinstance(event, Message)]
-        travelling: dict[Flight, list[tuple[Message, bool]]] = {flight: [] for flight in self._active}
-        for message, arrived in [(m, False) for m in on_links] + [(m, True) for m in held]:
+        travelling: dict[Flight, list[Message]] = {flight: [] for flight in self._active}
+        for message in on_links + held:
             if isinstance(message.carries, Flight):
-                travelling[message.carries].append((message, arrived))
+                travelling[message.carries].append(message)
         for flight, messages in travelling.items():
             if flight.tree is None:
-                for message, _ in messages:  # the one that carries it
+                for message in messages:  # the one that carries it
                     recorder.climbing[flight.window] += 1
+                    self._miss_root(flight, None)
                     self._enter(flight, message.position)
-                continue
-            brokers, users = self._still_due(flight, messages)
-            recorder.in_flight[flight.window] += brokers
-            recorder.in_flight_users[flight.window] += users
-            self._enter(flight, len(flight.uplink) - 1)
+            else:
+                self._count_missed(flight.window, None, *self._still_due(flight, messages))
+                self._enter(flight, len(flight.uplink) - 1)
 
-    def _still_due(self, flight: Flight, messages: list[tuple[Message, bool]]) -> tuple[int, int]:
-        """Brokers and users that a publication is on its way to, by messages that have arrived at the broker or not yet."""
-        brokers = users = 0
-        for message, arrived in messages:
-            below, users_below = self._due_below(flight, message.position)
-            here = int(flight.due_users[message.position]) if arrived else 0
-            brokers += below - (here > 0)
-            users += users_below - here
-        return brokers, users
+    def _still_due(self, flight: Flight, messages: list[Message]) -> tuple[int, int]:
+        """Brokers and users that a publication is on its way to, by messages on links and those that brokers hold."""
+        below = [self._due_below(flight, message.position) for message in messages]
+        return sum(brokers for brokers, _ in below), sum(users for _, users in below)
