@@ -56,12 +56,13 @@ def line_charts(
         if by is not None:
             yield from _by(runs, across[0], by, metric, names)
             continue
-        for axis in across:
+        tables = [summarise(runs, [axis.key], [metric]) for axis in across]
+        whole = pd.concat(tables)
+        for axis, table in zip(across, tables, strict=True):
             others = [other.key for other in axes if other is not axis]
-            table = summarise(runs, [axis.key], [metric])
             if len(table):
                 name = f"line-{metric}-{slug(axis.key)}"
-                yield along(table, axis, metric, names, name, caption=_mean_over(others))
+                yield along(table, axis, metric, names, name, whole, caption=_mean_over(others))
 
 
 def heat_maps(
@@ -106,13 +107,13 @@ def _by(runs: pd.DataFrame, axis: Axis, by: Axis, metric: str, names: Sequence[s
         said = {value: f"{last} = {by.text(value)}" for value in by.values}
         table = whole.assign(variant=whole[by.key].map(said))
         caption = f"A line for each value of {by.key}."
-        yield along(table, axis, metric, list(said.values()), name, caption=caption)
+        yield along(table, axis, metric, list(said.values()), name, whole, caption=caption)
         return
     for place, value in enumerate(by.values):
         table = whole[whole[by.key] == value]
         if len(table):
             title = f"{label(metric)}, {by.said(value)}"
-            yield along(table, axis, metric, names, f"{name}-{place}", title, whole=whole)
+            yield along(table, axis, metric, names, f"{name}-{place}", whole, title)
 
 
 def _clouds(

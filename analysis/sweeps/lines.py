@@ -28,16 +28,15 @@ def along(
     metric: str,
     names: Sequence[str],
     name: str,
+    whole: pd.DataFrame,
     title: str = "",
     caption: str = "",
-    whole: pd.DataFrame | None = None,
 ) -> Figure:
     """A metric along an axis, a line (or, in rows of categories, a point) per variant with its 95 % intervals.
 
-    `table` has columns axis.key, variant (one of `names`), mean, low and high, in the metric's unit. `whole` is the table whose
-    range the chart should cover, where several are to be compared.
+    `table` has columns axis.key, variant (one of `names`), mean, low and high, in the metric's unit. `whole` is all that the charts
+    of this metric show: they have the same range.
     """
-    whole = table if whole is None else whole
     factor, unit = scale(METRICS[metric].unit, whole["mean"].abs().max())
     shown = pd.DataFrame(
         {
@@ -47,12 +46,10 @@ def along(
         }
     )
     title = title or f"{label(metric)} by {axis.key}"
-    value = alt.Scale(zero=False, nice=True, domain=_range(whole, factor))
+    value = _scale(whole, factor)
+    shown["low"] = shown["low"].clip(lower=float(value.domain[0]))
     if axis.numeric:
-        steep = whole["mean"].min() > 0 and whole["mean"].max() > _STEEP * whole["mean"].min()
-        value = alt.Scale(type="log", domain=_range(whole, factor, positive=True)) if steep else value
         shown = shown.assign(x=rounded(table[axis.key].astype(np.float64) / axis.scale[0]))
-        shown["low"] = shown["low"].clip(lower=float(value.domain[0]))
         drawing = _lines(shown, axis, metric, names, value, unit)
         spec = {**spec_of(drawing), "height": 240}
     else:
@@ -67,7 +64,8 @@ def cloud(table: pd.DataFrame, axis: Axis, metric: str, names: Sequence[str]) ->
 
     `table` has columns axis.key, variant and mean; categories count as they are, numbers in up to 8 groups.
     """
-    factor, unit = scale(METRICS[metric].unit, table["mean"].abs().max())
+    whole = table.assign(low=np.nan, high=np.nan)
+    factor, unit = scale(METRICS[metric].unit, whole["mean"].abs().max())
     each = max(1, MARKS // len(names))
     table = table.groupby("variant", sort=False, group_keys=False)[table.columns.tolist()].apply(
         lambda own: own.iloc[:: -(-len(own) // each)]
@@ -76,7 +74,7 @@ def cloud(table: pd.DataFrame, axis: Axis, metric: str, names: Sequence[str]) ->
         means = table.groupby([axis.key, "variant"], sort=False)["mean"].mean().reset_index()
         bare = means.assign(low=np.nan, high=np.nan)
         caption = "Means over all points of the sample."
-        return along(bare, axis, metric, names, f"line-{metric}-{slug(axis.key)}", caption=caption)
+        return along(bare, axis, metric, names, f"line-{metric}-{slug(axis.key)}", whole, caption=caption)
     shown = pd.DataFrame(
         {
             "variant": table["variant"],
@@ -86,7 +84,7 @@ def cloud(table: pd.DataFrame, axis: Axis, metric: str, names: Sequence[str]) ->
     )
     groups = pd.qcut(shown["x"].rank(method="dense"), BINS, labels=False, duplicates="drop")
     lines = shown.groupby(["variant", groups.rename("group")], sort=False)[["x", "mean"]].mean().reset_index()
-    y = alt.Y("mean:Q", title=axis_title(label(metric), unit), scale=alt.Scale(zero=False))
+    y = alt.Y("mean:Q", title=axis_title(label(metric), unit), scale=_scale(whole, factor))
     axis_x = axis.x()
     colour = by_colour(names)
     chart = alt.layer(
@@ -154,6 +152,13 @@ def _rows(
             ],
         ),
     )
+
+
+def _scale(whole: pd.DataFrame, factor: float) -> alt.Scale:
+    """How a metric's values lie on each of its charts, divided by `factor`: logarithmic where they are far apart."""
+    if whole["mean"].min() > 0 and whole["mean"].max() > _STEEP * whole["mean"].min():
+        return alt.Scale(type="log", domain=_range(whole, factor, positive=True))
+    return alt.Scale(zero=False, nice=True, domain=_range(whole, factor))
 
 
 def _range(table: pd.DataFrame, factor: float, positive: bool = False) -> list[float]:

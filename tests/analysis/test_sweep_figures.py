@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,35 @@ def test_of_three_axes_each_is_drawn_over_the_means_of_the_others(tmp_path: Path
     assert not [chart for chart in charts if chart.section == "heat"]
     names = [row["said"] for row in rows(named(charts, f"line-{DELAY}-selection"))]
     assert set(names) == {"static", "location"}
+
+
+@pytest.mark.parametrize("case", ["three axes", "sample", "steep"])
+def test_charts_of_one_metric_have_the_same_range_along_all_axes(tmp_path: Path, case: str) -> None:
+    """Values depend much on one axis and little on another; of a category they lie on the horizontal axis."""
+    points = grid(network__brokers=[10, 1000], selection=["static", "location"], horizon=[60.0, 9000.0])
+    sweep = None
+    if case == "sample":
+        draws = np.random.default_rng(3).random((40, 2))
+        kinds = ("static", "location")
+        points = [
+            {"network.brokers": int(10 + 90 * x), "workload.size": y, "selection": kinds[y > x]}
+            for x, y in draws.tolist()
+        ]
+        sweep = {"sample": "latin-hypercube", "samples": 40}
+
+    def effect(values: Mapping[str, Any], variant: str) -> dict[str, float]:
+        return {DELAY: values["network.brokers"] ** (2 if case == "steep" else 0.2) * (1 + (variant == "static"))}
+
+    charts = sweep_figures(swept(tmp_path, points, effect=effect, sweep=sweep, **DELAY_ONLY))
+    ranges = set()
+    for chart in charts:
+        if chart.section == "lines":
+            encodings = [layer["encoding"] for layer in chart.spec["layer"]]
+            axis = "x" if "y" in encodings[-1] and encodings[-1]["y"]["type"] == "nominal" else "y"
+            ranges |= {json.dumps([one[axis]["scale"], one[axis]["title"]]) for one in encodings}
+    assert len([chart for chart in charts if chart.section == "lines"]) == 3
+    assert len(ranges) == 1
+    assert ("log" in ranges.pop()) == (case == "steep")
 
 
 def test_samples_are_clouds(tmp_path: Path) -> None:
