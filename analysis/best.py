@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from analysis.comparison import by_replication, variants_of
 from sim import toml
+from sim.errors import ResultsError, unknown
 from sim.experiments.statistics import Interval, mean_interval, paired_t, welch_t
 from sim.expressions import Limit, Value
 
@@ -63,8 +64,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Those that meet all limits, the best first; of how many; and the limits with how many do not meet each, and the nearest mean."""
+    """Those that meet all limits, the best first; of how many; and the limits with how many do not meet each, and the nearest mean.
 
+    `fixed` are the keys that all of them have in common, with their values.
+    """
+
+    fixed: Mapping[str, Value]
     candidates: Sequence[Candidate]
     count: int
     missed: Mapping[Limit, tuple[int, float | None]]
@@ -76,9 +81,42 @@ def best(results: Results, metric: str, maximise: bool = False, limits: Sequence
     Left out are those where the metric is undefined, or the mean of a limit's metric is not within it. A variant that is the same
     run at several points counts once, at the first.
     """
+    (ranking,) = best_for_each(results, (), metric, maximise, limits)
+    return ranking
+
+
+def best_for_each(
+    results: Results, keys: Sequence[str], metric: str, maximise: bool = False, limits: Sequence[Limit] = ()
+) -> list[Ranking]:
+    """A ranking as of `best` for each combination of values that the swept keys have, in the order of the points.
+
+    Raises ResultsError where a key is not swept.
+    """
+    swept, points = results.manifest["parameters"], results.manifest["points"]
+    for key in keys:
+        if key not in swept:
+            raise ResultsError(
+                f"for each {key}: {unknown('swept key', key, swept) if swept else 'no key is swept here'}"
+            )
+    groups: dict[tuple[Value, ...], list[int]] = {}
+    for number, point in enumerate(points):
+        groups.setdefault(tuple(point[key] for key in keys), []).append(number)
     values = _values(results, metric)
     bounds = {limit: _values(results, limit.metric) for limit in limits}
-    places = [place for place in _places(results) if not np.isnan(values[place]).all()]
+    return [
+        _ranking(dict(zip(keys, fixed, strict=True)), _places(results, own), values, maximise, bounds)
+        for fixed, own in groups.items()
+    ]
+
+
+def _ranking(
+    fixed: Mapping[str, Value],
+    places: Sequence[Place],
+    values: Mapping[Place, NDArray[np.float64]],
+    maximise: bool,
+    bounds: Mapping[Limit, Mapping[Place, NDArray[np.float64]]],
+) -> Ranking:
+    places = [place for place in places if not np.isnan(values[place]).all()]
     bound = {place: [Bound(limit, mean_interval(of[place])) for limit, of in bounds.items()] for place in places}
     means = {place: mean_interval(values[place]) for place in places if all(b.holds for b in bound[place])}
     ranked = sorted(means, key=lambda place: -means[place].mean if maximise else means[place].mean)
@@ -86,9 +124,8 @@ def best(results: Results, metric: str, maximise: bool = False, limits: Sequence
         Candidate(*place, means[place], bound[place], _difference(values[place], values[ranked[0]]) if n else None)
         for n, place in enumerate(ranked)
     ]
-    return Ranking(
-        candidates, len(places), {limit: _missed([bound[p][n] for p in places]) for n, limit in enumerate(limits)}
-    )
+    missed = {limit: _missed(limit, [bound[place][n] for place in places]) for n, limit in enumerate(bounds)}
+    return Ranking(fixed, candidates, len(places), missed)
 
 
 def _values(results: Results, metric: str) -> dict[Place, NDArray[np.float64]]:
@@ -101,10 +138,11 @@ def _values(results: Results, metric: str) -> dict[Place, NDArray[np.float64]]:
     return {(point, str(name)): table[point, :, n] for point in range(count) for n, name in enumerate(values)}
 
 
-def _places(results: Results) -> list[Place]:
-    """Points and variants in their order, each once that is the same runs."""
+def _places(results: Results, points: Sequence[int]) -> list[Place]:
+    """Those points, and variants, in their order, each once that is the same runs."""
+    table = results.runs.loc[results.runs["point"].isin(points), ["run", "point", "variant"]]
     runs: dict[Place, list[str]] = {}
-    for run, point, name in results.runs[["run", "point", "variant"]].itertuples(index=False, name=None):
+    for run, point, name in table.itertuples(index=False, name=None):
         runs.setdefault((int(point), str(name)), []).append(run)
     order = variants_of(results)
     first: dict[tuple[str, ...], Place] = {}
@@ -118,9 +156,9 @@ def _difference(values: NDArray[np.float64], best: NDArray[np.float64]) -> Inter
     return (paired_t(values, best) if paired else welch_t(values, best)).difference
 
 
-def _missed(bounds: Sequence[Bound]) -> tuple[int, float | None]:
+def _missed(limit: Limit, bounds: Sequence[Bound]) -> tuple[int, float | None]:
     means = [bound.value.mean for bound in bounds if bound.value.n]
-    nearest = min if bounds[0].limit.op.startswith("<") else max
+    nearest = min if limit.op.startswith("<") else max
     return sum(not bound.holds for bound in bounds), nearest(means, default=None)
 
 

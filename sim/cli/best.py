@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,8 @@ from sim.cli.compare import Folders, console
 from sim.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from analysis.best import Bound, Candidate, Ranking
     from analysis.collection import Collection
     from sim.experiments.statistics import Interval
@@ -35,15 +38,23 @@ def best(
             show_default=False,
         ),
     ] = None,
+    for_each: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY",
+            help="A swept key that is held fixed: the best is shown for each of its values. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     top: Annotated[int, typer.Option(min=1, metavar="N", help="How many are shown.")] = 5,
     json_: Annotated[bool, typer.Option("--json", help="Print the ranking as JSON.")] = False,
 ) -> None:
     """Rank the points and variants of results by one metric, under limits on others.
 
     Says whether limits hold on average or surely (with all of the 95 % interval), which others cannot be told apart from the best,
-    and the best point's values as arguments of `brokersim run`. Exit status 1 where none meets the limits.
+    and the best variant with its point's values as arguments of `brokersim run`. Exit status 1 where none meets the limits.
     """
-    from analysis.best import best as rank
+    from analysis.best import best_for_each
     from analysis.collection import collect
     from sim.expressions import Limit
 
@@ -52,39 +63,59 @@ def best(
         raise InputError("give one of --minimise METRIC and --maximise METRIC")
     limits = [Limit.parse(text) for text in subject_to or ()]
     collection = collect(results, list(dict.fromkeys([metric, *(limit.metric for limit in limits)])))
-    ranking = rank(collection, metric, maximise is not None, limits)
+    rankings = best_for_each(collection, for_each or (), metric, maximise is not None, limits)
     if json_:
-        print(json.dumps(as_json(collection, ranking, top), indent=2, ensure_ascii=False))
-    elif ranking.candidates:
-        print_ranking(collection, ranking, top)
-    if not ranking.candidates:
-        print(f"brokersim: {_none(ranking)}", file=sys.stderr)
+        print(json.dumps(as_json(collection, rankings, top), indent=2, ensure_ascii=False))
+    elif any(ranking.candidates for ranking in rankings):
+        print_rankings(collection, rankings, top)
+    for ranking in rankings:
+        if not ranking.candidates:
+            print(f"brokersim: {_none(collection, ranking)}", file=sys.stderr)
+    if not all(ranking.candidates for ranking in rankings):
         raise typer.Exit(1)
 
 
-def print_ranking(collection: Collection, ranking: Ranking, top: int) -> None:
-    """The first of those that meet the limits, and what is to be known of the best."""
+def print_rankings(collection: Collection, rankings: Sequence[Ranking], top: int) -> None:
+    """The first of those that meet the limits, and what is to be known of the best, for each value of the keys held fixed."""
+    from analysis.headlines import few_replications
+
+    to, found = console(), [ranking for ranking in rankings if ranking.candidates]
+    to.print(collection.manifest["title"], style="bold")
+    to.print(_table(collection, found, top))
+    for ranking in found:
+        if ranking.fixed:
+            to.print(f"\n{_fixed(collection, ranking)}", style="bold")
+        for sentence in _sentences(collection, ranking, explain=ranking is found[0]):
+            to.print(sentence, soft_wrap=True)
+    if few := few_replications(collection):
+        to.print(f"Note: {few}")
+
+
+def _table(collection: Collection, rankings: Sequence[Ranking], top: int) -> Table:
     from rich.table import Table
 
-    from analysis.best import arguments
     from analysis.comparison import headline_of, label
     from analysis.formatting import describe, scale
     from analysis.sweeps.axes import axes_of
     from sim.metrics import METRICS
 
-    axes, shown, points = axes_of(collection), ranking.candidates[:top], collection.manifest["points"]
+    points, fixed = collection.manifest["points"], rankings[0].fixed
+    axes = sorted(axes_of(collection), key=lambda axis: fixed.keys().isdisjoint((axis.key, *axis.together)))
     metric = METRICS[headline_of(collection)[0]]
-    factor, unit = scale(metric.unit, max(abs(candidate.value.mean) for candidate in shown))
+    numbered = [(n, one) for ranking in rankings for n, one in enumerate(ranking.candidates[:top], start=1)]
+    factor, unit = scale(metric.unit, max(abs(candidate.value.mean) for _, candidate in numbered))
     table = Table("", *(axis.name.replace(".", ".\n") for axis in axes), "variant")
     for head in (
         "n",
         label(metric.name) + ("" if unit in {"–", "count"} else f"\n({unit})"),
         "to the best",
-        *(str(limit).replace(" ", "\n", 1) for limit in ranking.missed),
+        *(str(limit).replace(" ", "\n", 1) for limit in rankings[0].missed),
     ):
         table.add_column(head, justify="right", overflow="fold")
-    for place, candidate in enumerate(shown, start=1):
+    for place, candidate in numbered:
         difference = " ".join(describe(candidate.difference, factor, signed=True)) if candidate.difference else ""
+        if place == 1:
+            table.add_section()
         table.add_row(
             str(place),
             *(axis.text(points[candidate.point][axis.key]) for axis in axes),
@@ -94,27 +125,39 @@ def print_ranking(collection: Collection, ranking: Ranking, top: int) -> None:
             f"≈ {difference}".rstrip() if candidate.tied else difference.rstrip(),
             *map(_said, candidate.bounds),
         )
-    to = console()
-    to.print(collection.manifest["title"], style="bold")
-    to.print(table)
+    return table
+
+
+def _sentences(collection: Collection, ranking: Ranking, explain: bool) -> Iterator[str]:
+    """How many meet the limits (and what that is), how many cannot be told apart from the best, and which that is."""
+    from analysis.best import arguments
+
     count, tied = len(ranking.candidates), sum(candidate.tied for candidate in ranking.candidates)
     if ranking.missed:
         missed = ", ".join(f"{number} do not meet {limit}" for limit, (number, _) in ranking.missed.items())
-        to.print(f"{count} of {ranking.count} meet the limits: {missed}.")
-        to.print("A limit holds on average where the mean is within it, surely where all of its 95 % interval is.")
+        yield f"{count} of {ranking.count} meet the limits: {missed}."
+    if ranking.missed and explain:
+        yield "A limit holds on average where the mean is within it, surely where all of its 95 % interval is."
     if tied:
         others = "1 other" if tied == 1 else f"{tied} others"
-        to.print(
-            f"{others} cannot be told apart from the best (≈): the 95 % interval of the difference contains 0, or there is none."
-        )
+        yield f"{others} cannot be told apart from the best (≈): the 95 % interval of the difference contains 0, or there is none."
     elif count > 1:
-        to.print("The 95 % intervals of all differences to the best exclude 0.")
-    if points[0]:
-        to.print(f"The best point: {shlex.join(arguments(collection, ranking.candidates[0].point))}", soft_wrap=True)
+        yield "The 95 % intervals of all differences to the best exclude 0."
+    best = ranking.candidates[0]
+    at = shlex.join(arguments(collection, best.point))
+    yield f"The best: {best.variant} with {at}" if at else f"The best: {best.variant}"
 
 
-def as_json(collection: Collection, ranking: Ranking, top: int) -> dict[str, Any]:
-    """The ranking for programs; null where there is no interval or no difference."""
+def _fixed(collection: Collection, ranking: Ranking) -> str:
+    """The values of the keys that are held fixed, as people read them."""
+    from analysis.sweeps.axes import Axis, unit_of
+
+    scenario = collection.manifest["scenario"]
+    return ", ".join(Axis(key, (value,), unit_of(key, scenario)).said(value) for key, value in ranking.fixed.items())
+
+
+def as_json(collection: Collection, rankings: Sequence[Ranking], top: int) -> dict[str, Any]:
+    """The rankings for programs, in a list where keys are held fixed; null where there is no interval or no difference."""
     from analysis.best import arguments
 
     def told(candidate: Candidate) -> dict[str, Any]:
@@ -131,13 +174,18 @@ def as_json(collection: Collection, ranking: Ranking, top: int) -> dict[str, Any
             "tied": candidate.tied,
         }
 
-    return {
-        "count": ranking.count,
-        "meeting": len(ranking.candidates),
-        "missing": {str(limit): number for limit, (number, _) in ranking.missed.items()},
-        "tied": sum(candidate.tied for candidate in ranking.candidates),
-        "best": [told(candidate) for candidate in ranking.candidates[:top]],
-    }
+    found = [
+        {
+            **({"for": dict(ranking.fixed)} if ranking.fixed else {}),
+            "count": ranking.count,
+            "meeting": len(ranking.candidates),
+            "missing": {str(limit): number for limit, (number, _) in ranking.missed.items()},
+            "tied": sum(candidate.tied for candidate in ranking.candidates),
+            "best": [told(candidate) for candidate in ranking.candidates[:top]],
+        }
+        for ranking in rankings
+    ]
+    return {"for_each": list(rankings[0].fixed), "rankings": found} if rankings[0].fixed else found[0]
 
 
 def _numbers(value: Interval) -> dict[str, Any]:
@@ -155,9 +203,10 @@ def _sure(bound: Bound) -> str:
     return "surely" if bound.surely else "on average"
 
 
-def _none(ranking: Ranking) -> str:
+def _none(collection: Collection, ranking: Ranking) -> str:
     told = ", ".join(f"{limit} ({_missed(limit, *missed, ranking.count)})" for limit, missed in ranking.missed.items())
-    return f"none of {ranking.count} points and variants meets all limits: {told}"
+    of = f"{_fixed(collection, ranking)}: " if ranking.fixed else ""
+    return f"{of}none of {ranking.count} points and variants meets all limits: {told}"
 
 
 def _missed(limit: Limit, number: int, nearest: float | None, count: int) -> str:

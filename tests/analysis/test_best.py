@@ -10,7 +10,7 @@ import pytest
 from fake_results import grid, write_results, write_sweep
 from scipy import stats
 
-from analysis.best import arguments, best
+from analysis.best import arguments, best, best_for_each
 from analysis.collection import collect
 from sim.experiments.results import Results, load_results
 from sim.expressions import Limit
@@ -100,6 +100,18 @@ def test_a_variant_without_the_swept_key_counts_once(tmp_path: Path) -> None:
     runs.loc[same, "run"] = "b" + runs.loc[same, "replication"].astype(str)
     ranking = best(results, DELAY)
     assert [(c.point, c.variant) for c in ranking.candidates] == [(0, "a"), (1, "a"), (0, "b"), (2, "a")]
+
+
+def test_a_variant_without_the_swept_key_counts_once_for_each_value_that_is_held_fixed(tmp_path: Path) -> None:
+    values = {(point, name): [1.0 + point, 2.0 + point] for point in range(6) for name in ("a", "b")}
+    results = sweep(tmp_path, values | {(point, "b"): [3.0, 4.0] for point in range(6)})
+    runs = results.runs
+    same = runs["variant"] == "b"
+    runs.loc[same, "run"] = "b" + runs.loc[same, "replication"].astype(str)
+    two, five = best_for_each(results, ["selection.cluster_size"], DELAY)
+    assert (two.fixed, five.fixed) == ({"selection.cluster_size": 2}, {"selection.cluster_size": 5})
+    assert [(c.point, c.variant) for c in two.candidates] == [(0, "a"), (0, "b"), (2, "a"), (4, "a")]
+    assert [(c.point, c.variant) for c in five.candidates] == [(1, "a"), (1, "b"), (3, "a"), (5, "a")]
 
 
 def test_folders_compete_with_one_another(tmp_path: Path) -> None:

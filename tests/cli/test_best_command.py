@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fake_results import grid, write_sweep
+from fake_results import grid, write_results, write_sweep
 
 Brokersim = Callable[..., tuple[int, str, str]]
 
@@ -57,6 +57,50 @@ def test_json_says_all_of_it(brokersim: Brokersim) -> None:
     assert not second["tied"]
 
 
+def test_the_best_for_each_value_of_a_key(brokersim: Brokersim) -> None:
+    status, out, err = brokersim(
+        "best", "r", "--minimise", "notification_delay", "--for-each", "selection.cluster_size", "--top", "2"
+    )
+    assert (status, err) == (0, "")
+    rows = [[cell.strip() for cell in line.split("│")[1:4]] for line in out.splitlines() if line.startswith("│")]
+    assert rows == [["1", "2", "10"], ["2", "2", "20"], ["1", "5", "10"], ["2", "5", "20"]]
+    two, five = out.split("\nselection.cluster_size = ")[1:]
+    assert two.endswith("\nThe best: static with --set network.brokers=10 --set selection.cluster_size=2\n")
+    assert five.startswith("5\n")
+    assert five.endswith("\nThe best: static with --set network.brokers=10 --set selection.cluster_size=5\n")
+
+
+def test_json_has_a_ranking_for_each_value(brokersim: Brokersim) -> None:
+    keys = ("--for-each", "network.brokers", "--for-each", "selection.cluster_size")
+    status, out, _ = brokersim("best", "r", "--minimise", "notification_delay", *keys, "--json")
+    told = json.loads(out)
+    assert (status, told["for_each"]) == (0, ["network.brokers", "selection.cluster_size"])
+    assert [one["for"] for one in told["rankings"]] == grid(
+        network__brokers=[10, 20, 50], selection__cluster_size=[2, 5]
+    )
+    assert {(one["count"], one["best"][0]["variant"], len(one["best"])) for one in told["rankings"]} == {
+        (2, "static", 2)
+    }
+
+
+def test_a_value_at_which_none_meets_the_limits(brokersim: Brokersim) -> None:
+    arguments = ("best", "r", "--minimise", "load_stddev", "--for-each", "network.brokers")
+    status, out, err = brokersim(*arguments, "--subject-to", "notification_delay < 36ms")
+    assert status == 1
+    assert "network.brokers = 20" in out
+    assert "\nnetwork.brokers = 50" not in out
+    assert err.startswith(
+        "brokersim: network.brokers = 50: none of 4 points and variants meets all limits: notification"
+    )
+
+
+def test_of_few_replications_it_is_said_what_that_means(brokersim: Brokersim, tmp_path: Path) -> None:
+    write_results(tmp_path / "few", variants=("static", "similarity"), replications=3)
+    status, out, _ = brokersim("best", "few", "--maximise", "load_jain")
+    assert status == 0
+    assert "\nThe best: similarity\nNote: 3 replications are few: " in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -64,6 +108,10 @@ def test_json_says_all_of_it(brokersim: Brokersim) -> None:
         (["--minimise", "lost", "--maximise", "due"], "give one of --minimise METRIC and --maximise METRIC"),
         (["--minimise", "notification_dlay"], "unknown metric 'notification_dlay', did you mean 'notification_delay'?"),
         (["--minimise", "queue_wait"], "metric 'queue_wait' is undefined in all runs of r"),
+        (
+            ["--minimise", "lost", "--for-each", "network.broker"],
+            "for each network.broker: unknown swept key 'network.broker', did you mean 'network.brokers'? (allowed: ",
+        ),
         (["--minimise", "lost", "--subject-to", "load_stdev < 1"], "'load_stdev < 1': unknown metric 'load_stdev'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -88,5 +136,5 @@ Three ways to choose a broker
 6 of 12 meet the limits: 6 do not meet load_stddev < 0.5, 3 do not meet notification_overhead <= 6000.
 A limit holds on average where the mean is within it, surely where all of its 95 % interval is.
 The 95 % intervals of all differences to the best exclude 0.
-The best point: --set network.brokers=10 --set selection.cluster_size=2
+The best: similarity with --set network.brokers=10 --set selection.cluster_size=2
 """
