@@ -15,6 +15,8 @@ from sim import toml
 from sim.errors import ResultsError, unknown
 from sim.experiments.statistics import Interval, mean_interval, paired_t, welch_t
 from sim.expressions import Limit, Value
+from sim.keys import option_of
+from sim.scenario import unit_of
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results
@@ -165,14 +167,19 @@ def _missed(limit: Limit, bounds: Sequence[Bound]) -> tuple[int, float | None]:
 def arguments(results: Results, point: int) -> list[str]:
     """A point as arguments of `brokersim run`: `--set`, `network.brokers=20`, …"""
     values, sweep = results.manifest["points"][point], results.manifest.get("sweep", {})
-    pairs = [f"{key}={_written(value, sweep.get(key))}" for key, value in values.items()]
+    scenario, variants = results.manifest["scenario"], results.manifest["variants"]
+    pairs = [
+        f"{key}={_written(value, sweep.get(key), unit_of(key, scenario, variants))}" for key, value in values.items()
+    ]
     return [part for pair in pairs for part in ("--set", pair)]
 
 
-def _written(value: Value, said: object) -> str:
+def _written(value: Value, said: object, unit: str) -> str:
     """A value as --set reads it: a table, of which points have the kind alone, as the sweep says it."""
     for whole in said if isinstance(said, list) else ():
         if isinstance(whole, dict) and value in (whole.get("kind"), toml.text(whole)):
             return toml.text(whole)
+    if unit == "s":
+        return option_of(value, unit)
     text = toml.text(value)
     return text if toml.value(text) == value else json.dumps(value)

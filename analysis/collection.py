@@ -13,12 +13,12 @@ from typing import Any
 import pandas as pd
 
 from analysis.comparison import headline_of, metrics_of
-from analysis.sweeps.axes import unit_of
 from sim import toml
 from sim.errors import ResultsError, unknown, unknown_of_many
 from sim.experiments.results import Manifest, Results, load_results, read_json
 from sim.metrics import METRICS
-from sim.units import format_duration, parse_duration
+from sim.scenario import unit_of
+from sim.units import parse_duration, write_duration
 
 Values = tuple[Any, ...]
 """What the swept keys are at a point."""
@@ -307,7 +307,7 @@ def _described(source: Source) -> dict[str, Any]:
 def _told(key: str, value: Any, source: Source) -> str:
     if value is None:
         return MISSING
-    unit = unit_of(key, source.results.manifest["variants"][source.variant])
+    unit = unit_of(key, source.results.manifest["variants"][source.variant], {})
     if not isinstance(value, tuple):
         return _text(value, unit)
     texts = [_text(one, unit) for one in value]
@@ -328,7 +328,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def _text(value: Any, unit: str = "") -> str:
     """A value with its unit, and all its digits."""
     if unit == "s" and isinstance(value, int | float):
-        text = format_duration(value)
+        text = write_duration(value)
         return text if math.isclose(parse_duration(text), value, rel_tol=1e-12) else f"{value:.12g} s"
     text = f"{value:.12g}" if isinstance(value, float) else toml.text(value)
     return f"{text} {unit}".rstrip()

@@ -13,7 +13,7 @@ from typing import Any
 
 from sim.errors import InputError
 from sim.metrics import METRICS
-from sim.units import parse_duration
+from sim.units import parse_duration, write_duration
 from sim.validation import hint, show
 
 Value = int | float | str | bool
@@ -244,7 +244,8 @@ class Limit:
         return value is not None and bool(self.OPERATORS[self.op](value, self.value))
 
     def __str__(self) -> str:
-        return f"{self.metric} {self.op} {self.value:g}"
+        limit = write_duration(self.value) if METRICS[self.metric].unit == "s" else f"{self.value:g}"
+        return f"{self.metric} {self.op} {limit}"
 
 
 def _name(node: ast.AST) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
 from sim.kinds import Kinds
-from sim.toml import Keys
 from sim.validation import Model, Problem, problems
 
 
@@ -69,28 +68,6 @@ class Reading:
 
 
 _EMPTY: dict[str, Any] = {}
-
-
-def is_integer(model: type[BaseModel], keys: Keys, values: object) -> bool | None:
-    """Whether a key of a model takes integers only; None where there is no such key.
-
-    `values` is the table that the model reads, of which only the kinds matter.
-    """
-    table = values if isinstance(values, dict) else _EMPTY
-    key, rest = str(keys[0]), keys[1:]
-    if rest:
-        inner, below = tables_of(model).get(key), table.get(key)
-        if isinstance(inner, Kinds):
-            kind = below.get("kind", inner.default) if isinstance(below, dict) else inner.default
-            inner = inner.model(kind) if kind in inner.names() else None
-        return is_integer(inner, rest, below) if inner is not None else None
-    if key not in model.model_fields:
-        return None
-    field = model.model_fields[key]
-    annotated: Any = Annotated[(field.annotation, *field.metadata)]
-    schema = TypeAdapter(annotated).json_schema()
-    types = {option.get("type") for option in schema.get("anyOf", [schema])}
-    return "integer" in types and "number" not in types
 
 
 @cache

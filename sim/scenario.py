@@ -38,11 +38,12 @@ from sim import toml
 from sim.errors import InputError, ScenarioError, nearest
 from sim.expressions import Expression, Value
 from sim.files import File, InputFile, NoSuchFile
+from sim.keys import is_integer, text_of, unit_at
 from sim.kinds import Kinds, Table
 from sim.metrics import METRICS
 from sim.overlay.sites import Sites, parse_sites
 from sim.plugins import Parameters
-from sim.reading import Reading, is_integer, tables_of
+from sim.reading import Reading, tables_of
 from sim.sweep import GRID, Laid, Sweep, leaves, place_of, read_sweep, sweep_schema, without
 from sim.toml import Keys
 from sim.tuning import Tune
@@ -330,7 +331,12 @@ class Point:
     @cached_property
     def label(self) -> str:
         """The point as people read it: `network.brokers = 20, selection.cluster_size = 5`; "" without a sweep."""
-        return ", ".join(f"{key} = {_shown(value)}" for key, value in self.values.items())
+        return ", ".join(f"{key} = {text}" for key, text in self.texts.items())
+
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """The values of the swept keys with their units."""
+        return {key: text_of(value, unit_of(key, self.base, self.variants)) for key, value in self.values.items()}
 
 
 @dataclass(frozen=True)
@@ -404,10 +410,12 @@ def _tables(*values: object) -> bool:
     return all(isinstance(value, dict) for value in values)
 
 
-def _shown(value: Value) -> str:
-    if isinstance(value, bool | int | str):
-        return toml.text(value)
-    return f"{value:.0f}" if abs(value) >= 1e6 else f"{value:g}"
+def unit_of(key: str, base: object, variants: Mapping[str, object]) -> str:
+    """The unit of a key path of a scenario, "" where it has none; the base and its variants, or the tables of them, have the kinds."""
+    first, *rest = toml.split(key)
+    if first == "variant":
+        return unit_at(Scenario, tuple(rest[1:]), variants.get(str(rest[0])))
+    return unit_at(Scenario, (first, *rest), base)
 
 
 def _is_path(keys: Keys) -> bool:
@@ -627,7 +635,7 @@ class _Reader:
         ]
         tables = [merge(table, kind) for table in (known or [self.raw]) for kind in [{}, *kinds]]
         found = {is_integer(Scenario, own, merge(DEFAULTS, table)) for table in tables}
-        return True in found and False not in found
+        return False not in found
 
     def _not_swept(self, keys: Keys) -> str | None:
         key = keys[0]

@@ -52,12 +52,20 @@ def parse_fraction(value: object) -> Fraction:
         raise ValueError(f"expected a number such as 1.5 or '3/2', found {value!r}") from None
 
 
-def format_duration(seconds: float) -> str:
+def format_duration(seconds: float, digits: int = 3) -> str:
     """A duration in the largest unit that keeps the number at 1 or above, with three significant digits: `36 ms`, `1.5 h`."""
     if seconds == 0 or not math.isfinite(seconds):
         return f"{seconds:g} s"
     unit = max((u for u in SECONDS if u != "w" and SECONDS[u] <= abs(seconds)), key=SECONDS.__getitem__, default="us")
-    return f"{seconds / SECONDS[unit]:.3g} {unit}"
+    return f"{seconds / SECONDS[unit]:.{digits}g} {unit}"
+
+
+def write_duration(seconds: float) -> str:
+    """A duration in the largest unit in which six digits are exact, `1.5 h` but `3601 s`; with six digits where there is none."""
+    units = [unit for unit in reversed(SECONDS) if unit != "w" and SECONDS[unit] <= abs(seconds)]
+    texts = [f"{seconds / SECONDS[unit]:.6g} {unit}" for unit in units if math.isfinite(seconds)]
+    exact = (text for text in texts if math.isclose(parse_duration(text), seconds, rel_tol=1e-12))
+    return next(exact, format_duration(seconds, 6))
 
 
 def unit(name: str) -> dict[str, JsonValue]:

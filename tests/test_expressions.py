@@ -153,7 +153,7 @@ def test_nothing_grows_without_bounds(text: str) -> None:
 def test_a_limit_holds_or_not() -> None:
     delay = Limit.parse(" notification_delay_p99<= 200ms ")
     assert (delay.metric, delay.op, delay.value, str(delay)) == (
-        "notification_delay_p99", "<=", 0.2, "notification_delay_p99 <= 0.2",
+        "notification_delay_p99", "<=", 0.2, "notification_delay_p99 <= 200 ms",
     )  # fmt: skip
     assert [delay.holds(value) for value in (0.1, 0.2, 0.3, math.nan, None)] == [True, True, False, False, False]
     assert not Limit.parse("load_stddev < 0.5").holds(0.5)

@@ -12,15 +12,13 @@ import altair as alt
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import BaseModel, TypeAdapter
 
 from analysis.charts import axis_title
 from analysis.formatting import number, scale, with_unit
-from sim import toml
 from sim.expressions import Value
-from sim.kinds import Kinds
-from sim.scenario import Scenario
+from sim.scenario import unit_of
 from sim.sweep import GRID
+from sim.units import write_duration
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results
@@ -74,6 +72,8 @@ class Axis:
             return str(value).lower()
         if isinstance(value, str):
             return value
+        if self.unit == "s":
+            return write_duration(value).replace("us", "µs")
         factor, unit = scale(self.unit, value)
         return with_unit(number(value / factor), unit or "–")
 
@@ -95,7 +95,7 @@ class Axis:
 
 def axes_of(results: Results) -> list[Axis]:
     """The axes of a results folder's points, those with two values or more, in the order in which they are written."""
-    return axes(results.points, results.manifest["scenario"], zipped(results) if results.manifest["sweep"] else None)
+    return axes(results.points, results.manifest, zipped(results) if results.manifest["sweep"] else None)
 
 
 def drawn(results: Results) -> bool:
@@ -112,9 +112,9 @@ def zipped(results: Results) -> list[list[str]]:
 
 
 def axes(
-    points: pd.DataFrame, scenario: Mapping[str, Any], zipped: Sequence[Sequence[str]] | None = None
+    points: pd.DataFrame, manifest: Mapping[str, Any], zipped: Sequence[Sequence[str]] | None = None
 ) -> list[Axis]:
-    """The axes of points, a column per swept key; `scenario` is a base that they are laid over, as results have it.
+    """The axes of points, a column per swept key; `manifest` has the scenario and the variants, as that of results.
 
     Keys that are `zipped` are one axis; where that is not known, those that rise or fall together.
     """
@@ -132,7 +132,7 @@ def axes(
                 found[place] = Axis(axis.key, axis.values, axis.unit, (*axis.together, str(key)))
                 break
         else:
-            found.append(_axis(str(key), values.tolist(), scenario))
+            found.append(_axis(str(key), values.tolist(), manifest))
     return found
 
 
@@ -151,33 +151,10 @@ def points_said(axes: Sequence[Axis], values: Mapping[Any, Any] | pd.Series) -> 
     return ", ".join(axis.said(values[axis.key]) for axis in axes)
 
 
-def unit_of(key: str, scenario: Mapping[str, Any]) -> str:
-    """The unit of a key of a scenario, as results have scenarios; "" where it has none."""
-    keys = [str(part) for part in toml.split(key)]
-    model: type[BaseModel] = Scenario
-    for part in keys[2:-1] if keys[0] == "variant" else keys[:-1]:
-        field, scenario = model.model_fields.get(part), scenario.get(part, {})
-        kinds = next((found for found in field.metadata if isinstance(found, Kinds)), None) if field else None
-        if kinds is not None:
-            kind = scenario.get("kind", kinds.default)
-            if kind not in kinds.names():
-                return ""  # of a plug-in that is not here any more
-            model = kinds.model(kind)
-        elif field is not None and isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            model = field.annotation
-        else:
-            return ""
-    leaf = model.model_fields.get(keys[-1])
-    if leaf is None:
-        return ""
-    schema = TypeAdapter[Any](leaf.rebuild_annotation()).json_schema()
-    parts = [schema, *schema.get("anyOf", ()), leaf.json_schema_extra or {}]
-    return next((str(part["x-unit"]) for part in parts if "x-unit" in part), "")
-
-
-def _axis(key: str, values: list[Value], scenario: Mapping[str, Any]) -> Axis:
+def _axis(key: str, values: list[Value], manifest: Mapping[str, Any]) -> Axis:
     if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
-        return Axis(key, tuple(sorted(values, key=float)), unit_of(key, scenario))
+        unit = unit_of(key, manifest["scenario"], manifest["variants"])
+        return Axis(key, tuple(sorted(values, key=float)), unit)
     return Axis(key, tuple(values))
 
 

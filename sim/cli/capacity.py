@@ -69,12 +69,13 @@ def capacity(
 
     def tell(tried: Tried) -> None:
         if not quiet:
-            line = f"{vary} = {tried.value}: {until} {tried.verdict}{f' ({tried.reason})' if tried.reason else ''}"
+            line = f"{vary} = {question.text(tried.value)}: {limit} {tried.verdict}{f' ({tried.reason})' if tried.reason else ''}"
             print(f"brokersim: {line}", file=sys.stderr, flush=True)
 
     with bench("capacity", scenario, set_, workload, variant, out, jobs, engine, master, retry_failed) as opened:
         between = study.values(from_, to, step, integer=opened.is_integer(vary))
-        question = study.Question(vary, limit, between, largest, confidence, max_replications)
+        unit = opened.unit_of(vary)
+        question = study.Question(vary, limit, between, largest, confidence, max_replications, unit)
         found = study.capacity_of(opened, question, tell)
     if json_:
         print(json.dumps(_json(opened, question, found), indent=2, ensure_ascii=False))
@@ -93,7 +94,6 @@ def _print(bench: Bench, question: Question, found: Capacity) -> None:
     from sim.cli.run import PLAIN_WIDTH
     from sim.metrics import METRICS
     from sim.studies.capacity import sentences
-    from sim.studies.search import told
 
     metric = METRICS[question.limit.metric]
     size = max((abs(one.interval.mean) for one in found.tried if one.interval.n), default=0.0)
@@ -103,11 +103,11 @@ def _print(bench: Bench, question: Question, found: Capacity) -> None:
         "replications",
         f"{metric.name} ({unit})",
         f"{100 * question.confidence_of_look:.3g} % interval",
-        told(question.limit),
+        str(question.limit),
     )
     for one in found.tried:
         mean, interval = describe(one.interval, factor)
-        table.add_row(str(one.value), str(one.interval.n), mean, interval, one.reason or one.verdict)
+        table.add_row(question.text(one.value), str(one.interval.n), mean, interval, one.reason or one.verdict)
     console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     console.print(f"{bench.experiment.title}: {bench.variant}", style="bold")
     console.print(table)

@@ -74,6 +74,5 @@ def _lines(experiment: Experiment, found: Outlook) -> Iterator[tuple[str, str]]:
 
 
 def _values(experiment: Experiment, key: str) -> str:
-    values = dict.fromkeys(point.values[key] for point in experiment.points)
-    shown = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+    shown = list({point.values[key]: point.texts[key] for point in experiment.points}.values())
     return ", ".join(shown if len(shown) <= SHOWN else [*shown[: SHOWN - 2], "…", shown[-1]])

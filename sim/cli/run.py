@@ -192,9 +192,12 @@ def _points(results: Results) -> Table:
 
     from analysis.comparison import compare_points, headline_of, label, variants_of
     from analysis.formatting import describe, scale
+    from sim.keys import text_of
+    from sim.scenario import unit_of
 
-    variants = variants_of(results)
-    table = Table(*(key.replace(".", ".\n") for key in results.points.columns), "variant")
+    variants, manifest = variants_of(results), results.manifest
+    units = {key: unit_of(key, manifest["scenario"], manifest["variants"]) for key in results.points.columns}
+    table = Table(*(key.replace(".", ".\n") for key in units), "variant")
     columns = []
     for metric in headline_of(results):
         outcomes = [row.outcomes for row in compare_points(results, metric)]
@@ -206,10 +209,7 @@ def _points(results: Results) -> Table:
         )
     at = [(point, i) for point in range(len(results.points)) for i in range(len(variants))]
     for point, i in at[:SHOWN]:
-        values = [
-            f"{value:g}" if isinstance(value, float) else str(value)
-            for value in results.manifest["points"][point].values()
-        ]
+        values = [text_of(value, units[key]) for key, value in manifest["points"][point].items()]
         table.add_row(*values, variants[i], *(column[point][i] for column in columns))
     return table
 

@@ -51,6 +51,7 @@ def bench(
 
 def said(bench: Bench, values: Any) -> str:
     """The options by which `brokersim run` takes these values."""
-    from sim import toml
+    from sim.keys import option_of
 
-    return " ".join(f"--set {shlex.quote(f'{bench.path(key)}={toml.text(value)}')}" for key, value in values.items())
+    pairs = (f"{bench.path(key)}={option_of(value, bench.unit_of(key))}" for key, value in values.items())
+    return " ".join(f"--set {shlex.quote(pair)}" for pair in pairs)

@@ -12,7 +12,8 @@ from sim.errors import InputError
 from sim.experiments.outcomes import clock
 from sim.experiments.statistics import Interval, mean_interval
 from sim.expressions import Limit, Value
-from sim.studies.search import Bench, Measure, Verdict, looks, told, verdict
+from sim.keys import text_of
+from sim.studies.search import Bench, Measure, Verdict, looks, verdict
 from sim.units import parse_fraction
 
 DOUBLINGS = 10
@@ -47,7 +48,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: the smallest value of `key` in `range` at which `limit` holds, or the largest.
+    """What is asked: the smallest value of `key` in `range` at which `limit` holds, or the largest; `unit` is the key's.
 
     Decisions are taken with `confidence`, each, on `max_replications` at most. Raises InputError where that is no confidence.
     """
@@ -58,10 +59,15 @@ class Question:
     largest: bool = False
     confidence: float = 0.95
     max_replications: int = 30
+    unit: str = ""
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:
             raise InputError(f"--confidence {self.confidence:g}: expected a number between 0 and 1")
+
+    def text(self, value: Value) -> str:
+        """A value of the key as people read it, with its unit."""
+        return text_of(value, self.unit)
 
     @property
     def confidence_of_look(self) -> float:
@@ -202,29 +208,29 @@ def values(first: str, last: str | None = None, step: str | None = None, *, inte
 
 def sentences(question: Question, found: Capacity) -> list[str]:
     """What the values that were tried say, and what was taken for granted."""
-    key, limit, between = question.key, told(question.limit), question.range
-    every = f"from {between[0]} to {between[len(between) - 1]}"
+    key, limit, between, text = question.key, question.limit, question.range, question.text
+    every = f"from {text(between[0])} to {text(between[len(between) - 1])}"
     wanted = "largest" if question.largest else "smallest"
     said = []
     if found.answer is None:
         said.append(f"{limit} holds at no value of {key} that was tried, {every}.")
     else:
-        said.append(f"{key} = {found.answer.value} is the {wanted} value {every} at which {limit}.")
+        said.append(f"{key} = {text(found.answer.value)} is the {wanted} value {every} at which {limit}.")
         if found.answer.value == between[len(between) - 1 if question.largest else 0]:
             said.append(f"It is where the range {'ends' if question.largest else 'begins'}: others were not tried.")
     said.append(
         f"Each decision has a confidence of {100 * question.confidence:g} %, "
         f"if {question.limit.metric} rises or falls with {key} all the way."
     )
-    if open_ := [str(one.value) for one in found.tried if one.verdict == "undecided"]:
+    if open_ := [text(one.value) for one in found.tried if one.verdict == "undecided"]:
         more = f"undecided after {question.max_replications} replications, which counts as missed"
         said.append(f"At {', '.join(open_)} it is {more}; more (--max-replications) may tell.")
-    if failed := [str(one.value) for one in found.tried if one.verdict == "failed"]:
+    if failed := [text(one.value) for one in found.tried if one.verdict == "failed"]:
         said.append(f"At {', '.join(failed)} there is no result, which counts as missed.")
     if turns := found.turns:
         a, b = turns[0]
         said.append(
-            f"But {question.limit.metric} turns between {a.value} and {b.value}: the answer may not be the {wanted}."
+            f"But {question.limit.metric} turns between {text(a.value)} and {text(b.value)}: the answer may not be the {wanted}."
         )
     return said
 

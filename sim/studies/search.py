@@ -22,10 +22,9 @@ from sim.experiments.run import Work, prepared_folders
 from sim.experiments.statistics import Interval
 from sim.experiments.store import Store
 from sim.expressions import Limit, Value
-from sim.metrics import METRICS
-from sim.reading import is_integer
+from sim.keys import is_integer, unit_at
 from sim.scenario import SHARED, Experiment, Point, Scenario, load_scenario
-from sim.units import format_duration
+from sim.toml import Keys
 from sim.workloads.mapped import write_mapped
 from sim.workloads.workload import load_workload
 
@@ -121,12 +120,12 @@ class Bench:
                     raise InputError(f"{key} cannot be {toml.text(value)}: {wrong}") from None
 
     def is_integer(self, key: str) -> bool:
-        """Whether a key of the variant takes integers only; a key that does not exist does not."""
-        try:
-            keys = toml.split(key)
-        except ValueError:
-            return False
-        return bool(is_integer(Scenario, keys, self.subject.model_dump(mode="json")))
+        """Whether a key of the variant takes integers only, as far as is known of one that does not exist."""
+        return is_integer(Scenario, _path(key), self.subject) is not False
+
+    def unit_of(self, key: str) -> str:
+        """The unit of a key of the variant; "" where it has none."""
+        return unit_at(Scenario, _path(key), self.subject)
 
     def path(self, key: str) -> str:
         """The path of one of the variant's keys in the scenario, as `--set` takes it."""
@@ -202,6 +201,14 @@ class Bench:
             raise InputError(f"{self._scenario}: warm_up: a search needs a fixed one, such as --set warm_up=1d")
 
 
+def _path(key: str) -> Keys:
+    """The keys of a dotted path. Raises InputError where it is none."""
+    try:
+        return toml.split(key)
+    except ValueError:
+        raise InputError(f"{key!r}: expected the path of a key, such as network.brokers") from None
+
+
 def _quoted(name: str) -> str:
     """A name as a part of a key path."""
     try:
@@ -237,9 +244,3 @@ def verdict(limit: Limit, interval: Interval) -> Verdict:
     """Whether all of the interval is within the limit, or none of it; of what does not vary, whether the mean is."""
     ends = {limit.holds(interval.mean if end is None else end) for end in (interval.low, interval.high)}
     return "undecided" if len(ends) > 1 else "met" if ends == {True} else "missed"
-
-
-def told(limit: Limit) -> str:
-    """A limit as people read it, `queue_wait < 80 ms`."""
-    seconds = METRICS[limit.metric].unit == "s"
-    return f"{limit.metric} {limit.op} {format_duration(limit.value) if seconds else f'{limit.value:g}'}"

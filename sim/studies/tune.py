@@ -16,7 +16,7 @@ from sim.experiments.outcomes import clock
 from sim.experiments.statistics import Interval, mean_interval, paired_t
 from sim.expressions import Limit
 from sim.studies.journal import Ended, Journal, State
-from sim.studies.search import Bench, Measure, Measured, Values, looks, told, value_at, verdict
+from sim.studies.search import Bench, Measure, Measured, Values, looks, value_at, verdict
 from sim.tuning import Tune
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def sentences(tuned: Tuned, wanted: Tune) -> list[str]:
     if tuned.exhausted:
         said.append("All points were tried.")
     if not tuned.best:
-        limits = " and ".join(map(told, wanted.subject_to))
+        limits = " and ".join(map(str, wanted.subject_to))
         said.append(f"No trial was completed within the limits ({limits})." if limits else "No trial was completed.")
     elif len(wanted.objectives) > 1:
         said.append("Shown are those that no other is better than in all metrics.")
@@ -206,7 +206,7 @@ def _hopeless(trial: Trial, wanted: Tune, rivals: Sequence[Trial]) -> str:
     """Why a trial is surely none of the best: the interval misses a limit, or a rival is better in all metrics; else ""."""
     for limit in wanted.subject_to:
         if verdict(limit, trial.interval(limit.metric)) == "missed":
-            return f"misses {told(limit)}"
+            return f"misses {limit}"
     for rival in rivals:
         if all(_surely_worse(trial, rival, metric, sign) for metric, sign in wanted.objectives.items()):
             return f"worse than trial {rival.number}"

@@ -133,5 +133,5 @@ def test_a_point_becomes_arguments_that_say_the_same(tmp_path: Path) -> None:
     write_sweep(tmp_path, points, variants=("a",), replications=1, sweep=tables)
     assert arguments(load_results(tmp_path), 0) == [
         "--set", "network.brokers=10", "--set", 'selection={ kind = "static" }',
-        "--set", "horizon=3600.0", "--set", 'network.join="true"',
+        "--set", "horizon=1h", "--set", 'network.join="true"',
     ]  # fmt: skip

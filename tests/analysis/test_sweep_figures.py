@@ -18,18 +18,20 @@ from oracles import pareto as oracle
 
 from analysis.charts import Figure
 from analysis.comparison import compare_table
-from analysis.sweeps.axes import axes, axes_of, unit_of
+from analysis.sweeps.axes import axes, axes_of
 from analysis.sweeps.figures import heat_maps, sweep_figures
 from analysis.sweeps.pareto import pareto, trade_off
 from analysis.sweeps.summary import interval_rows, over_points, summarise
 from sim.errors import ResultsError
 from sim.experiments.results import Results, load_results
 from sim.experiments.statistics import mean_interval
+from sim.scenario import unit_of
 
 DELAY, OVERHEAD = "notification_delay", "notification_overhead"
 ONE = {"report": {"metrics": [DELAY, OVERHEAD]}, "replications": 3, "brokers": 4, "windows": 6, "warm_up": 1}
 DELAY_ONLY = {"report": {"metrics": [DELAY]}}
 BROKERS = [10, 32, 100, 316, 1000]
+NONE: dict[str, Any] = {"scenario": {}, "variants": {}}
 
 
 def swept(folder: Path, points: list[dict[str, Any]], **case: Any) -> Results:
@@ -113,13 +115,13 @@ def test_axes_know_their_order_scale_unit_and_who_advances_with_them() -> None:
             "window": [60.0] * 6,
         }
     )
-    found = {axis.key: axis for axis in axes(points, {})}
+    found = {axis.key: axis for axis in axes(points, NONE)}
     assert found.keys() == {"workload.users", "network.brokers", "horizon"}  # brokers neither rise nor fall with users
     users_axis, _, horizon = found.values()
     assert users_axis.together == ("workload.horizon", "selection")
     assert (users_axis.values, users_axis.kind) == ((100, 200, 300), "linear")
     assert (horizon.unit, horizon.text(86400.0), horizon.title) == ("s", "1 d", "horizon (h)")
-    drawn = {axis.key: axis for axis in axes(points, {}, zipped=[["workload.users", "workload.horizon"]])}
+    drawn = {axis.key: axis for axis in axes(points, NONE, zipped=[["workload.users", "workload.horizon"]])}
     assert drawn["workload.users"].together == ("workload.horizon",)
     assert (drawn["network.brokers"].values, drawn["network.brokers"].kind) == ((2, 5, 20), "log")
     assert (drawn["selection"].values, drawn["selection"].kind) == (("similarity", "static", "location"), "category")
@@ -138,7 +140,8 @@ def test_axes_know_their_order_scale_unit_and_who_advances_with_them() -> None:
     ],
 )
 def test_units_of_keys(key: str, unit: str) -> None:
-    assert unit_of(key, {"workload": {"kind": "mobility"}}) == unit
+    scenario = {"workload": {"kind": "mobility"}}
+    assert unit_of(key, scenario, {"x": scenario}) == unit
 
 
 def test_one_axis_has_lines_with_intervals(tmp_path: Path) -> None:

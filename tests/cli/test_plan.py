@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,6 +58,29 @@ def test_a_plan_tells_what_is_there_and_what_is_to_do(brokersim: Brokersim, spy:
         "precision     notification_delay within 0.02 at 95% confidence: at most 80 runs in all"
     )
     assert "warm-up       is to be detected by these runs; then 8 more" in told("--set", 'warm_up="detect"')
+
+
+def test_durations_have_their_unit_wherever_a_point_is_named(brokersim: Brokersim, tmp_path: Path, spy: Spy) -> None:
+    service = (
+        "--set",
+        "brokers.service.kind=exponential",
+        "--set",
+        "sweep.brokers.service.time=[0.001, '2.5ms', 3601]",
+    )
+    common = ("sweep.toml", *service, "--set", "network.brokers=2", "--out", "r", "--jobs", "1")
+    _, out, _ = brokersim("plan", *common)
+    assert "              brokers.service.time = 1 ms, 2.5 ms, 3601 s\n" in out
+    status, out, err = brokersim("run", *common)
+    assert status == 0
+    assert "(brokers.service.time = 2.5 ms, static, replication 1 of 2)" in err
+    assert [row.split("│")[1].strip() for row in out.splitlines() if "one broker" in row] == [
+        "1 ms",
+        "2.5 ms",
+        "3601 s",
+    ]
+    _, out, _ = brokersim("best", "r", "--minimise", "load_stddev", "--subject-to", "queue_wait < 0.08")
+    assert "do not meet queue_wait < 80 ms" in out
+    assert re.search(r"--set brokers.service.time=(1ms|2.5ms|3601s)\n", out)
 
 
 def test_a_plan_as_json(brokersim: Brokersim, tmp_path: Path) -> None:

@@ -108,6 +108,20 @@ def test_capacity_steps_by_hundredths_between_0_and_1_where_the_key_takes_fracti
     assert json.loads(out)["answer"] == 1
 
 
+def test_searches_give_durations_their_unit(brokersim: Command) -> None:
+    service = ("--set", "brokers.service.kind=exponential", "--set", "brokers.service.time=1ms", "--jobs", "1")
+    key = ("--vary", "brokers.service.time", "--from", "0.001", "--to", "0.003", "--step", "0.001")
+    until = ("--until", "queue_wait < 900", "--largest", "--max-replications", "3")
+    status, out, err = brokersim("capacity", "s.toml", *service, *key, *until)
+    assert status == 0
+    assert "brokersim: brokers.service.time = 2 ms: queue_wait < 15 min met\n" in err
+    assert "brokers.service.time = 3 ms is the largest value from 1 ms to 3 ms at which queue_wait < 15 min." in out
+    assert [row.split("│")[1].strip() for row in out.splitlines() if "│ met" in row] == ["1 ms", "2 ms", "3 ms"]
+    vary = ("--vary", "brokers.service.time=0.001..0.002", "--trials", "1", "--subject-to", "queue_wait < 900")
+    _, out, _ = brokersim(*TUNE, *service[:4], *vary, "-q")
+    assert re.search(r"brokers.service.time=1(\.\d+)?ms", out)
+
+
 def test_tune_says_that_limits_are_not_kept(brokersim: Command) -> None:
     status, out, _ = brokersim(*TUNE, "--subject-to", "load_jain > 2", "-q")
     assert status == 1

@@ -1,0 +1,76 @@
+"""Keys of tables that models read: the type and the unit of a key, and its values as people read them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+
+from sim import toml
+from sim.kinds import Kinds, Table
+from sim.reading import tables_of
+from sim.toml import Keys
+from sim.units import parse_duration, write_duration
+
+Schema = dict[str, Any]
+
+
+def is_integer(model: type[BaseModel], keys: Keys, values: object) -> bool | None:
+    """Whether a key of a model takes integers only; None where there is no such key.
+
+    `values` is the table that the model reads, or what it was read as; only the kinds in it matter.
+    """
+    schema = _schema_of(model, keys, values)
+    if schema is None:
+        return None
+    types = {option.get("type") for option in schema.get("anyOf", [schema])}
+    return "integer" in types and "number" not in types
+
+
+def unit_at(model: type[BaseModel], keys: Keys, values: object) -> str:
+    """The unit of a key of a model, "" where it has none; `values` are those of `is_integer`."""
+    schema = _schema_of(model, keys, values) or {}
+    return next((str(part["x-unit"]) for part in (schema, *schema.get("anyOf", ())) if "x-unit" in part), "")
+
+
+def text_of(value: Any, unit: str = "") -> str:
+    """A value with its unit, numbers with six digits at most: `36 ms`, `0.3 km`, `20`."""
+    if isinstance(value, (bool, str)):
+        return toml.text(value)
+    if unit == "s":
+        return write_duration(value)
+    text = toml.text(value) if isinstance(value, int) else f"{value:.0f}" if abs(value) >= 1e6 else f"{value:g}"
+    return f"{text} {unit}".rstrip()
+
+
+def option_of(value: Any, unit: str = "") -> str:
+    """A value as `--set` takes it, with all its digits; durations with their unit: `36ms`, `20`."""
+    if unit != "s" or isinstance(value, (bool, str)):
+        return toml.text(value)
+    text = write_duration(value).replace(" ", "")
+    return text if parse_duration(text) == value else f"{value!r}s"
+
+
+def _schema_of(model: type[BaseModel], keys: Keys, values: object) -> Schema | None:
+    """The JSON Schema of the field that a key path leads to, None where it leads nowhere."""
+    *above, last = map(str, keys)
+    for key in above:
+        inner = tables_of(model).get(key)
+        values = values.get(key) if isinstance(values, dict) else getattr(values, key, None)
+        if isinstance(values, Table):
+            inner, values = type(values.parameters), values.parameters
+        elif isinstance(inner, Kinds):
+            kind = values.get("kind", inner.default) if isinstance(values, dict) else inner.default
+            inner = inner.model(kind) if kind in inner.names() else None  # that of a plug-in that is not here any more
+        if inner is None:
+            return None
+        model = inner
+    return _schema(model, last) if last in model.model_fields else None
+
+
+@cache
+def _schema(model: type[BaseModel], key: str) -> Schema:
+    field = model.model_fields[key]
+    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+    return {**TypeAdapter[Any](field.rebuild_annotation()).json_schema(), **extra}
