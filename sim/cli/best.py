@@ -150,10 +150,12 @@ def _sentences(collection: Collection, ranking: Ranking, explain: bool) -> Itera
 
 def _fixed(collection: Collection, ranking: Ranking) -> str:
     """The values of the keys that are held fixed, as people read them."""
-    from analysis.sweeps.axes import Axis, unit_of
+    from analysis.sweeps.axes import Axis
+    from sim.scenario import unit_of
 
-    scenario = collection.manifest["scenario"]
-    return ", ".join(Axis(key, (value,), unit_of(key, scenario)).said(value) for key, value in ranking.fixed.items())
+    scenario, variants = collection.manifest["scenario"], collection.manifest["variants"]
+    units = {key: unit_of(key, scenario, variants) for key in ranking.fixed}
+    return ", ".join(Axis(key, (value,), units[key]).said(value) for key, value in ranking.fixed.items())
 
 
 def as_json(collection: Collection, rankings: Sequence[Ranking], top: int) -> dict[str, Any]:
