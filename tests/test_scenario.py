@@ -281,6 +281,12 @@ def test_overrides_that_cannot_be(tmp_path: Path, override: str, message: str) -
     assert mistakes(written(tmp_path, COMPARISON), override) == [f"--set {override}: {message}"]
 
 
+def test_a_warm_up_as_long_as_the_run_leaves_nothing_to_measure(tmp_path: Path) -> None:
+    path = written(tmp_path, 'horizon = "2h"\nwarm_up = "2h"\n')
+    assert mistakes(path) == [f"{path}:2: warm_up: expected less than the horizon (7200 s), found 7200 s"]
+    assert load_scenario(written(tmp_path, 'horizon = "2h"\nwarm_up = "119min"\n')).base.warm_up == 7140.0
+
+
 @pytest.mark.parametrize("text", ["", "\n# to be written\n"])
 def test_a_file_that_says_nothing_is_told(tmp_path: Path, text: str) -> None:
     path = written(tmp_path, text)

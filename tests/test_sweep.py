@@ -200,9 +200,10 @@ def test_a_latin_hypercube_has_a_point_in_every_stratum(samples: int, seed: int)
 def test_saltelli_has_blocks_of_a_and_b_and_what_is_between(dimensions: int, power: int) -> None:
     table: dict[str, Any] = {"abcd"[d]: {"from": 0.0, "to": 1.0} for d in range(dimensions)}
     samples = 2**power
-    points = [list(point.values()) for point in laid(read({**table, "sample": "saltelli", "samples": samples}))]
+    sweep = read({**table, "sample": "saltelli", "samples": samples})
+    points = [list(point.values()) for point in laid(sweep)]
     size = 2 * dimensions + 2
-    assert len(points) == samples * size
+    assert len(points) == sweep.count == samples * size
     for block in (
         itertools.batched(points, size) if hasattr(itertools, "batched") else zip(*[iter(points)] * size, strict=True)
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -154,8 +155,14 @@ def network(
 ) -> Network:
     """A network that has not run: `hosts` is one broker per user, for good, or a policy; brokers stand on the nodes of their number."""
     n = overlay.nodes if isinstance(overlay, PublisherTrees) else len(overlay.next_hop)
+    unused = deepcopy((overlay, hosts, setting))  # a run changes what it is given
+
+    def anew(**changes: Any) -> Network:
+        overlay, hosts, setting = deepcopy(unused)
+        return network(world, overlay, hosts, hop, node_of, **{**setting, **changes})
+
     setting = {"jitter": 0.0, "horizon": world.horizon, "trace": True, **setting}
-    return Network(
+    made = Network(
         NetworkSetting(
             overlay=overlay,
             node_of=np.array(range(n) if node_of is None else node_of, np.int32),
@@ -166,3 +173,47 @@ def network(
         world,
         Streams(1),
     )
+    made.anew = anew
+    return made
+
+
+def tables(network: Network) -> dict[str, bytes]:
+    """Everything that a run comes to, as bytes."""
+    parts = {
+        "timeseries": network.recorder.timeseries(),
+        "delays": network.recorder.delays(),
+        "brokers": network.brokers(),
+        "links": network.links(),
+        "selections": network.selections(),
+        "configurations": network.configurations(),
+        "reconfigurations": network.reconfigurations() or {},
+        "offloadings": network.offloadings() or {},
+        "subscribers": network.subscribers() or {},
+    }
+    columns = {f"{part}/{name}": values for part, table in parts.items() for name, values in table.items()}
+    metrics = {f"metric {name}": repr(value).encode() for name, value in network.metrics().items()}
+    return metrics | {
+        name: repr(values).encode() if isinstance(values, list) else np.asarray(values).tobytes()
+        for name, values in columns.items()
+    }
+
+
+HORIZONS = (0.3, 0.6, 1.0, 100.0)
+"""Of a story, as shares of the one it is given: shorter and longer than what lies between two changes."""
+
+
+def run(network: Network) -> dict[str, Any]:
+    """Run a story; its metrics. Where nothing contends, both planes must come to the same bytes, wherever it ends."""
+    network.run()
+    setting = network.setting
+    if setting.service == "none" and not setting.jitter and not setting.overlay.floods:
+        for horizon in (setting.horizon * share for share in HORIZONS):
+            one, other = (
+                network.anew(plane=plane, trace=False, subscribers=True, horizon=horizon)
+                for plane in ("messages", "folded")
+            )
+            one.run()
+            other.run()
+            hop_by_hop, folded = tables(one), tables(other)
+            assert [name for name in folded if folded[name] != hop_by_hop[name]] == [], f"by {horizon} s"
+    return network.metrics()

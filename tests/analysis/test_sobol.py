@@ -73,6 +73,28 @@ def test_what_has_no_index_is_said(tmp_path: Path) -> None:
     assert "64 of 64 points have no value (0, 1, 2, 3, 4, …)" in missing[2]
 
 
+@pytest.mark.parametrize("point", [0, 63])
+def test_one_point_without_a_value_is_enough_for_no_index(tmp_path: Path, point: int) -> None:
+    folder = write(tmp_path, 8)
+    runs = pd.read_parquet(folder / "runs.parquet")
+    runs[runs["point"] != point].to_parquet(folder / "runs.parquet")
+    indices, (sentence,) = sensitivity(load_results(folder), [DELAY])
+    assert indices.empty
+    assert f"1 of 64 points have no value ({point})" in sentence
+
+
+@pytest.mark.parametrize("samples", [4, 16])
+def test_another_number_of_points_than_samples_call_for_is_no_sample(tmp_path: Path, samples: int) -> None:
+    """Eight samples of three keys are 8 × (2 · 3 + 2) points."""
+    results = load_results(write(tmp_path, 8))
+    assert len(results.manifest["points"]) == 64
+    assert sensitivity(results, [DELAY])[1] == []
+    results.manifest["sweep"]["samples"] = samples
+    indices, (sentence,) = sensitivity(results, [DELAY])
+    assert indices.empty
+    assert sentence.endswith("the sample's 64 points are not all of those that it needs.")
+
+
 def test_keys_that_are_zipped_are_one_dimension(tmp_path: Path) -> None:
     folder = write(tmp_path, 8)
     results = load_results(folder)

@@ -25,8 +25,9 @@ from test_against_oracle import (
     expected_world,
     reproducible,
 )
-from test_folded import NOTHING_CONTENDS, tables
+from test_folded import NOTHING_CONTENDS
 from test_reconfiguration import PAYS, Shuffle, processes
+from tiny import run, tables
 
 from sim.brokers.network import Network
 from sim.brokers.reconfiguration import ReconfigurationSetting
@@ -206,7 +207,7 @@ def test_the_first_copy_is_the_delivery_a_later_one_a_duplicate_and_what_matches
     assert world.topics.names.to_pylist() == ["0=1", "0=5", "1=2", "1=3"]
     line = tiny.graph([(0, 1), (1, 2), (2, 3)], roots=[0, 0, 3, 3])
     network = tiny.network(world, line, hosts=[1, 3, 2], subscribers=True)
-    network.run()
+    run(network)
     metrics = network.metrics()
     # 1=2 leaves its root at broker 3 at once and is at broker 1 after 2 s; 0=1 climbs to broker 0 and is there after 4 s, where user 0
     # has had it, and goes on to broker 2, for whose user it is one predicate short
@@ -231,7 +232,7 @@ def test_subscribers_at_one_broker_may_be_reached_by_different_copies() -> None:
     world = tiny.content(subscriptions, [(0.0, -1, 10, (1, 2))], users=2, fields=2, horizon=20.0)
     line = tiny.graph([(0, 1), (1, 2), (2, 3)], roots=[0, 3])
     network = tiny.network(world, line, hosts=[1, 1])
-    network.run()
+    run(network)
     metrics = network.metrics()
     source = network._entries(0, 1)[0]
     by_copy = [source - 0 + 1, 3 - source + 2]  # to broker 0 and on to 1, to broker 3 and on to 1

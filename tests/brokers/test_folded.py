@@ -13,6 +13,7 @@ import pytest
 import tiny
 from hypothesis import given
 from test_against_oracle import Case, built, cases, reproducible
+from tiny import tables
 
 from sim.brokers import record_kernels as rk
 from sim.brokers.network import Network
@@ -25,24 +26,6 @@ from sim.simulation import build, prepare_workload
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
 NOTHING_CONTENDS = {"jitter": 0.0, "service": ("none", 0.0), "queue": None, "dissemination": "tree"}
 Deliveries = dict[tuple[float, int, int], list[tuple[int, bytes]]]
-
-
-def tables(network: Network) -> dict[str, bytes]:
-    """Everything that a run comes to, as bytes."""
-    parts = {
-        "timeseries": network.recorder.timeseries(),
-        "delays": network.recorder.delays(),
-        "brokers": network.brokers(),
-        "links": network.links(),
-        "selections": network.selections(),
-        "subscribers": network.subscribers() or {},
-    }
-    columns = {f"{part}/{name}": values for part, table in parts.items() for name, values in table.items()}
-    metrics = {f"metric {name}": repr(value).encode() for name, value in network.metrics().items()}
-    return metrics | {
-        name: repr(values).encode() if isinstance(values, list) else np.asarray(values).tobytes()
-        for name, values in columns.items()
-    }
 
 
 @contextmanager

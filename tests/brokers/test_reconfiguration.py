@@ -29,7 +29,8 @@ from test_against_oracle import (
     overlay,
     reproducible,
 )
-from test_folded import NOTHING_CONTENDS, tables
+from test_folded import NOTHING_CONTENDS
+from tiny import run, tables
 
 from sim.brokers.network import Network
 from sim.brokers.protocol import Stage
@@ -93,13 +94,6 @@ def processes(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-def all_tables(network: Network) -> dict[str, bytes]:
-    return tables(network) | {
-        name: repr({key: np.asarray(value).tolist() for key, value in columns.items()}).encode()
-        for name, columns in (("moves", network.configurations()), ("decisions", network.reconfigurations() or {}))
-    }
-
-
 def test_planes_agree_to_the_last_bit() -> None:
     tally: Counter[str] = Counter()
 
@@ -109,7 +103,7 @@ def test_planes_agree_to_the_last_bit() -> None:
         one, other = (reconfigured(case, process, plane) for plane in ("messages", "folded"))
         one.run()
         other.run()
-        mine, others = all_tables(one), all_tables(other)
+        mine, others = tables(one), tables(other)
         assert [name for name in mine if mine[name] != others[name]] == []
         metrics = one.metrics()
         tally.update({name: metrics[name] for name in ("delivered", "reconfigurations", "in_flight")})
@@ -172,7 +166,7 @@ def steps(network: Network, *names: str) -> list[tuple[Any, ...]]:
 def test_publications_wait_for_the_drain_and_updates_for_publications() -> None:
     """One is on its way at INIT, 4 s, and has arrived at 6.5 s; then brokers swap; the next one was published at 5 s."""
     network = line([(3.5, 0, 0, 1), (5.0, 0, 0, 1)], [(5.25, 1, 0, -1)], horizon=12.0)
-    network.run()
+    run(network)
     trace = network.trace()
     hops = [
         tuple(trace[name][row] for name in ("publication", "received", "source", "destination")) for row in range(8)
@@ -203,15 +197,41 @@ def test_publications_wait_for_the_drain_and_updates_for_publications() -> None:
 
 
 @pytest.mark.parametrize("plane", ["messages", "folded"])
+def test_a_protocol_that_ends_with_a_period_is_decided_on_at_the_end_of_the_next(plane: str) -> None:
+    """Published at 2 s, and with broker 3 after three hops of 2 s, at 8 s: then brokers swap, and nothing else is decided."""
+    policy = To(3, 1, 2, 0)
+    published = [(2.0, 0, 0, 1), *[(8.5, 0, 0, 1)] * 5]
+    network = line(published, policy=policy, hop=2.0, horizon=13.0, plane=plane, trace=False)
+    run(network)
+    assert network.configurations()["time"].tolist() == [0.0] * 4 + [8.0] * 2
+    assert network.reconfigurations()["time"] == [4.0, 12.0]
+    # one in the first period, none in the second, five in the third
+    assert [problem.publications[0] for problem in policy.asked] == pytest.approx([1.0, 0.7 * 0.7 + 0.3 * 5])
+
+
+@pytest.mark.parametrize("plane", ["messages", "folded"])
 def test_a_run_may_end_while_brokers_hold_publications_back(plane: str) -> None:
     """The drain lasts until 6.5 s; at the end the first publication is on its way to broker 3, and the second held back: both of
     its subscribers' brokers are still to get it."""
     network = line([(3.5, 0, 0, 1), (5.0, 0, 0, 1)], horizon=6.0, plane=plane, trace=False)
-    network.run()
+    run(network)
     metrics = network.metrics()
     assert (metrics["publications"], metrics["due"], metrics["delivered"], metrics["in_flight"]) == (2, 4, 1, 3)
     assert metrics["uplink_messages"] == 1
     assert metrics["reconfigurations"] == 0
+
+
+@pytest.mark.parametrize(
+    ("down", "decided"),
+    [((8.0, 9.0), [4.0, 12.0]), ((7.0, 8.0), [4.0, 8.0, 12.0]), ((4.0, 8.5), [12.0])],
+)
+def test_a_manager_is_dead_from_the_instant_on_and_lives_at_the_instant_that_ends_it(
+    down: tuple[float, float], decided: list[float]
+) -> None:
+    """It decides at the end of each period of 4 s; nobody has to move."""
+    network = line([(1.0, 0, 0, 1)], policy=To(0, 1, 2, 3), horizon=13.0, process={"manager_down": (down,)})
+    run(network)
+    assert network.reconfigurations()["time"] == decided
 
 
 FAR = [[0, 10, 1, 10], [10, 0, 1, 1], [1, 1, 0, 6], [10, 1, 6, 0]]
@@ -223,7 +243,7 @@ def test_a_table_that_comes_early_waits_until_the_own_one_has_left() -> None:
     seen = steps(
         network, "_on_init", "_drained", "_on_dht_update", "_on_tree_update", "_on_table", "_repair", "_on_finish"
     )
-    network.run()
+    run(network)
     assert [note for note in seen if note[2:] in ((), (0,), (3,))] == [
         (5.0, "_on_init", 0),
         (10.0, "_on_init", 3),
@@ -242,11 +262,28 @@ def test_a_table_that_comes_early_waits_until_the_own_one_has_left() -> None:
     assert network.metrics()["reconfiguration_overhead"] == 38
 
 
+def test_answers_to_the_manager_do_not_queue_at_the_broker_beside_it() -> None:
+    """Brokers need a second for a message, the manager none: INIT is with broker 3 at 4 + 6 + 1 s, and its answer back at 17 s."""
+    busy = {"join": "message", "service": "deterministic", "service_time": 1.0}
+    network = line([], hop=FAR, horizon=40.0, **busy)
+    seen = steps(network, "_drained", "_on_dht_update", "_on_tree_update")
+    network.run()
+    assert seen == [
+        (11.0, "_drained"),
+        (19.0, "_on_dht_update", 0),
+        (24.0, "_on_dht_update", 3),
+        (31.0, "_on_tree_update", 2),  # 6 s back, and no hop
+        (32.0, "_on_tree_update", 0),
+        (32.0, "_on_tree_update", 1),
+        (37.0, "_on_tree_update", 3),
+    ]
+
+
 def test_whoever_has_finish_tells_those_who_ask() -> None:
     """The manager dies at 43.5 s, when FINISH has come to all but broker 3, which asks the others 0.1 s later."""
     network = line([(44.0, 0, 1, 1)], hop=FAR, join="message", horizon=60.0, process={"manager_down": ((43.5, 60.0),)})
     seen = steps(network, "_ask", "_finish")
-    network.run()
+    run(network)
     assert seen[-2:] == [(43.6, "_ask", 3), (45.6, "_finish", 3)]  # broker 1 is 1 s away
     assert network.node_of.tolist() == [3, 1, 2, 0]
     assert network.metrics()["reconfiguration_overhead"] == 38 + 3 + 3
@@ -266,7 +303,7 @@ def test_where_nobody_has_finish_all_fall_back() -> None:
         drained(transition)
 
     network._protocol._drained = spied
-    network.run()
+    run(network)
     assert sorted(seen) == [(41.6, "_ask", broker) for broker in range(4)] + [
         (pytest.approx(time), "_resume", broker) for time, broker in ((57.6, 2), (61.6, 0), (61.6, 1), (61.6, 3))
     ]
@@ -283,12 +320,12 @@ def test_finish_that_comes_after_the_question_comes_too_late() -> None:
     busy = {"join": "message", "service": "deterministic", "service_time": 1.0, "horizon": 100.0}
     network = line([], **busy, process={"period": 50.0})
     finished = steps(network, "_on_finish")
-    network.run()
+    run(network)
     assert network.node_of.tolist() == [3, 1, 2, 0]
     death = finished[0][0] - 0.25
     network = line([], **busy, process={"period": 50.0, "manager_down": ((death, 100.0),)})
     late = steps(network, "_on_finish", "_finish", "_resume")
-    network.run()
+    run(network)
     assert [step for _, step, _ in late].count("_on_finish") == 4
     assert [step for _, step, _ in late].count("_resume") == 4
     assert "_finish" not in [step for _, step, _ in late]
@@ -303,7 +340,7 @@ def test_rates_are_filtered_and_what_does_not_pay_is_left() -> None:
         policy=policy,
         process={"constants": (1000.0, 1.0, 1.0), "threshold": 0.0, "manager_down": ((11.5, 12.5),)},
     )
-    network.run()
+    run(network)
     expected = [4.0]
     for seen in (2.0, 1.0):  # what was seen by 12 s nobody knows
         expected.append(0.7 * expected[-1] + 0.3 * seen)
@@ -327,7 +364,7 @@ def test_nothing_is_computed_where_little_is_at_stake_nor_done_where_little_is_g
     """Broker 0 is a hop from the root, broker 3 two, past a relay: a publication costs 4. Were 2 and 3 to swap, it would cost 2."""
     policy, process = To(0, 1, 3, 2), {"threshold": threshold, "constants": constants}
     network = line([(1.0, 0, 0, 1)], policy=policy, process=process, horizon=8.0)
-    network.run()
+    run(network)
     (decision,) = network.manager.decisions
     assert (decision.cost, bool(policy.asked), decision.enacted) == (4.0, asked, enacted)
     assert decision.benefit == (2.0 if asked else None)

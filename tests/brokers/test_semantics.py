@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny
+from tiny import run
 
 from sim.brokers.network import Network
 from sim.errors import WorkloadError
@@ -18,11 +19,6 @@ from sim.randomness import Streams, uniform
 
 SUB, UNSUB = +1, -1
 LINE = [(0, 1), (1, 2), (2, 3)]
-
-
-def run(network: Network) -> dict[str, Any]:
-    network.run()
-    return network.metrics()
 
 
 def log(network: Network, *columns: str) -> list[tuple[Any, ...]]:
@@ -182,6 +178,20 @@ def test_a_change_at_the_instant_at_which_a_publication_leaves_the_root_comes_fi
     network = tiny.network(world, tiny.graph([(0, 1)], [0]), [0, 1])
     metrics = run(network)
     assert (metrics["due"], metrics["delivered"]) == (due, due)
+
+
+@pytest.mark.parametrize("plane", ["messages", "folded"])
+@pytest.mark.parametrize("horizon", [10.0, 1000.0])
+def test_a_change_comes_first_at_its_instant_however_much_was_published_before(plane: str, horizon: float) -> None:
+    """
+    0 ── 1     root 0; the user at 1 leaves at 5 s
+
+    Published at the root at 3 and 5 s, and a hop away at 2, 4 and 4.5 s: three of these leave the root at 5 s or later.
+    """
+    published = [(2.0, 0, 1, 1), (3.0, 0, 0, 1), (4.0, 0, 1, 1), (4.5, 0, 1, 1), (5.0, 0, 0, 1)]
+    world = tiny.workload([set(), {0}], published, [(5.0, 1, 0, UNSUB)], horizon=horizon)
+    metrics = run(tiny.network(world, tiny.graph([(0, 1)], [0]), [0, 1], plane=plane, trace=False))
+    assert (metrics["due"], metrics["delivered"]) == (2, 2)
 
 
 def test_a_subscriber_that_leaves_changes_nothing_for_what_is_on_its_way() -> None:

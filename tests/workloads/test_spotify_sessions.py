@@ -140,6 +140,14 @@ def test_a_day_begins_where_the_origin_says() -> None:
     assert within_five_sigma(len(released), 2 * 200)
 
 
+def test_what_was_released_before_the_beginning_is_not_heard_of() -> None:
+    """The origin is a Friday at noon, releases come on Fridays at nine: first after a week but three hours."""
+    made = generate(**FEW, release_rate=3, reaction=1, origin="2013-01-11T12:00:00Z", horizon="15d")
+    validate(made, Path("w"))
+    released = made.publications.time[made.publications.publisher < 0]
+    assert set(released.tolist()) == {7 * DAY - 3 * HOUR, 14 * DAY - 3 * HOUR}
+
+
 def test_followers_listen_to_releases_in_the_hours_that_follow() -> None:
     quiet = {"listen_rate": 0, "playlist_rate": 0, "release_rate": 1, "session_rate": 10, "activity_sigma": 0}
     made = generate(**quiet, reaction=0.5)

@@ -1,0 +1,176 @@
+"""Which tests should catch what is changed where, cheapest first, and which changes nobody can see."""
+
+from __future__ import annotations
+
+LEFT_OUT = (
+    "sim/workloads/traces/",  # Spark starts for almost every test
+    "sim/experiments/engines/spark",  # likewise
+)
+
+_OFFLOADING = tuple(
+    f"tests/policies/test_offloading_{name}.py" for name in ("problem", "bounds", "greedy", "portfolio")
+)
+_RECONFIGURATION = tuple(f"tests/policies/test_reconfiguration_{name}.py" for name in ("cost", "greedy", "search"))
+_DESIGNS = tuple(f"tests/overlay/test_topic_connected{name}.py" for name in ("", "_bounds", "_repair"))
+_RUNS = tuple(f"tests/experiments/test_{name}.py" for name in ("store", "resuming", "rounds", "engines"))
+_BROKERS = tuple(f"tests/brokers/test_{name}.py" for name in ("semantics", "folded", "against_oracle"))
+
+TESTS: dict[str, tuple[str, ...]] = {
+    "sim/overlay/": (
+        "tests/overlay/test_trees.py",
+        "tests/overlay/test_chord.py",
+        "tests/overlay/test_source_trees.py",
+    ),
+    "sim/overlay/chord": ("tests/overlay/test_chord.py", "tests/overlay/test_trees.py"),
+    "sim/overlay/export": ("tests/experiments/test_export.py",),
+    "sim/overlay/full_mesh": ("tests/overlay/test_full_mesh_and_star.py",),
+    "sim/overlay/geographic": ("tests/overlay/test_geographic.py",),
+    "sim/overlay/geometry": (
+        "tests/overlay/test_trees.py",
+        "tests/overlay/test_chord.py",
+        "tests/overlay/test_full_mesh_and_star.py",
+        "tests/overlay/test_topic_connected_geometry.py",
+    ),
+    "sim/overlay/graph": ("tests/overlay/test_graph.py", "tests/overlay/test_source_trees.py"),
+    "sim/overlay/latency": ("tests/overlay/test_latency.py", "tests/overlay/test_measured.py"),
+    "sim/overlay/measured": ("tests/overlay/test_measured.py",),
+    "sim/overlay/path_kernels": ("tests/overlay/test_source_trees.py", "tests/overlay/test_graph.py"),
+    "sim/overlay/prefix": ("tests/overlay/test_tapestry.py",),
+    "sim/overlay/regions": ("tests/overlay/test_regions.py",),
+    "sim/overlay/sites": ("tests/overlay/test_sites.py", "tests/overlay/test_latency.py", "tests/test_scenario.py"),
+    "sim/overlay/star": ("tests/overlay/test_full_mesh_and_star.py",),
+    "sim/overlay/tapestry": ("tests/overlay/test_tapestry.py",),
+    "sim/overlay/topic_connected/": _DESIGNS,
+    "sim/overlay/topic_connected/bounds": ("tests/overlay/test_topic_connected_bounds.py",),
+    "sim/overlay/topic_connected/geometry": ("tests/overlay/test_topic_connected_geometry.py",),
+    "sim/overlay/topic_connected/graphs": ("tests/overlay/test_topic_connected_graphs.py",),
+    "sim/overlay/topic_connected/repair": (
+        "tests/overlay/test_topic_connected_repair.py",
+        "tests/overlay/test_topic_connected_geometry.py",
+    ),
+    "sim/policies/": ("tests/policies/test_conformance.py",),
+    "sim/policies/offloading/": (*_OFFLOADING, "tests/cli/test_solve_offloading.py"),
+    "sim/policies/reconfiguration/": (*_RECONFIGURATION, "tests/cli/test_solve_reconfiguration.py"),
+    "sim/policies/selection/": ("tests/policies/test_selection.py",),
+    "sim/workloads/": ("tests/workloads/test_workload.py", "tests/workloads/test_location.py"),
+    "sim/workloads/content/": ("tests/workloads/test_content_designs.py", "tests/workloads/test_workload.py"),
+    "sim/workloads/demand": ("tests/workloads/test_demand.py",),
+    "sim/workloads/event_": ("tests/workloads/test_event_log.py",),
+    "sim/workloads/follow_": ("tests/workloads/test_follow_log.py",),
+    "sim/workloads/location": ("tests/workloads/test_location.py", "tests/workloads/test_mobility.py"),
+    "sim/workloads/mapped": ("tests/workloads/test_mapped.py",),
+    "sim/workloads/resampling": ("tests/workloads/test_resampling.py", "tests/workloads/test_location.py"),
+    "sim/workloads/sampling": ("tests/workloads/test_poisson.py", "tests/workloads/test_spotify.py"),
+    "sim/workloads/synthetic/checkins": ("tests/workloads/test_mobility.py",),
+    "sim/workloads/synthetic/interests": ("tests/workloads/test_interests.py",),
+    "sim/workloads/synthetic/mobility": ("tests/workloads/test_mobility.py",),
+    "sim/workloads/synthetic/online": ("tests/workloads/test_spotify_sessions.py",),
+    "sim/workloads/synthetic/poisson": ("tests/workloads/test_poisson.py",),
+    "sim/workloads/synthetic/spotify": ("tests/workloads/test_spotify.py", "tests/workloads/test_spotify_sessions.py"),
+    "sim/experiments/": _RUNS,
+    "sim/experiments/export": ("tests/experiments/test_export.py",),
+    "sim/experiments/outlook": ("tests/experiments/test_rounds.py", "tests/cli/test_plan.py"),
+    "sim/experiments/plan": ("tests/test_sweep.py", "tests/experiments/test_rounds.py", *_RUNS),
+    "sim/experiments/precision": ("tests/experiments/test_precision.py", "tests/experiments/test_rounds.py"),
+    "sim/experiments/rounds": ("tests/experiments/test_rounds.py",),
+    "sim/experiments/statistics": ("tests/experiments/test_statistics.py",),
+    "sim/experiments/warm_up": ("tests/experiments/test_warm_up.py", "tests/experiments/test_rounds.py"),
+    "sim/brokers/": _BROKERS,
+}
+
+EQUIVALENT: dict[str, str] = {}
+"""Mutants that nobody can tell from the code as it is, by their keys, and why."""
+
+PICKED: tuple[tuple[str, str, str, str], ...] = (
+    (
+        "sim/brokers/network.py",
+        "np.searchsorted(times, self.clock.peek())",
+        'np.searchsorted(times, self.clock.peek(), side="right")',
+        "tests/brokers/test_semantics.py::test_a_change_comes_first_at_its_instant_however_much_was_published_before",
+    ),
+    (
+        "sim/brokers/planes/folded.py",
+        "time >= following",
+        "time > following",
+        "tests/brokers/test_semantics.py::test_a_change_comes_first_at_its_instant_however_much_was_published_before",
+    ),
+    (
+        "sim/brokers/planes/folded.py",
+        "while climbing and climbing[0][0] < now:",
+        "while climbing and climbing[0][0] <= now:",
+        "tests/brokers/test_offloading.py::test_what_would_leave_its_root_at_the_very_end_has_not_left_it",
+    ),
+    (
+        "sim/brokers/record_kernels.py",
+        "if root_time >= horizon:",
+        "if root_time > horizon:",
+        "tests/brokers/test_offloading.py::test_what_would_leave_its_root_at_the_very_end_has_not_left_it",
+    ),
+    (
+        "sim/brokers/protocol.py",
+        "partial(self._answered, transition), to_broker=False)",
+        "partial(self._answered, transition))",
+        "tests/brokers/test_reconfiguration.py::test_answers_to_the_manager_do_not_queue_at_the_broker_beside_it",
+    ),
+    (
+        "sim/brokers/protocol.py",
+        "start <= now < end",
+        "start < now < end",
+        "tests/brokers/test_reconfiguration.py::test_a_manager_is_dead_from_the_instant_on_and_lives_at_the_instant_that_ends_it",
+    ),
+    (
+        "sim/brokers/protocol.py",
+        "start <= now < end",
+        "start <= now <= end",
+        "tests/brokers/test_reconfiguration.py::test_a_manager_is_dead_from_the_instant_on_and_lives_at_the_instant_that_ends_it",
+    ),
+    (
+        "sim/brokers/planes/messages.py",
+        "BARRIERS, self._when_rooted)",
+        "0, self._when_rooted)",
+        "tests/brokers/test_reconfiguration.py::test_a_protocol_that_ends_with_a_period_is_decided_on_at_the_end_of_the_next",
+    ),
+    (
+        "sim/brokers/offloading.py",
+        "math.fsum(problem.cost) * (1 + slack)",
+        "math.fsum(problem.cost)",
+        "tests/brokers/test_offloading.py::test_all_the_capacity_is_enough_for_all_topics_however_fractions_are_rounded",
+    ),
+    (
+        "sim/workloads/synthetic/spotify_sessions.py",
+        " * (times >= 0)[:, None]",
+        "",
+        "tests/workloads/test_spotify_sessions.py::test_what_was_released_before_the_beginning_is_not_heard_of",
+    ),
+    (
+        "analysis/sweeps/sobol.py",
+        "elif absent.size:",
+        "elif absent.size > 1:",
+        "tests/analysis/test_sobol.py::test_one_point_without_a_value_is_enough_for_no_index",
+    ),
+    (
+        "analysis/sweeps/sobol.py",
+        "points != samples * (2 * len(keys) + 2)",
+        "points < samples * (2 * len(keys) + 2)",
+        "tests/analysis/test_sobol.py::test_another_number_of_points_than_samples_call_for_is_no_sample",
+    ),
+    (
+        "sim/sweep.py",
+        "2 * len(self.dimensions) + 2 if",
+        "2 * len(self.dimensions) + 1 if",
+        "tests/test_sweep.py::test_saltelli_has_blocks_of_a_and_b_and_what_is_between",
+    ),
+    (
+        "sim/scenario.py",
+        "warm_up >= horizon",
+        "warm_up > horizon",
+        "tests/test_scenario.py::test_a_warm_up_as_long_as_the_run_leaves_nothing_to_measure",
+    ),
+    (
+        "sim/simulation.py",
+        "scenario.warm_up >= horizon",
+        "scenario.warm_up > horizon",
+        "tests/test_simulation.py::test_a_scenario_that_does_not_fit_a_workload_with_places",
+    ),
+)
+"""Changes that no test noticed once (file, before, after), and the test that does now."""
