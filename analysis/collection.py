@@ -15,7 +15,7 @@ import pandas as pd
 from analysis.comparison import headline_of, metrics_of
 from sim import toml
 from sim.errors import ResultsError, unknown, unknown_of_many
-from sim.experiments.results import Manifest, Results, load_results, read_json
+from sim.experiments.results import Manifest, Results, load_results, read_run
 from sim.metrics import METRICS
 from sim.scenario import unit_of
 from sim.units import parse_duration, write_duration
@@ -57,6 +57,11 @@ class Collection(Results):
     def runs(self) -> pd.DataFrame:
         """One row per run, as in one folder."""
         return self.frame
+
+    @property
+    def seals(self) -> list[str]:
+        """Those of the folders' manifests, each once."""
+        return list(dict.fromkeys(s.results.manifest["seal"] for s in self.sources if "seal" in s.results.manifest))
 
     def table(self, run: str, name: str) -> pd.DataFrame:
         """A table of one run. Raises ResultsError if absent."""
@@ -155,7 +160,8 @@ def _runs(source: Source, manifest: Manifest, several: bool) -> pd.DataFrame:
 
 def _workload(results: Results, run: str) -> str:
     """The hash of a run's prepared workload; that of the whole where the run's own folder is not kept."""
-    manifest = read_json(results.folder / "runs" / run / "manifest.json") or results.manifest
+    kept = (results.folder / "runs" / run).is_dir()
+    manifest = read_run(results.folder, run) if kept else results.manifest
     return str((manifest.get("workload") or {}).get("hash") or "")
 
 

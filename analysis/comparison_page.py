@@ -44,6 +44,7 @@ def render_comparison(collection: Collection, charts: Sequence[Figure]) -> str:
         list(charts),
         title=collection.manifest["title"],
         version=collection.manifest["version"],
+        seals=collection.seals,
         folders=list(dict.fromkeys(source.results.folder.name for source in collection.sources)),
         failed=len(collection.failed),
         notes=said.notes,

@@ -30,7 +30,7 @@ from analysis.sweeps.page import point_said, sweep_page
 from analysis.sweeps.pareto import DEFAULT
 from sim import plugins, toml
 from sim.errors import ResultsError
-from sim.experiments.results import read_json
+from sim.experiments.results import read_run
 from sim.experiments.statistics import Interval
 from sim.metrics import METRICS
 from sim.units import format_duration
@@ -91,6 +91,7 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None, poin
         list(charts),
         title=manifest["title"],
         version=manifest["version"],
+        seals=[manifest["seal"]] if "seal" in manifest else [],
         sentences=said.sentences,
         sweep=_sweep(results, number_, charts),
         notes=[*_notes(results), *said.notes],
@@ -246,7 +247,7 @@ def _workload_of(one: Results) -> Mapping[str, Any]:
     """What drove the runs of one point."""
     run = None
     if any(key.partition(".")[0] == "workload" for key in one.manifest["parameters"]):
-        run = read_json(one.folder / "runs" / one.runs["run"].iloc[0] / "manifest.json")
+        run = read_run(one.folder, one.runs["run"].iloc[0])
     found: Mapping[str, Any] = (run or one.manifest)["workload"]
     return found
 

@@ -11,7 +11,7 @@ import copy
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache, cached_property, partial
 from itertools import islice
@@ -54,6 +54,8 @@ Raw = dict[str, Any]
 MORE = ("variant", "report", "precision", "sweep", "tune")
 SHARED = {"title", "seed", "replications", *MORE}
 """Keys that variants may not override, and no sweep has: runs are paired by seed and replication."""
+ASIDE = {"title", "replications", "subscribers", "trace", "data_plane"}
+"""Keys that make no other question of a scenario: names, how much is run, what is recorded, and how it is computed."""
 FEW = 200
 """Points at which mistakes are looked for where there are some already."""
 DETECT = "detect"
@@ -355,6 +357,7 @@ class Experiment:
     detects_warm_up: bool = False
     sweep: Raw = field(default_factory=dict)
     tune: Tune | None = None
+    overridden: bool = False
 
     @property
     def base(self) -> Scenario:
@@ -386,7 +389,9 @@ def load_scenario(
         reader.override(("workload",), {"kind": "prepared", "path": str(workload)}, f"--workload {workload}")
     for text in overrides:
         reader.set(text)
-    return reader.experiment()
+    aside = ASIDE | {"report", "precision", "tune"}
+    keys = {toml.split(text.partition("=")[0].strip())[0] for text in overrides}
+    return replace(reader.experiment(), overridden=workload is not None or not keys <= aside)
 
 
 def merge(below: Raw, above: Raw) -> Raw:

@@ -96,7 +96,7 @@ def write_results(
             head = {"run": run, "point": 0, "variant": variant, "replication": replication, "seed": seed}
             about = {"hash": run, "scenario": {}, "version": version, "workload": workload}
             manifest = {**head, **about, "metrics": metrics, "complete": True}
-            (path / "manifest.json").write_text(json.dumps(manifest))
+            seal_run(path, manifest)
             rows.append({**head, **metrics})
     pd.DataFrame(rows).to_parquet(folder / "runs.parquet", index=False)
     scenario = {
@@ -132,6 +132,16 @@ def write_results(
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
+
+
+def seal_run(path: Path, manifest: Mapping[str, Any]) -> None:
+    """Write the manifest of a run that vouches for the tables beside it."""
+    tables = sorted(path.rglob("*.parquet"))
+    files = {str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest() for file in tables}
+    values = {**{key: value for key, value in manifest.items() if key != "seal"}, "files": files}
+    rest = json.dumps(values, indent=2)[2:].encode()
+    line = f'{{\n  "seal": "{hashlib.sha256(rest).hexdigest()}",\n'
+    (path / "manifest.json").write_bytes(line.encode() + rest)
 
 
 def _tables(
@@ -270,7 +280,8 @@ def write_sweep(
         runs[metric] = runs[metric].astype(np.float64) * factors[metric].to_numpy()[which]
     for point in detailed:
         for old, new in zip(base["run"], runs.loc[runs["point"] == point, "run"], strict=True):
-            shutil.copytree(folder / "runs" / old, folder / "runs" / new)
+            path = Path(shutil.copytree(folder / "runs" / old, folder / "runs" / new))
+            seal_run(path, {**json.loads((path / "manifest.json").read_text()), "hash": new})
     for run in base["run"]:
         shutil.rmtree(folder / "runs" / run)
     runs.to_parquet(folder / "runs.parquet", index=False)

@@ -32,7 +32,7 @@ def plan(
     The time is estimated from the runs that are there, those of the same variant where there are any.
     """
     from sim.experiments.outlook import outlook
-    from sim.experiments.run import default_folder
+    from sim.experiments.question import default_folder
     from sim.scenario import load_scenario
 
     experiment = load_scenario(scenario, set_ or (), workload)

@@ -89,7 +89,8 @@ def run(
     folder already are not run again, so an interrupted command goes on where it was. A run that fails stops no other.
     """
     from sim.cli.display import display
-    from sim.experiments.run import RunFailed, default_folder
+    from sim.experiments.question import default_folder
+    from sim.experiments.run import RunFailed
     from sim.experiments.run import run as run_experiment
     from sim.scenario import load_scenario
 
@@ -100,6 +101,7 @@ def run(
 
         traces_of(experiment)  # what has none is told before anything is run
     folder = out if out is not None else default_folder(experiment)
+    pages = set(folder.glob("*.html"))
     kept = f"finished runs are kept in {folder}, the same command goes on"
     try:
         with display(experiment, quiet) as shown:
@@ -121,6 +123,8 @@ def run(
     except RunFailed:
         print(f"brokersim: stopped; {kept} with the others, or --retry-failed with this one too", file=sys.stderr)
         raise typer.Exit(1) from None
+    for page in sorted(pages - set(folder.glob("*.html"))):
+        print(f"brokersim: {page} showed other runs than there are now, and was removed", file=sys.stderr)
     for note in results.notes:
         print(f"note: {note}", file=sys.stderr)
     checks = _checks(results, experiment) if check_deliveries else []

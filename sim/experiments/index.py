@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 
 from sim.errors import ResultsError
 from sim.experiments.outcomes import Failure
-from sim.experiments.results import read_json
+from sim.experiments.results import AGAIN, CHANGED, read_json, read_run
 from sim.experiments.rounds import Windows
 from sim.experiments.rows import known_rows, run_row
+from sim.experiments.seals import sha256
 
 
 class Index:
@@ -53,6 +54,8 @@ class Index:
             with pq.ParquetFile(path) as file:
                 known = name if name in file.schema_arrow.names else "notification_delay"
                 table = file.read(["start", "end", known], use_threads=False)
+            if read_run(self.folder, run)["files"]["timeseries.parquet"] != sha256(path):
+                raise ResultsError(f"{path}: {CHANGED}; {AGAIN}")
         except (pa.ArrowException, OSError) as error:
             raise ResultsError(f"{path}: not a readable parquet file ({str(error).splitlines()[0]})") from None
         starts, ends, values = (np.array(table[key].to_pylist(), np.float64) for key in ("start", "end", known))

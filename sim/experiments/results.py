@@ -6,11 +6,12 @@ import json
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from sim.errors import ResultsError
+from sim.experiments.seals import is_sealed, sha256
 from sim.workloads.tables import read_frame
 
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 FORMAT = "brokersim-results"
 FORMAT_VERSION = 2
+RUNS = "runs.parquet"
+
+AGAIN = "`brokersim run --verify` finds such runs and does them again"
+CHANGED = "changed since it was written"
 
 Manifest = dict[str, Any]
 _KEYS = {
@@ -46,8 +51,19 @@ class Results:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """One row per run: run, point, variant, replication, seed, the swept keys, and each scalar metric (units: `sim.metrics`)."""
-        return self._read(self.folder / "runs.parquet")
+        """One row per run: run, point, variant, replication, seed, the swept keys, and each scalar metric (units: `sim.metrics`).
+
+        Raises ResultsError where the table in the folder is not the one that the manifest vouches for.
+        """
+        path = self.folder / RUNS
+        table = _read(path)
+        wanted = self.manifest.get("files", {}).get(RUNS)
+        if wanted not in (None, found := sha256(path)):
+            now = (read_json(self.folder / "manifest.json") or {}).get("files", {}).get(RUNS)
+            if found == now:
+                raise ResultsError(f"{path}: written anew since these results were loaded; load them again")
+            raise ResultsError(f"{path}: {CHANGED}; the same `brokersim run` writes it anew")
+        return table
 
     @cached_property
     def points(self) -> pd.DataFrame:
@@ -73,8 +89,20 @@ class Results:
         return one
 
     def table(self, run: str, name: str) -> pd.DataFrame:
-        """A table of one run, such as "timeseries", "brokers" or "decisions/selection". Raises ResultsError if absent."""
-        return self._read(self.folder / "runs" / run / f"{name}.parquet")
+        """A table of one run, such as "timeseries", "brokers" or "decisions/selection".
+
+        Raises ResultsError if it is absent, or not what the run wrote.
+        """
+        path = self.folder / "runs" / run / f"{name}.parquet"
+        table = _read(path)
+        if read_run(self.folder, run)["files"].get(f"{name}.parquet") != sha256(path):
+            raise ResultsError(f"{path}: {CHANGED}; {AGAIN}")
+        return table
+
+    def loaded(self) -> Self:
+        """The same, with all runs read: so they stay what they are, whatever is written to the folder from now on."""
+        _ = self.runs
+        return self
 
     @property
     def notes(self) -> list[str]:
@@ -85,16 +113,6 @@ class Results:
     def failed(self) -> list[dict[str, Any]]:
         """The runs that failed: variant, replication, reason and traceback."""
         return list(self.manifest["failed"])
-
-    def _read(self, path: Path) -> pd.DataFrame:
-        if not path.is_file():
-            raise ResultsError(f"{path}: no such table")
-        try:
-            return read_frame(path)
-        except (pa.ArrowException, OSError) as error:
-            why = str(error).splitlines()[0]
-            remedy = "`brokersim run --verify` writes it anew"
-            raise ResultsError(f"{path}: not a readable parquet file ({why}); {remedy}") from None
 
 
 def load_results(folder: str | Path) -> Results:
@@ -112,7 +130,24 @@ def load_results(folder: str | Path) -> Results:
         if not isinstance(manifest.get(key), kind):
             found = repr(manifest[key]) if key in manifest else "nothing"
             raise ResultsError(f"{folder / 'manifest.json'}: {key}: expected {kind.__name__}, found {found}")
+    if "files" in manifest and not is_sealed((folder / "manifest.json").read_bytes()):
+        raise ResultsError(f"{folder / 'manifest.json'}: {CHANGED}; the same `brokersim run` writes it anew")
     return Results(folder, manifest)
+
+
+def read_run(folder: Path, run: str) -> Manifest:
+    """The manifest of a run in a folder of results. Raises ResultsError where it is not there, of another run, or damaged."""
+    place = folder / "runs" / run
+    try:
+        data = (place / "manifest.json").read_bytes()
+    except OSError:
+        data = b""
+    if not is_sealed(data):
+        raise ResultsError(f"{place}: damaged; the same `brokersim run` does it again")
+    manifest: Manifest = json.loads(data)
+    if manifest["hash"] != run:
+        raise ResultsError(f"{place}: holds another run, {manifest['hash']}; the same `brokersim run` does it again")
+    return manifest
 
 
 def read_json(path: Path) -> Manifest | None:
@@ -122,3 +157,14 @@ def read_json(path: Path) -> Manifest | None:
     except (OSError, ValueError, RecursionError):
         return None
     return values if isinstance(values, dict) else None
+
+
+def _read(path: Path) -> pd.DataFrame:
+    if not path.is_file():
+        raise ResultsError(f"{path}: no such table")
+    try:
+        return read_frame(path)
+    except (pa.ArrowException, OSError) as error:
+        why = str(error).splitlines()[0]
+        remedy = "`brokersim run --verify` writes it anew"
+        raise ResultsError(f"{path}: not a readable parquet file ({why}); {remedy}") from None

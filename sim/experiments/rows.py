@@ -19,8 +19,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sim.errors import ResultsError
-from sim.experiments.results import read_json
+from sim.experiments.results import RUNS, read_json, read_run
+from sim.experiments.seals import sha256
 from sim.metrics import METRICS
 from sim.workloads.tables import write_table
 
@@ -42,12 +42,9 @@ def row(run: str, metrics: Mapping[str, Any], notes: Sequence[str], timing: Mapp
 
 def run_row(folder: Path, run: str) -> Row:
     """The row of a run, from its own folder. Raises ResultsError where that is damaged."""
-    place = folder / "runs" / run
-    manifest, timing = read_json(place / "manifest.json") or {}, read_json(place / "timing.json") or {}
-    try:
-        return row(run, manifest["metrics"], manifest["notes"], timing)
-    except (KeyError, TypeError):
-        raise ResultsError(f"{place}: damaged; `brokersim run --verify` finds such runs and does them again") from None
+    manifest = read_run(folder, run)
+    timing = read_json(folder / "runs" / run / "timing.json") or {}
+    return row(run, manifest["metrics"], manifest["notes"], timing)
 
 
 class Stream:
@@ -104,19 +101,26 @@ def write_rows(folder: Path, rows: pa.Table, keys: Mapping[str, pa.Array]) -> No
     timing = rows.select(["run", *TIMING_TYPES]).take(pa.array([at[run] for run in first], pa.int64()))
     _replace(folder / "timing.parquet", timing.combine_chunks())
     table = pa.table({"run": rows["run"], **keys, **{name: rows[name] for name in METRICS}})
-    _replace(folder / "runs.parquet", table.replace_schema_metadata({"notes": said}))
+    _replace(folder / RUNS, table.replace_schema_metadata({"notes": said}))
     shutil.rmtree(folder / "runs" / ".rows", ignore_errors=True)
 
 
 def forget_rows(folder: Path) -> None:
     """Remove all rows, so that they are taken from the runs' folders again."""
-    (folder / "runs.parquet").unlink(missing_ok=True)
+    (folder / RUNS).unlink(missing_ok=True)
     shutil.rmtree(folder / "runs" / ".rows", ignore_errors=True)
 
 
 def _compacted(folder: Path, columns: Sequence[str]) -> pa.Table:
+    """The rows of the tables of all runs; none where the manifest does not vouch for them."""
+    files = (read_json(folder / "manifest.json") or {}).get("files", {})
+    try:
+        if files.get(RUNS) != sha256(folder / RUNS):
+            return _none(columns)
+    except OSError:
+        return _none(columns)
     wanted = [name for name in columns if name in METRICS]
-    table = _read(folder / "runs.parquet", ["run", *wanted])
+    table = _read(folder / RUNS, ["run", *wanted])
     timing = _read(folder / "timing.parquet", ["run", *TIMING_TYPES])
     try:
         said = json.loads((table.schema.metadata or {})[b"notes"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,6 +13,7 @@ from sim.experiments import engines
 from sim.experiments.index import Index
 from sim.experiments.outcomes import Failure, Progress, clock
 from sim.experiments.plan import RunSpec
+from sim.experiments.question import Question, default_folder
 from sim.experiments.results import Results
 from sim.experiments.rounds import Conclusion, rounds
 from sim.experiments.store import Store
@@ -42,7 +43,8 @@ def run(
     verify: bool = False,
     on_failure: OnFailure | None = None,
 ) -> Results:
-    """Run a scenario (a file, a dict, or one loaded already) and write its results to `out` (default: results/NAME).
+    """Run a scenario (a file, a dict, or one loaded already) and write its results to `out` (default: results/NAME, see
+    `sim.experiments.question.default_folder`).
 
     Runs that `out` holds already are not run again, nor are those that failed there unless `retry_failed`; with `verify` all files of
     all runs are checked first, and what is damaged is run again. `workload` and `overrides` are those of `load_scenario`. The runs are
@@ -61,17 +63,14 @@ def run(
     engine = engines.resolved(engine, min(jobs, _most(experiment)), master)
     bases = {folder: load_workload(folder) for folder in prepared_folders(experiment)}
     hashes = {folder: base.hash for folder, base in bases.items()}
-    with Store(Path(out) if out is not None else default_folder(experiment)) as store:
+    question = Question(experiment, hashes)
+    with Store(Path(out) if out is not None else default_folder(experiment), question) as store:
         work = Work(store, len(experiment.points) > 1, fail_fast, retry_failed, verify)
         chosen = engines.engine(engine, jobs, store, master)
         with _shared(bases, store), clock() as timing, naming(experiment), chosen:
             ended = work.do(rounds(experiment, hashes, work.index), chosen, progress, on_failure)
-        return store.finish(ended.experiment, ended.specs, work.failed, timing, ended.notes, **_found(ended))
-
-
-def default_folder(experiment: Experiment) -> Path:
-    """Where results go when nobody says where."""
-    return Path("results") / (experiment.path.stem if experiment.path else "scenario")
+        more = {**_found(ended), "further": work.further(ended.specs)}
+        return store.finish(ended.experiment, ended.specs, work.failed, timing, ended.notes, **more).loaded()
 
 
 @dataclass
@@ -159,6 +158,10 @@ class Work:
                 if spec.hash in self._recorded:
                     self.store.forgive(spec.hash)
             tell(spec, 1.0)
+
+    def further(self, specs: Iterable[RunSpec]) -> list[str]:
+        """The runs that are there and led to results, and are not those that make them: pilots, trials that were given up."""
+        return sorted((self._looked_at & self.index.done) - {spec.hash for spec in specs})
 
     def _is_there(self, run: str) -> bool:
         """Whether a run's result is there and of use; one that is damaged is removed."""

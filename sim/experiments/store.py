@@ -7,7 +7,6 @@ is whole, and the manifest of all is complete only at the end. A run's manifest 
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import math
 import os
@@ -25,9 +24,12 @@ import pyarrow as pa
 
 from sim.errors import ResultsError
 from sim.experiments.outcomes import Failure, Finished, Record
+from sim.experiments.pages import remove_stale
 from sim.experiments.plan import RunSpec, version
-from sim.experiments.results import FORMAT, FORMAT_VERSION, Manifest, Results, read_json
+from sim.experiments.question import Question, asked
+from sim.experiments.results import FORMAT, FORMAT_VERSION, RUNS, Manifest, Results, read_json, read_run
 from sim.experiments.rows import Stream, forget_rows, row, rows_of, write_rows
+from sim.experiments.seals import is_sealed, sealed, sha256
 from sim.expressions import Value
 from sim.metrics import METRICS
 from sim.scenario import Experiment
@@ -38,8 +40,9 @@ if TYPE_CHECKING:
 
 UNFINISHED = ".unfinished-"
 LOCK = ".lock"
-END = b'"complete": true\n}\n'
-"""What the manifest of a run ends with, unless it is damaged."""
+HEAD = 512
+"""Bytes at the beginning of the manifest of a run that say which run it is."""
+_KEPT = ("title", "scenario", "variants", "sweep", "files")
 
 
 class Store:
@@ -48,8 +51,8 @@ class Store:
     A copy in another process, made by pickle, writes runs there too, and nothing else.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Raises ResultsError where the folder is used for something else, or by another command."""
+    def __init__(self, folder: Path, question: Question | None = None) -> None:
+        """Raises ResultsError where the folder is used for something else, another question among that, or by another command."""
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -59,7 +62,11 @@ class Store:
             self._check_folder()
             self._lock = _locked(folder)
             undo.callback(self._lock.release)
-            self._write_manifest({"complete": False})
+            before = self._previous()
+            if question is not None:
+                question.check(folder, before)
+            now = {**before, **(question.asked if question else {}), "complete": False}
+            _write_json(folder / "manifest.json", {"format": FORMAT, "format_version": FORMAT_VERSION, **now})
             (folder / "runs").mkdir(exist_ok=True)
             self.clear()
             undo.pop_all()
@@ -92,27 +99,27 @@ class Store:
 
     def finished(self, run: str) -> Manifest | None:
         """The manifest of a run that was finished, else None."""
-        manifest = read_json(self.folder / "runs" / run / "manifest.json")
-        return manifest if manifest and manifest.get("complete") is True and manifest.get("hash") == run else None
+        try:
+            return read_run(self.folder, run)
+        except ResultsError:
+            return None
 
     def whole(self, run: str) -> bool:
-        """Whether a run's manifest is there to its end: a quick look, which reads nothing else."""
+        """Whether a folder has the manifest of this run, as it was written: a quick look, which reads nothing else."""
         try:
-            with (self.folder / "runs" / run / "manifest.json").open("rb") as file:
-                file.seek(-len(END), os.SEEK_END)
-                return file.read() == END
+            with open(f"{self.folder}/runs/{run}/manifest.json", "rb") as file:
+                data = file.read()
         except OSError:
             return False
+        return is_sealed(data) and f'"hash": "{run}"'.encode() in data[:HEAD]
 
     def sealed(self, run: str) -> bool:
         """Whether a run is what was written, byte for byte (but for when and where it ran)."""
         folder = self.folder / "runs" / run
         manifest = self.finished(run)
         try:
-            return (
-                manifest is not None
-                and manifest.pop("seal") == _seal(manifest)
-                and all(_sha256(folder / name) == sha256 for name, sha256 in manifest["files"].items())
+            return manifest is not None and all(
+                sha256(folder / name) == expected for name, expected in manifest["files"].items()
             )
         except (KeyError, OSError):
             return False
@@ -149,11 +156,11 @@ class Store:
                 "workload": dict(record.workload),
                 "notes": list(record.notes),
                 "metrics": metrics,
-                "files": {f"{name}.parquet": _sha256(folder / f"{name}.parquet") for name in sorted(record.tables)},
+                "files": {f"{name}.parquet": sha256(folder / f"{name}.parquet") for name in sorted(record.tables)},
                 "complete": True,
             }
             _write_json(folder / "timing.json", record.timing)
-            _write_json(folder / "manifest.json", {"seal": _seal(manifest), **manifest})
+            _write(folder / "manifest.json", sealed(manifest)[1])
             try:
                 os.rename(folder, runs / spec.hash)
             except OSError as error:
@@ -205,31 +212,32 @@ class Store:
             rows = rows_of(self.folder, [spec.hash for spec in there])
             write_rows(self.folder, rows, keys)
             _write_json(self.folder / "timing.json", timing)
-            manifest = self._write_manifest(
-                {
-                    "version": version(),
-                    "title": experiment.title,
-                    "seed": experiment.base.seed,
-                    "replications": experiment.base.replications,
-                    "scenario": experiment.base.model_dump(mode="json"),
-                    "variants": {name: one.model_dump(mode="json") for name, one in experiment.variants.items()},
-                    "parameters": experiment.parameters,
-                    "points": [dict(point.values) for point in experiment.points],
-                    "sweep": experiment.sweep,
-                    "precision": None,
-                    "warm_up": [],
-                    "report": experiment.report.model_dump(mode="json"),
-                    "workload": (self.finished(first.hash) or {})["workload"] if first else {},
-                    "notes": list(dict.fromkeys([*notes, *chain.from_iterable(rows["notes"].to_pylist())])),
-                    "runs": list(dict.fromkeys(spec.hash for spec in there)),
-                    "failed": sorted(
-                        map(dict, failed), key=lambda one: (one["point"], order[one["variant"]], one["replication"])
-                    ),
-                    **more,
-                    "complete": True,
-                }
-            )
-        return Results(self.folder, manifest)
+            manifest = {
+                "format": FORMAT,
+                "format_version": FORMAT_VERSION,
+                "version": version(),
+                **asked(experiment),
+                "seed": experiment.base.seed,
+                "replications": experiment.base.replications,
+                "parameters": experiment.parameters,
+                "points": [dict(point.values) for point in experiment.points],
+                "precision": None,
+                "warm_up": [],
+                "report": experiment.report.model_dump(mode="json"),
+                "workload": read_run(self.folder, first.hash)["workload"] if first else {},
+                "notes": list(dict.fromkeys([*notes, *chain.from_iterable(rows["notes"].to_pylist())])),
+                "runs": list(dict.fromkeys(spec.hash for spec in there)),
+                "failed": sorted(
+                    map(dict, failed), key=lambda one: (one["point"], order[one["variant"]], one["replication"])
+                ),
+                "files": {RUNS: sha256(self.folder / RUNS)},
+                **more,
+                "complete": True,
+            }
+            seal, data = sealed(manifest)
+            remove_stale(self.folder, seal)
+            _write(self.folder / "manifest.json", data)
+        return Results(self.folder, {"seal": seal, **manifest})
 
     @cached_property
     def _stream(self) -> Stream:
@@ -246,10 +254,13 @@ class Store:
         if others and not known:
             raise ResultsError(f"{self.folder}: holds something else than results; give an empty or new folder")
 
-    def _write_manifest(self, values: Manifest) -> Manifest:
-        manifest = {"format": FORMAT, "format_version": FORMAT_VERSION, **values}
-        _write_json(self.folder / "manifest.json", manifest)
-        return manifest
+    def _previous(self) -> Manifest:
+        """What is kept of a manifest while runs are added to those that it names: what was asked, and the sums of the tables."""
+        path = self.folder / "manifest.json"
+        manifest = read_json(path) or {}
+        if manifest.get("complete") is True and not is_sealed(path.read_bytes()):
+            return {}
+        return {key: manifest[key] for key in _KEPT if key in manifest}
 
     @contextmanager
     def _writing(self) -> Generator[None]:
@@ -306,20 +317,14 @@ def _arrow(values: Any) -> pa.Array:
     return column.cast(pa.float64()) if column.type == pa.null() else column
 
 
-def _seal(manifest: Manifest) -> str:
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def _write_json(path: Path, values: Mapping[str, Any]) -> None:
+    _write(path, (json.dumps(values, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
+
+
+def _write(path: Path, data: bytes) -> None:
     unfinished = path.with_name(f"{UNFINISHED}{path.name}")
     try:
-        unfinished.write_text(
-            json.dumps(values, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        unfinished.write_bytes(data)
         os.replace(unfinished, path)
     except BaseException:
         unfinished.unlink(missing_ok=True)

@@ -162,7 +162,8 @@ class Bench:
         specs = plan(experiment, self._hashes)
         failures = self._work.index.failed
         failed = [failures[spec.hash].record(spec) for spec in specs if spec.hash in failures]
-        return self.store.finish(replace(experiment, report=report), specs, failed, timing)
+        further = self._work.further(specs)
+        return self.store.finish(replace(experiment, report=report), specs, failed, timing, further=further)
 
     def _metrics_of(self, run: str) -> Mapping[str, float | int | None]:
         if run not in self._metrics:

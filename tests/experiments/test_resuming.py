@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from sweeping import Spy, contents
 
@@ -72,7 +73,7 @@ def test_no_run_is_opened_again_for_what_rows_tell(
     again = sim.run(sweep, tmp_path / "r")
     assert read == []
     assert again.manifest == results.manifest
-    timing = results._read(tmp_path / "r" / "timing.parquet")
+    timing = pd.read_parquet(tmp_path / "r" / "timing.parquet")
     assert timing["run"].tolist() == results.manifest["runs"]
     assert (timing["seconds"] > 0).all()
 

@@ -1,0 +1,91 @@
+"""What is asked: every question has a folder of its own by default, and none takes the place of another's results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sim.errors import ResultsError
+from sim.experiments.index import Index
+from sim.experiments.plan import plan
+from sim.experiments.results import Manifest
+from sim.scenario import ASIDE, Experiment
+
+_NAMED = 3
+"""Keys in which two questions differ that are named, at most."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """An experiment as a question; `workloads` are the hashes that `plan` needs."""
+
+    experiment: Experiment
+    workloads: Mapping[Path, str]
+
+    @cached_property
+    def asked(self) -> Manifest:
+        """What the results' manifest has of it."""
+        return asked(self.experiment)
+
+    def check(self, folder: Path, previous: Manifest) -> None:
+        """Raises ResultsError where a folder, whose manifest is `previous`, has runs of another question and none of this one."""
+        if "scenario" not in previous or not (done := Index(folder).done):
+            return
+        before, now = _flat(_compared(previous)), _flat(_compared(self.asked))
+        differ = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+        if self.experiment.detects_warm_up:  # what was detected stands in the manifest
+            differ = [key for key in differ if key.rpartition(".")[2] != "warm_up"]
+        if not differ or any(spec.hash in done for spec in plan(self.experiment, self.workloads)):
+            return
+        differ = [key for key in differ if not (key.startswith("variant.") and key.split(".", 2)[2] in differ)]
+        named = ", ".join(differ[:_NAMED]) + (f" and {len(differ) - _NAMED} more keys" if len(differ) > _NAMED else "")
+        raise ResultsError(
+            f"{folder}: holds the results of another question, which differs in {named}; give another folder, or remove this one"
+        )
+
+
+def asked(experiment: Experiment) -> Manifest:
+    """What the results' manifest has of the question: the first point, and the sweep as it was written."""
+    return {
+        "title": experiment.title,
+        "scenario": experiment.base.model_dump(mode="json"),
+        "variants": {name: one.model_dump(mode="json") for name, one in experiment.variants.items()},
+        "sweep": experiment.sweep,
+    }
+
+
+def default_folder(experiment: Experiment) -> Path:
+    """Where results go when nobody says where: results/NAME for what a file asks.
+
+    What is laid over a file, or comes from no file, has a short hash of its question behind the name, which is the title's then.
+    """
+    name = experiment.path.stem if experiment.path else re.sub(r"[^a-z0-9]+", "-", experiment.title.lower())[:40]
+    if experiment.path and not experiment.overridden:
+        return Path("results") / name
+    identity = json.dumps(_compared(asked(experiment)), sort_keys=True)
+    return Path("results") / f"{name.strip('-') or 'scenario'}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
+
+
+def _compared(manifest: Manifest) -> Manifest:
+    """What tells questions apart in a manifest, as it is read from a file."""
+    variants = {f"variant.{name}": _essence(one) for name, one in manifest["variants"].items()}
+    found: Manifest = json.loads(json.dumps({**_essence(manifest["scenario"]), **variants, "sweep": manifest["sweep"]}))
+    return found
+
+
+def _essence(scenario: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in scenario.items() if key not in ASIDE}
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The values of nested tables by dotted keys."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return found
