@@ -19,6 +19,7 @@ from sim.cli import (
     generate,
     plan,
     prepare,
+    prune,
     report,
     reproduce,
     run,
@@ -90,6 +91,7 @@ app.command()(report.report)
 app.command()(compare.compare)
 app.command()(best.best)
 app.command()(export.export)
+app.command()(prune.prune)
 app.add_typer(solve.app, name="solve")
 app.command()(tune.tune)
 app.command()(capacity.capacity)

@@ -60,7 +60,7 @@ class Store:
             raise ResultsError(f"{folder}: cannot be made a folder ({error.strerror})") from None
         with self._writing(), ExitStack() as undo:
             self._check_folder()
-            self._lock = _locked(folder)
+            self._lock = locked(folder)
             undo.callback(self._lock.release)
             before = self._previous()
             if question is not None:
@@ -272,7 +272,8 @@ class Store:
             raise ResultsError(f"{error.filename or self.folder}: cannot be written ({reason})") from None
 
 
-def _locked(folder: Path) -> BaseFileLock:
+def locked(folder: Path) -> BaseFileLock:
+    """The lock of a folder that is written to. Raises ResultsError where another command has it."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / LOCK, timeout=0)

@@ -1,0 +1,48 @@
+"""`brokersim prune`: runs that no results need any more."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+SHOWN = 20
+"""Runs that are listed, at most."""
+
+
+def prune(
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="The folder that `brokersim run` wrote.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove them without asking.")] = False,
+) -> None:
+    """Remove the runs that a folder keeps and its results do not need.
+
+    A key that was changed leaves runs behind, which would be of use if it were changed back. They are listed with their sizes, and
+    removed once that is confirmed. Nothing else is touched.
+    """
+    from analysis.formatting import quantity
+    from sim.experiments.orphans import orphans
+
+    with orphans(results) as (found, foreign):
+        for path in foreign:
+            print(f"brokersim: {path} is no run of brokersim's, or holds other files; left alone", file=sys.stderr)
+        if not found:
+            print(f"{results}: nothing to remove")
+            return
+        for orphan in found[:SHOWN]:
+            print(f"{orphan.folder}  {quantity(orphan.bytes, 'bytes'):>8}  {orphan.ended}".rstrip())
+        if len(found) > SHOWN:
+            print(f"and {len(found) - SHOWN:,} more")
+        runs = (
+            f"{len(found):,} run{'s' if len(found) > 1 else ''}, {quantity(sum(one.bytes for one in found), 'bytes')}"
+        )
+        if not yes and not sys.stdin.isatty():
+            print(f"{results}: {runs} can be removed: --yes removes them")
+            return
+        if not yes and not typer.confirm(f"Remove {runs}?"):
+            print("Nothing was removed")
+            return
+        for orphan in found:
+            orphan.remove()
+        print(f"{results}: {runs} removed")

@@ -1,0 +1,75 @@
+"""Orphans: runs in a folder of results that its manifest does not name, left there by what was asked before."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sim.errors import ResultsError
+from sim.experiments.results import FORMAT, load_results, read_json
+from sim.experiments.store import UNFINISHED, locked
+
+_RUN = re.compile(r"[0-9a-f]{32}")
+_BESIDE = {"manifest.json", "timing.json"}
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """The folder of a run, when it ended ("" where that is not known), and what its files take (bytes)."""
+
+    folder: Path
+    ended: str
+    bytes: int
+
+    def remove(self) -> None:
+        """Remove it, in such a way that a command that is killed meanwhile leaves no half of a run."""
+        unfinished = self.folder.with_name(f"{UNFINISHED}{self.folder.name}")
+        try:
+            os.rename(self.folder, unfinished)
+            shutil.rmtree(unfinished)
+        except OSError as error:
+            raise ResultsError(f"{error.filename}: cannot be removed ({error.strerror})") from None
+
+
+@contextmanager
+def orphans(folder: Path) -> Generator[tuple[list[Orphan], list[Path]]]:
+    """The orphans of a folder, and what else lies among the runs and is not ours; no command writes there meanwhile.
+
+    Raises ResultsError where there are no finished results, or another command is writing.
+    """
+    load_results(folder)  # before anything is locked in a folder of something else
+    lock = locked(folder)
+    try:
+        manifest = load_results(folder).manifest
+        if "further" not in manifest:
+            raise ResultsError(
+                f"{folder}: of an earlier version; the same `brokersim run` writes down which runs it needs"
+            )
+        named = {*manifest["runs"], *manifest["further"]}
+        found, foreign = [], []
+        for entry in sorted((folder / "runs").iterdir()):
+            if entry.name in named or entry.name.startswith("."):
+                continue
+            orphan = _orphan(entry)
+            foreign.append(entry) if orphan is None else found.append(orphan)
+        yield found, foreign
+    finally:
+        lock.release()
+
+
+def _orphan(entry: Path) -> Orphan | None:
+    """An entry among the runs, if it is the folder of a run and holds nothing else."""
+    if not _RUN.fullmatch(entry.name) or entry.is_symlink() or not entry.is_dir():
+        return None
+    manifest = read_json(entry / "manifest.json") or {}
+    known = {*_BESIDE, *(manifest.get("files") or {})}
+    files = [path for path in entry.rglob("*") if path.is_symlink() or not path.is_dir()]
+    if manifest.get("format") != f"{FORMAT}-run" or any(str(path.relative_to(entry)) not in known for path in files):
+        return None
+    ended = (read_json(entry / "timing.json") or {}).get("end", "")
+    return Orphan(entry, str(ended), sum(path.lstat().st_size for path in files))
