@@ -19,6 +19,7 @@ from analysis.comparison import (
     variants_of,
 )
 from analysis.formatting import describe, number, with_unit
+from analysis.saturation import saturation
 from analysis.sweeps.axes import axes_of, points_said
 from sim.experiments.statistics import half_width
 from sim.metrics import METRICS
@@ -59,6 +60,7 @@ def headlines(results: Results) -> Headlines:
 
 
 def _notes(results: Results) -> Iterator[str]:
+    yield from saturation(results)
     if few := few_replications(results):
         yield few
 

@@ -6,7 +6,7 @@ import ast
 import operator
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -243,9 +243,25 @@ class Limit:
         """Whether a value of the metric is within the limit; what is undefined (None or NaN) is not."""
         return value is not None and bool(self.OPERATORS[self.op](value, self.value))
 
+    @property
+    def asks_for_service(self) -> bool:
+        """Whether it bounds how late or how rarely something gets through, which says nothing where a broker is saturated."""
+        metric = METRICS[self.metric]
+        return metric.got_through and metric.better == ("lower" if self.op.startswith("<") else "higher")
+
     def __str__(self) -> str:
         limit = write_duration(self.value) if METRICS[self.metric].unit == "s" else f"{self.value:g}"
         return f"{self.metric} {self.op} {limit}"
+
+
+KEEPS_UP = Limit("saturated_brokers", "<", 0.5)
+"""In most replications no broker is saturated."""
+
+
+def guarded(limits: Sequence[Limit], objectives: Iterable[str] = ()) -> tuple[Limit, ...]:
+    """The limits, and that brokers keep up where one of them, or of the metrics that shall be good, speaks of what got through."""
+    asked = any(limit.asks_for_service for limit in limits) or any(METRICS[name].got_through for name in objectives)
+    return tuple(dict.fromkeys([*limits, KEEPS_UP] if asked else limits))
 
 
 def _name(node: ast.AST) -> str:

@@ -12,7 +12,8 @@ Better = Literal["lower", "higher", "neutral"]
 class Metric:
     """One scalar metric: its unit ("–" where it has none), a line that says what it counts, and which way is better.
 
-    `integer` tells counts (int64 in the results) from measures (float64).
+    `integer` tells counts (int64 in the results) from measures (float64). `got_through`: it is measured on what got through, or gets
+    worse only later, so that it looks better than it is where a broker is saturated.
     """
 
     name: str
@@ -20,18 +21,24 @@ class Metric:
     description: str
     better: Better = "lower"
     integer: bool = False
+    got_through: bool = False
 
 
-def _count(name: str, unit: str, description: str, better: Better = "lower") -> Metric:
-    return Metric(name, unit, description, better, integer=True)
+def _count(name: str, unit: str, description: str, better: Better = "lower", got_through: bool = False) -> Metric:
+    return Metric(name, unit, description, better, True, got_through)
+
+
+def _seconds(name: str, description: str) -> Metric:
+    """A delay, or a part of one."""
+    return Metric(name, "s", description, got_through=True)
 
 
 def _delay(name: str, description: str) -> list[Metric]:
     """A mean, its quantiles (from bins 1 % wide) and its exact maximum."""
     return [
-        Metric(name, "s", description),
-        *(Metric(f"{name}_p{q}", "s", f"{q} % quantile of {name} (bins 1 % wide)") for q in (50, 95, 99)),
-        Metric(f"{name}_max", "s", f"largest {name}"),
+        _seconds(name, description),
+        *(_seconds(f"{name}_p{q}", f"{q} % quantile of {name} (bins 1 % wide)") for q in (50, 95, 99)),
+        _seconds(f"{name}_max", f"largest {name}"),
     ]
 
 
@@ -48,10 +55,10 @@ METRICS: dict[str, Metric] = {
             "notification_delay",
             "publisher's broker until the due broker has served it, mean over delivered (publication, broker) pairs",
         ),
-        Metric("arrival_delay", "s", "notification delay without wait and service at the due broker itself"),
-        Metric("user_notification_delay", "s", "notification delay weighted by due users"),
-        Metric("tree_delay", "s", "root of the tree until the due broker has served it, mean over delivered pairs"),
-        Metric("user_tree_delay", "s", "tree delay weighted by due users"),
+        _seconds("arrival_delay", "notification delay without wait and service at the due broker itself"),
+        _seconds("user_notification_delay", "notification delay weighted by due users"),
+        _seconds("tree_delay", "root of the tree until the due broker has served it, mean over delivered pairs"),
+        _seconds("user_tree_delay", "tree delay weighted by due users"),
         Metric("tree_hops", "hops", "mean hops from the root to a due broker"),
         Metric("uplink_hops", "hops", "mean hops from the publisher's broker to the root"),
         _count("notification_overhead", "messages", "messages between brokers below the root"),
@@ -116,10 +123,10 @@ METRICS: dict[str, Metric] = {
             "publications, or their copies, that a full queue on the way to the root dropped; what was due is lost",
         ),
         _count("due", "count", "(publication, broker) pairs that became due", "neutral"),
-        _count("delivered", "count", "due pairs delivered: served by the due broker", "higher"),
-        _count("lost", "count", "due pairs lost"),
+        _count("delivered", "count", "due pairs delivered: served by the due broker", "higher", True),
+        _count("lost", "count", "due pairs lost", got_through=True),
         _count("lost_joining", "count", "pairs lost because the broker was not on the tree yet, or no longer"),
-        _count("lost_queue_full", "count", "pairs lost because a broker's queue was full"),
+        _count("lost_queue_full", "count", "pairs lost because a broker's queue was full", got_through=True),
         _count(
             "lost_offloaded", "count", "pairs lost because the topic was offloaded and the best-effort channel failed"
         ),
@@ -131,11 +138,11 @@ METRICS: dict[str, Metric] = {
             "count",
             "arrivals of content at a broker that subscribes to its predicate, but has no match there",
         ),
-        Metric("delivery_ratio", "–", "delivered of due (publication, user) pairs", "higher"),
+        Metric("delivery_ratio", "–", "delivered of due (publication, user) pairs", "higher", got_through=True),
         Metric(
             "path_stretch", "–", "arrival delay by the tree relative to the direct latency from the publisher's broker"
         ),
-        Metric("queue_wait", "s", "mean wait in a broker's queue"),
+        _seconds("queue_wait", "mean wait in a broker's queue"),
         Metric("utilisation", "–", "share of time that brokers are busy, mean over brokers", "neutral"),
         _count(
             "saturated_brokers",

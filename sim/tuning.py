@@ -20,7 +20,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from sim import toml
 from sim.errors import InputError
-from sim.expressions import Limit
+from sim.expressions import Limit, guarded
 from sim.metrics import METRICS
 from sim.sweep import OPTIONS, leaves
 from sim.toml import Keys
@@ -228,6 +228,11 @@ class Tune(BaseModel):
     def objectives(self) -> dict[str, int]:
         """The metrics to tune for: 1 for those that should be small, −1 for those that should be large."""
         return {**dict.fromkeys(self.minimise, 1), **dict.fromkeys(self.maximise, -1)}
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """All limits that trials have to keep: also that brokers keep up, where metrics speak of what got through."""
+        return guarded(self.subject_to, self.objectives)
 
     @property
     def metrics(self) -> list[str]:

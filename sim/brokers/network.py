@@ -288,7 +288,7 @@ class Network:
             "utilisation": (
                 sum(server.busy for server in self.servers) / (seconds * len(self.servers)) if self.servers else None
             ),
-            "saturated_brokers": len(self._saturated()) if self.servers else None,
+            "saturated_brokers": len(self._saturated()),
             **self._links(),
         }
 

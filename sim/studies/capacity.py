@@ -13,7 +13,7 @@ from sim.experiments.outcomes import clock
 from sim.experiments.statistics import Interval, mean_interval
 from sim.expressions import Limit, Value
 from sim.keys import text_of
-from sim.studies.search import Bench, Measure, Verdict, looks, verdict
+from sim.studies.search import SATURATED, Bench, Measure, Verdict, looks, verdict
 from sim.units import parse_fraction
 
 DOUBLINGS = 10
@@ -79,12 +79,13 @@ class Question:
 class Tried:
     """What was seen at one value: the metric's mean with its interval, and what that says of the limit.
 
-    "missed" and "met" are sure; "undecided" and "failed" (see `reason`) count as missed.
+    "missed" and "met" are sure; "undecided" and "failed" (see `reason`) count as missed, and so does "saturated": brokers do not keep
+    up, so that the metric is that of what got through.
     """
 
     value: Value
     interval: Interval
-    verdict: Verdict | Literal["failed"]
+    verdict: Verdict | Literal["failed", "saturated"]
     reason: str = ""
 
     @property
@@ -103,7 +104,7 @@ class Capacity:
     @property
     def turns(self) -> list[tuple[Tried, Tried]]:
         """Pairs of values in which the metric surely goes the other way than between the ends: it is not monotone."""
-        seen = [one for one in self.tried if one.interval.n]
+        seen = [one for one in self.tried if one.interval.n and one.verdict != "saturated"]
         rises = len(seen) > 1 and seen[-1].interval.mean > seen[0].interval.mean
         return [(a, b) for a, b in combinations(seen, 2) if _surely_less(*((b, a) if rises else (a, b)))]
 
@@ -168,6 +169,8 @@ def judge(question: Question, value: Value, measure: Measure) -> Tried:
         interval = mean_interval(measured.values(limit.metric), question.confidence_of_look)
         if measured.failure is not None:
             return Tried(value, interval, "failed", measured.failure)
+        if limit.asks_for_service and not measured.keeps_up:
+            return Tried(value, interval, "saturated")
         if not interval.n:
             return Tried(value, interval, "failed", f"{limit.metric} is undefined")
         if interval.n > 1 and (said := verdict(limit, interval)) != "undecided":
@@ -227,6 +230,8 @@ def sentences(question: Question, found: Capacity) -> list[str]:
         said.append(f"At {', '.join(open_)} it is {more}; more (--max-replications) may tell.")
     if failed := [text(one.value) for one in found.tried if one.verdict == "failed"]:
         said.append(f"At {', '.join(failed)} there is no result, which counts as missed.")
+    if saturated := [text(one.value) for one in found.tried if one.verdict == "saturated"]:
+        said.append(f"At {', '.join(saturated)} brokers are saturated: {SATURATED}.")
     if turns := found.turns:
         a, b = turns[0]
         said.append(

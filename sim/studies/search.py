@@ -19,9 +19,9 @@ from sim.experiments import engines
 from sim.experiments.plan import RunSpec, plan
 from sim.experiments.results import Results
 from sim.experiments.run import Work, prepared_folders
-from sim.experiments.statistics import Interval
+from sim.experiments.statistics import Interval, mean_interval
 from sim.experiments.store import Store
-from sim.expressions import Limit, Value
+from sim.expressions import KEEPS_UP, Limit, Value
 from sim.keys import is_integer, unit_at
 from sim.scenario import SHARED, Experiment, Point, Scenario, load_scenario
 from sim.toml import Keys
@@ -34,6 +34,7 @@ FEW = 3
 Values = Mapping[str, Any]
 """The value of each key that varies, as a scenario file would say it."""
 Verdict = Literal["met", "missed", "undecided"]
+SATURATED = "delays and deliveries there are those of what got through, and no limit on them is met"
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,12 @@ class Measured:
     def values(self, name: str) -> NDArray[np.float64]:
         """A metric, one number per replication (in the metric's unit), NaN where it is undefined."""
         return np.array([one.get(name) for one in self.metrics], dtype=np.float64)
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether brokers keep up in most of the replications, as far as that is known."""
+        found = mean_interval(self.values(KEEPS_UP.metric))
+        return not found.n or KEEPS_UP.holds(found.mean)
 
 
 Measure = Callable[[Values, int], Measured]

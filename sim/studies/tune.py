@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from sim import toml
 from sim.experiments.outcomes import clock
 from sim.experiments.statistics import Interval, mean_interval, paired_t
-from sim.expressions import Limit
+from sim.expressions import KEEPS_UP, Limit
 from sim.studies.journal import Ended, Journal, State
-from sim.studies.search import Bench, Measure, Measured, Values, looks, value_at, verdict
+from sim.studies.search import SATURATED, Bench, Measure, Measured, Values, looks, value_at, verdict
 from sim.tuning import Tune
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def frame(tuned: Tuned, wanted: Tune) -> pd.DataFrame:
         "state": [trial.state for trial in tuned.trials],
         "reason": [trial.reason for trial in tuned.trials],
         "replications": [len(trial.measured.metrics) for trial in tuned.trials],
-        "feasible": [trial.keeps(wanted.subject_to) for trial in tuned.trials],
+        "feasible": [trial.keeps(wanted.limits) for trial in tuned.trials],
         "best": [trial.number in best for trial in tuned.trials],
     }
     for key in wanted.vary:
@@ -125,10 +125,12 @@ def sentences(tuned: Tuned, wanted: Tune) -> list[str]:
     if tuned.exhausted:
         said.append("All points were tried.")
     if not tuned.best:
-        limits = " and ".join(map(str, wanted.subject_to))
+        limits = " and ".join(map(str, wanted.limits))
         said.append(f"No trial was completed within the limits ({limits})." if limits else "No trial was completed.")
     elif len(wanted.objectives) > 1:
         said.append("Shown are those that no other is better than in all metrics.")
+    if KEEPS_UP in wanted.limits and (n := sum(t.state != "failed" and not t.measured.keeps_up for t in tuned.trials)):
+        said.append(f"In {n} of them brokers are saturated: {SATURATED}.")
     said += [f"Failed: {reason}" for reason in dict.fromkeys(t.reason for t in tuned.trials if t.state == "failed")]
     return said
 
@@ -173,7 +175,7 @@ def best(trials: Iterable[Trial], wanted: Tune) -> tuple[Trial, ...]:
 
 
 def _rivals(trials: Iterable[Trial], wanted: Tune) -> list[Trial]:
-    return [trial for trial in trials if trial.state == "complete" and trial.keeps(wanted.subject_to)]
+    return [trial for trial in trials if trial.state == "complete" and trial.keeps(wanted.limits)]
 
 
 def _losses(trial: Trial, wanted: Tune) -> tuple[float, ...]:
@@ -204,7 +206,7 @@ def _try(
 
 def _hopeless(trial: Trial, wanted: Tune, rivals: Sequence[Trial]) -> str:
     """Why a trial is surely none of the best: the interval misses a limit, or a rival is better in all metrics; else ""."""
-    for limit in wanted.subject_to:
+    for limit in wanted.limits:
         if verdict(limit, trial.interval(limit.metric)) == "missed":
             return f"misses {limit}"
     for rival in rivals:
@@ -238,14 +240,16 @@ def _ended(trial: Trial, wanted: Tune) -> Ended:
     """What the journal keeps of a trial, and draws others by."""
     means: dict[str, float] = {}
     if trial.state != "failed":
-        means = {metric: trial.interval(metric).mean for metric in wanted.metrics}
+        means = {
+            metric: trial.interval(metric).mean for metric in (*wanted.metrics, *(x.metric for x in wanted.limits))
+        }
     return Ended(
         trial.values,
         trial.state,
         len(trial.measured.metrics),
         trial.reason,
         [means[metric] for metric in wanted.objectives if means],
-        {str(limit): _excess(limit, means[limit.metric]) for limit in wanted.subject_to if means},
+        {str(limit): _excess(limit, means[limit.metric]) for limit in wanted.limits if means},
     )
 
 

@@ -882,11 +882,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
             if network.setting.service
             else None
         ),
-        "saturated_brokers": (
-            sum(network.saturated(broker, until - since) for broker in range(len(network.brokers)))
-            if network.setting.service
-            else None
-        ),
+        "saturated_brokers": sum(network.saturated(broker, until - since) for broker in range(len(network.brokers))),
         **links(network),
     }
 

@@ -33,7 +33,7 @@ def objective(noise: float = 0.1, **others: Callable[[Values], float]) -> Measur
         wait = abs(values["a"] - 20) / 10 + abs(math.log(values["b.c"])) + (values["kind"] != "x")
         more = {name: function(values) for name, function in others.items()}
         draws = np.random.default_rng(1).normal(0, noise, replications)
-        return Measured([{"queue_wait": wait + draw, **more} for draw in draws])
+        return Measured([{"queue_wait": wait + draw, "saturated_brokers": 0, **more} for draw in draws])
 
     return measure
 
@@ -138,7 +138,7 @@ def test_what_fails_is_told_and_others_go_on(tmp_path: Path) -> None:
         if values["kind"] != "x":
             return Measured((), "ValueError: no y here")
         if values["a"] > 30:
-            return Measured([{"queue_wait": None}] * replications)
+            return Measured([{"queue_wait": None, "saturated_brokers": 0}] * replications)
         return objective()(values, replications)
 
     tuned = search(tmp_path, failing)

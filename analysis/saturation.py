@@ -1,0 +1,57 @@
+"""Brokers that cannot keep up: which, since when, and how much waits, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from analysis.comparison import variants_of
+from analysis.formatting import number, quantity
+from analysis.sweeps.axes import axes_of, points_said
+from sim.expressions import KEEPS_UP
+
+if TYPE_CHECKING:
+    from sim.experiments.results import Results
+
+NAMED = 3
+"""Brokers, or points of a sweep, that a sentence names."""
+WARNING = "Delays and deliveries are those of what got through."
+
+
+def saturation(results: Results) -> Iterator[str]:
+    """A sentence for each variant with saturated brokers, or one over all points of a sweep; nothing where all brokers keep up."""
+    runs = results.runs
+    saturated = runs[runs[KEEPS_UP.metric] > 0]
+    if saturated.empty:
+        return
+    if len(results.manifest["points"]) > 1:
+        yield _over_points(results, sorted(set(saturated["point"])))
+        return
+    for variant in variants_of(results):
+        of_variant = saturated[saturated["variant"] == variant].sort_values("replication")
+        if len(of_variant):
+            count = int((runs["variant"] == variant).sum())
+            yield _of_variant(results, variant, of_variant["run"].iloc[0], len(of_variant), count)
+
+
+def _of_variant(results: Results, variant: str, run: str, times: int, count: int) -> str:
+    """What waits at which brokers in one run, the first of those of the variant in which brokers are saturated."""
+    brokers = results.table(run, "brokers")
+    brokers = brokers[brokers["saturated_since"].notna()].sort_values("backlog_seconds", ascending=False, kind="stable")
+    named = ", ".join(
+        f"broker {name} since {quantity(since, 's')} ({number(messages)} messages there at the end, {quantity(seconds, 's')} of work)"
+        for name, since, messages, seconds in brokers[["name", "saturated_since", "backlog", "backlog_seconds"]]
+        .head(NAMED)
+        .itertuples(index=False, name=None)
+    )
+    others = f" and {number(len(brokers) - NAMED)} others" if len(brokers) > NAMED else ""
+    what = "a broker is" if len(brokers) == 1 else f"{number(len(brokers))} brokers are"
+    where = "" if count == 1 else f" in {times} of {count} replications{', the first of them' if times > 1 else ''}"
+    return f"{variant}: {what} saturated{where}: {named}{others}. {WARNING}"
+
+
+def _over_points(results: Results, points: list[int]) -> str:
+    axes, all_points = axes_of(results), results.manifest["points"]
+    named = "; ".join(points_said(axes, all_points[point]) for point in points[:NAMED])
+    more = f"; and {number(len(points) - NAMED)} more" if len(points) > NAMED else ""
+    return f"Brokers are saturated at {number(len(points))} of {number(len(all_points))} points ({named}{more}). {WARNING[:-1]} there."
