@@ -14,7 +14,7 @@ from analysis.comparison import by_replication, variants_of
 from sim import toml
 from sim.errors import ResultsError, unknown
 from sim.experiments.statistics import Interval, mean_interval, paired_t, welch_t
-from sim.expressions import Limit, Value
+from sim.expressions import KEEPS_UP, Limit, Value, guarded
 from sim.keys import option_of
 from sim.scenario import unit_of
 
@@ -80,8 +80,9 @@ class Ranking:
 def best(results: Results, metric: str, maximise: bool = False, limits: Sequence[Limit] = ()) -> Ranking:
     """All points and variants by the mean of a metric; the lower point number comes first where means are the same.
 
-    Left out are those where the metric is undefined, or the mean of a limit's metric is not within it. A variant that is the same
-    run at several points counts once, at the first.
+    Left out are those where the metric is undefined, or the mean of a limit's metric is not within it; and where what is asked for
+    speaks of what got through, those at which brokers are saturated, by a limit of its own. A variant that is the same run at several
+    points counts once, at the first.
     """
     (ranking,) = best_for_each(results, (), metric, maximise, limits)
     return ranking
@@ -104,6 +105,8 @@ def best_for_each(
     for number, point in enumerate(points):
         groups.setdefault(tuple(point[key] for key in keys), []).append(number)
     values = _values(results, metric)
+    if (results.runs[KEEPS_UP.metric] > 0).any():
+        limits = guarded(limits, [metric])
     bounds = {limit: _values(results, limit.metric) for limit in limits}
     return [
         _ranking(dict(zip(keys, fixed, strict=True)), _places(results, own), values, maximise, bounds)

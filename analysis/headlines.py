@@ -56,10 +56,11 @@ class Headlines:
 def headlines(results: Results) -> Headlines:
     """What came out at the one point, or over all points of a sweep."""
     said = of_sweep(results) if len(results.manifest["points"]) > 1 else of_point(results)
-    return Headlines(said, list(_notes(results)))
+    return Headlines(said, list(notes(results)))
 
 
-def _notes(results: Results) -> Iterator[str]:
+def notes(results: Results) -> Iterator[str]:
+    """What has to be known to take the numbers right: saturated brokers, and that replications are few."""
     yield from saturation(results)
     if few := few_replications(results):
         yield few

@@ -245,6 +245,7 @@ def _metrics(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
         "load_stddev": float(counted["load_stddev"].mean()),
         "load_jain": float(counted["load_jain"].mean()),
         "queue_wait": None,
+        "saturated_brokers": 0,
         "bootstrap_messages": 500,
         "lost": 0,
     }

@@ -77,7 +77,7 @@ def best(
 
 def print_rankings(collection: Collection, rankings: Sequence[Ranking], top: int) -> None:
     """The first of those that meet the limits, and what is to be known of the best, for each value of the keys held fixed."""
-    from analysis.headlines import few_replications
+    from analysis.headlines import notes
 
     to, found = console(), [ranking for ranking in rankings if ranking.candidates]
     to.print(collection.manifest["title"], style="bold")
@@ -87,8 +87,8 @@ def print_rankings(collection: Collection, rankings: Sequence[Ranking], top: int
             to.print(f"\n{_fixed(collection, ranking)}", style="bold")
         for sentence in _sentences(collection, ranking, explain=ranking is found[0]):
             to.print(sentence, soft_wrap=True)
-    if few := few_replications(collection):
-        to.print(f"Note: {few}")
+    for note in notes(collection):
+        to.print(f"Note: {note}")
 
 
 def _table(collection: Collection, rankings: Sequence[Ranking], top: int) -> Table:

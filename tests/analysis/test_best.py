@@ -135,3 +135,16 @@ def test_a_point_becomes_arguments_that_say_the_same(tmp_path: Path) -> None:
         "--set", "network.brokers=10", "--set", 'selection={ kind = "static" }',
         "--set", "horizon=1h", "--set", 'network.join="true"',
     ]  # fmt: skip
+
+
+def test_a_point_where_a_broker_is_saturated_is_not_the_best_in_delay(tmp_path: Path) -> None:
+    delays = {(0, "a"): [1.0, 1.0, 1.1], (0, "b"): [2.0, 2.0, 2.2]}
+    quick = sweep(tmp_path / "quick", delays, [{}])
+    assert [place.variant for place in best(quick, DELAY).candidates] == ["a", "b"]
+    runs = pd.read_parquet(tmp_path / "quick" / "runs.parquet")
+    runs["saturated_brokers"] = np.where(runs["variant"] == "a", 2, 0)
+    runs.to_parquet(tmp_path / "quick" / "runs.parquet")
+    found = best(load_results(tmp_path / "quick"), DELAY)
+    assert [place.variant for place in found.candidates] == ["b"]
+    assert {str(limit): number for limit, (number, _) in found.missed.items()} == {"saturated_brokers < 0.5": 1}
+    assert len(best(load_results(tmp_path / "quick"), "load_jain").candidates) == 2

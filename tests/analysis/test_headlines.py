@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from fake_results import grid, write_results, write_sweep
@@ -184,3 +185,30 @@ def test_points_with_fewer_replications_than_others_are_noted(tmp_path: Path) ->
     results = swept(tmp_path, [{"a": BASE, "b": NOISY}] * 2)
     results.__dict__["runs"] = results.runs.query("point == 0 or replication < 2")
     assert headlines(results).notes[0].startswith("2 replications at some points are few: ")
+
+
+def test_saturated_brokers_are_named_with_since_when_and_what_waits_there(tmp_path: Path) -> None:
+    results = with_values(tmp_path, {"saturated_brokers": {"a": [0] * 5, "b": [0, 5, 0, 0, 1]}})
+    run = results.runs.query("variant == 'b' and replication == 1")["run"].iloc[0]
+    brokers = results.table(run, "brokers").assign(saturated_since=np.nan, backlog=0, backlog_seconds=0.0)
+    brokers["name"] = [f"b{broker}" for broker in brokers["broker"]]
+    for broker, since, messages, seconds in [
+        (3, 7200.0, 36_000, 36_000.0),
+        (1, 60.0, 2, 5.0),
+        (4, 60.0, 2, 4.0),
+        (5, 60.0, 2, 3.0),
+    ]:
+        brokers.loc[broker, ["saturated_since", "backlog", "backlog_seconds"]] = since, messages, seconds
+    brokers.to_parquet(tmp_path / "runs" / run / "brokers.parquet")
+    assert headlines(load_results(tmp_path)).notes == [
+        "b: 4 brokers are saturated in 2 of 5 replications, the first of them: broker b3 since 2 h (36,000 messages there at the end, "
+        "10 h of work), broker b1 since 1 min (2 messages there at the end, 5 s of work), broker b4 since 1 min (2 messages there at "
+        "the end, 4 s of work) and 1 others. Delays and deliveries are those of what got through."
+    ]
+
+
+def test_a_sweep_says_at_which_points_brokers_are_saturated(tmp_path: Path) -> None:
+    points = [{"saturated_brokers": [float(point > 1)] * 5} for point in range(6)]
+    (note,) = headlines(swept(tmp_path, points, "saturated_brokers")).notes
+    assert note.startswith("Brokers are saturated at 4 of 6 points (")
+    assert note.endswith("; and 1 more). Delays and deliveries are those of what got through there.")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sim.errors import InputError
 from sim.experiments.results import load_results
 from sim.expressions import Limit
-from sim.studies.capacity import Capacity, Question, Range, capacity, capacity_of, first_beyond, values
+from sim.studies.capacity import Capacity, Question, Range, capacity, capacity_of, first_beyond, sentences, values
 from sim.studies.search import FEW, Bench, Measure, Measured, Values
 
 KEY = "network.brokers"
@@ -168,3 +168,36 @@ def test_the_load_that_one_server_takes_is_that_of_queueing_theory(tmp_path: Pat
     results = load_results(tmp_path / "r")
     assert results.points[key].tolist() == [one.value for one in found.tried]
     assert results.runs.groupby("point").size().tolist() == [one.interval.n for one in found.tried]
+
+
+OVERLOADED = """
+horizon = "2000s"
+workload = { kind = "poisson", users = 1, topics = 1, topics_per_user = 1, change_rate = 0, publication_rate = 1 }
+network.brokers = 1
+brokers.service = { kind = "deterministic", time = "1s" }
+brokers.queue = 0
+"""
+
+
+@pytest.mark.parametrize("limit", ["delivery_ratio > 0.001", "notification_delay <= 1s", "lost < 1000000"])
+def test_no_limit_on_what_gets_through_is_met_where_a_broker_is_saturated(tmp_path: Path, limit: str) -> None:
+    """Without a queue every publication that is served takes 1 s, at any load: so only what the broker can do bounds it."""
+    (tmp_path / "s.toml").write_text(OVERLOADED)
+    question = Question("workload.publication_rate", Limit.parse(limit), values("1800", "14400", "1800"), largest=True)
+    with Bench(tmp_path / "s.toml", tmp_path / "r") as bench:
+        found = capacity_of(bench, question)
+    assert found.answer is not None
+    assert found.answer.value in (1800, 3600)
+    beyond = [one for one in found.tried if float(one.value) > 3600]
+    assert {one.verdict for one in beyond} == {"saturated"}
+    assert any(
+        "brokers are saturated: delays and deliveries there" in sentence for sentence in sentences(question, found)
+    )
+
+
+def test_a_limit_that_asks_for_a_late_delivery_is_judged_by_what_is_measured() -> None:
+    def measure(values: Values, replications: int) -> Measured:
+        return Measured([{"queue_wait": float(values[KEY]), "saturated_brokers": 1}] * replications)
+
+    assert [one.verdict for one in ask("queue_wait > 2", whole(3, 3), measure).tried] == ["met"]
+    assert [one.verdict for one in ask("queue_wait < 5", whole(3, 3), measure).tried] == ["saturated"]
