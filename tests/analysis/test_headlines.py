@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from fake_results import grid, write_results, write_sweep
+from fake_results import grid, seal_run, write_results, write_sweep
 
 from analysis.collection import collect
 from analysis.comparison_page import render_comparison
@@ -199,7 +200,9 @@ def test_saturated_brokers_are_named_with_since_when_and_what_waits_there(tmp_pa
         (5, 60.0, 2, 3.0),
     ]:
         brokers.loc[broker, ["saturated_since", "backlog", "backlog_seconds"]] = since, messages, seconds
-    brokers.to_parquet(tmp_path / "runs" / run / "brokers.parquet")
+    folder = tmp_path / "runs" / run
+    brokers.to_parquet(folder / "brokers.parquet")
+    seal_run(folder, json.loads((folder / "manifest.json").read_text()))
     assert headlines(load_results(tmp_path)).notes == [
         "b: 4 brokers are saturated in 2 of 5 replications, the first of them: broker b3 since 2 h (36,000 messages there at the end, "
         "10 h of work), broker b1 since 1 min (2 messages there at the end, 5 s of work), broker b4 since 1 min (2 messages there at "
