@@ -7,7 +7,6 @@ name.
 
 from __future__ import annotations
 
-import copy
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,7 +46,7 @@ from sim.reading import Reading, tables_of
 from sim.sweep import GRID, Laid, Sweep, leaves, place_of, read_sweep, sweep_schema, without
 from sim.toml import Keys
 from sim.tuning import Tune
-from sim.units import Duration, PositiveDuration
+from sim.units import Duration, Period, PositiveDuration, Quantity, Repeats
 from sim.validation import UNKNOWN, Model, Problem, dotted, hint, nested, problems, show, validate
 
 Raw = dict[str, Any]
@@ -56,6 +55,12 @@ SHARED = {"title", "seed", "replications", *MORE}
 """Keys that variants may not override, and no sweep has: runs are paired by seed and replication."""
 ASIDE = {"title", "replications", "subscribers", "trace", "data_plane"}
 """Keys that make no other question of a scenario: names, how much is run, what is recorded, and how it is computed."""
+MOST_STEPS = 1_000_000
+"""Windows, periods of decisions and the like up to the horizon, at most: as many take a minute and a gigabyte."""
+MOST_RUNS = 1_000_000
+"""Runs of an experiment at most: as many take a gigabyte to plan, before any is done."""
+MOST_BROKERS = 2**31
+"""The numbers of brokers are below it."""
 FEW = 200
 """Points at which mistakes are looked for where there are some already."""
 DETECT = "detect"
@@ -86,9 +91,9 @@ class Nothing(Parameters):
 class Unlimited(Parameters):
     """The back end keeps all topics, whatever that takes."""
 
-    tau: Annotated[float, Field(ge=0)] | None = None
+    tau: Quantity | None = None
     """The notifications per period that satisfy a user; satisfaction is measured where this is given."""
-    period: PositiveDuration = 86400.0
+    period: Period = 86400.0
     """Satisfaction is measured over each period."""
 
 
@@ -125,7 +130,11 @@ BROKERS_FILE = InputFile(parse_sites)
 
 
 def _brokers(value: object) -> int | str | File[Sites]:
-    if value == "cells" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+    if value == "cells":
+        return "cells"
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        if value >= MOST_BROKERS:
+            raise ValueError(f"expected fewer than {MOST_BROKERS:,} brokers, found {value:,}")
         return value
     allowed = "a number of brokers (1 or more), 'cells' (one per visited cell) or a CSV file"
     if not isinstance(value, str | File):
@@ -148,7 +157,15 @@ BrokerSites = Annotated[
     int | Literal["cells"] | File[Sites],
     PlainValidator(_brokers),
     PlainSerializer(lambda brokers: brokers.dump() if isinstance(brokers, File) else brokers),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"const": "cells"}, {"type": "string"}]}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "exclusiveMaximum": MOST_BROKERS},
+                {"const": "cells"},
+                {"type": "string"},
+            ]
+        }
+    ),
 ]
 Bound = Annotated[
     int | None,
@@ -215,13 +232,13 @@ class Scenario(_Section):
     """What the comparison is about; the file's name by default."""
     seed: int = Field(default=1, ge=0, lt=2**63)
     """The seed from which all randomness follows."""
-    replications: int = Field(default=1, ge=1)
+    replications: int = Field(default=1, ge=1, le=MOST_RUNS)
     """How often every variant is run, with every random stream drawn anew."""
     horizon: PositiveDuration | None = None
     """When a run ends; where the workload ends by default."""
     warm_up: Duration = 0.0
     """What is published and sent before this time counts for nothing."""
-    window: PositiveDuration = 3600.0
+    window: Annotated[PositiveDuration, Repeats("windows")] = 3600.0
     """Width of the windows of time series."""
     trace: bool = False
     """Also write one row per message hop."""
@@ -247,6 +264,24 @@ class Scenario(_Section):
         if horizon is not None and warm_up >= horizon:
             raise ValueError(f"expected less than the horizon ({horizon:g} s), found {warm_up:g} s")
         return warm_up
+
+    @model_validator(mode="after")
+    def _has_few_steps(self) -> Scenario:
+        horizon = self.horizon or getattr(self.workload.parameters, "horizon", None)
+        if isinstance(horizon, float) and (wrong := self.steps_wrong(horizon)):
+            raise nested(wrong)
+        return self
+
+    def steps_wrong(self, horizon: float) -> list[Problem]:
+        """What is done too often up to a horizon (s): the keys whose values are `Repeats`, and what they may be."""
+        return [
+            (
+                keys,
+                f"{MOST_STEPS:,} {what} at most, so {horizon / MOST_STEPS:g} s or more up to {horizon:g} s, found {value:g} s",
+            )
+            for keys, what, value in _repeats(self)
+            if horizon / value > MOST_STEPS
+        ]
 
     @property
     def measures_satisfaction(self) -> bool:
@@ -274,13 +309,24 @@ class Scenario(_Section):
         return ", ".join([json.dumps(others)[:-1], *tables]) + "}"
 
 
+def _repeats(model: BaseModel, keys: Keys = ()) -> Iterator[tuple[Keys, str, float]]:
+    """Each value in a model and its tables that is the time (s) from one step to the next, and what these steps are."""
+    for name, info in type(model).model_fields.items():
+        value = vars(model)[name]
+        inner = value.parameters if isinstance(value, Table) else value
+        if isinstance(inner, BaseModel):
+            yield from _repeats(inner, (*keys, name))
+        else:
+            yield from (((*keys, name), mark.what, value) for mark in info.metadata if isinstance(mark, Repeats))
+
+
 def _metrics(names: object) -> tuple[str, ...]:
     if not isinstance(names, (list, tuple)) or not names:
         raise ValueError(f"expected a list of metrics, found {show(names)}")
     wrong: list[Problem] = [
         ((i,), f"unknown metric{hint(name, list(METRICS))} (got {show(name)})")
         for i, name in enumerate(names)
-        if name not in METRICS
+        if not (isinstance(name, str) and name in METRICS)
     ]
     if wrong:
         raise nested(wrong)
@@ -315,7 +361,7 @@ class Precision(_Section):
     """The half-width of its interval at most, relative to the mean."""
     confidence: float = Field(default=0.95, gt=0, lt=1)
     """The confidence of the interval."""
-    max_replications: int = Field(default=50, ge=2)
+    max_replications: int = Field(default=50, ge=2, le=MOST_RUNS)
     """No more replications than these."""
 
 
@@ -519,7 +565,7 @@ class _Reader:
         self.places: dict[Keys, tuple[int, str]] = {}  # line and text, for each key that was said anywhere
         self.mistakes: set[tuple[int, str]] = set()
         if isinstance(source, Mapping):
-            self.raw = copy.deepcopy(dict(source))
+            self.raw = toml.checked(source, "scenario")
         else:
             self.raw, lines = toml.read(Path(source))
             if not self.raw:
@@ -590,6 +636,7 @@ class _Reader:
         if isinstance(baseline, str) and baseline not in names:
             self._mistake(("report", "baseline"), f"no such variant{hint(baseline, names)} (got '{baseline}')")
         points = self._points(sweep)
+        self._check_runs(points, precision)
         if tune and not self.mistakes:
             self._check_tuned(tune)
         if self.mistakes or report is None:
@@ -666,6 +713,19 @@ class _Reader:
         if not points and not self.mistakes:
             self._mistake(("sweep", "where"), f"no point is left (of {sweep.count:,})")
         return list(points.values())
+
+    def _check_runs(self, points: Sequence[Point], precision: Precision | None) -> None:
+        """Runs are all listed before the first is done."""
+        if not points or self.mistakes:
+            return
+        told: dict[Keys, int] = {("replications",): points[0].base.replications}
+        if precision is not None:
+            told["precision", "max_replications"] = precision.max_replications
+        each = sum(len(point.variants) for point in points)
+        for keys, replications in told.items():
+            if each * replications > MOST_RUNS:
+                runs = f"{replications:,} replications of each of {each:,} points and variants"
+                self._mistake(keys, f"{runs} are {each * replications:,} runs (allowed: {MOST_RUNS:,})")
 
     def _check_tuned(self, tune: Tune) -> None:
         """A key that is tuned has to be one of some variant, which may have any of its values that are `examples`."""

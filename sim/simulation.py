@@ -18,6 +18,7 @@ from sim.brokers.recorder import Columns
 from sim.brokers.subscriptions import frozen
 from sim.errors import ScenarioError, WorkloadError
 from sim.files import File
+from sim.memory import need
 from sim.metrics import METRICS
 from sim.overlay.geometry import Dissemination, GeometrySetting
 from sim.overlay.latency import LatencyModel, LatencySetting
@@ -28,12 +29,15 @@ from sim.policies.reconfiguration.process import ProcessParameters
 from sim.policies.views import SelectionPolicy, SelectionSetting
 from sim.randomness import Streams
 from sim.scenario import Scenario, Unlimited
+from sim.validation import dotted
 from sim.workloads.location import redrawn
 from sim.workloads.tables import strings
 from sim.workloads.workload import Topics, Workload
 
-MOST_WINDOWS = 1_000_000
-"""Windows of a time series; as many take a minute and a gigabyte."""
+BYTES_PER_PAIR = 80
+"""What a network takes for each pair of brokers: round-trip times, routes, and what links have carried."""
+BYTES_PER_TOPIC = 8
+"""And for each broker and topic: the users that want it, and the broker's place in the topic's tree."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,15 +107,12 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
     horizon = scenario.horizon if scenario.horizon is not None else workload.horizon
     if scenario.warm_up >= horizon:
         raise ScenarioError(f"warm_up: expected less than the horizon ({horizon:g} s), found {scenario.warm_up:g} s")
-    if horizon / scenario.window > MOST_WINDOWS:
-        least = horizon / MOST_WINDOWS
-        raise ScenarioError(
-            f"window: {MOST_WINDOWS:,} windows at most, so {least:g} s or more up to {horizon:g} s, found {scenario.window:g} s"
-        )
+    check_steps(scenario, horizon)
     if scenario.brokers.service.matching and workload.content is None:
         raise ScenarioError(
             f"brokers.service.matching: a {workload.kind} workload has topics, and no content to match (allowed: 0)"
         )
+    _check_size(scenario, workload)
     sites, cell = broker_sites(scenario, workload)
     brokers = len(sites)
     capacity = frozen(np.ones(brokers)) if sites.capacity is None else sites.capacity
@@ -164,10 +165,27 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         capacity=capacity,
         regions=None if sites.regions is None else np.unique(sites.regions, return_inverse=True)[1],
         reconfiguration=_reconfiguration(scenario, overlay, streams.key("reconfiguration")),
-        offloading=_offloading(scenario, workload, horizon, streams.key("offloading")),
+        offloading=_offloading(scenario, workload, streams.key("offloading")),
         notes=times.notes,
     )
     return Network(setting, workload, streams)
+
+
+def _check_size(scenario: Scenario, workload: Workload) -> None:
+    """Raise InputError where the network takes more memory than there is."""
+    wanted, topics = scenario.network.brokers, len(workload.topics)
+    if wanted == "cells":
+        brokers = int(np.count_nonzero(~np.isnan(workload.topics.latitude)))
+    else:
+        brokers = len(wanted.content) if isinstance(wanted, File) else wanted
+    size = float(brokers) * (BYTES_PER_PAIR * brokers + BYTES_PER_TOPIC * topics)
+    need(size, f"network.brokers: {brokers:,} brokers and {topics:,} topics")
+
+
+def check_steps(scenario: Scenario, horizon: float) -> None:
+    """Raise ScenarioError where something is done too often up to a horizon (s)."""
+    for keys, text in scenario.steps_wrong(horizon):
+        raise ScenarioError(f"{dotted(keys)}: {text}")
 
 
 def _reconfiguration(scenario: Scenario, overlay: Dissemination, key: int) -> ReconfigurationSetting | None:
@@ -185,7 +203,7 @@ def _reconfiguration(scenario: Scenario, overlay: Dissemination, key: int) -> Re
     return ReconfigurationSetting(plugins.load("reconfiguration", kind)(parameters), parameters, key)
 
 
-def _offloading(scenario: Scenario, workload: Workload, horizon: float, key: int) -> OffloadingSetting | None:
+def _offloading(scenario: Scenario, workload: Workload, key: int) -> OffloadingSetting | None:
     """Which topics the back end keeps. Raises ScenarioError where that cannot be decided."""
     kind, parameters = scenario.offloading.kind, scenario.offloading.parameters
     policy = None
@@ -199,11 +217,6 @@ def _offloading(scenario: Scenario, workload: Workload, horizon: float, key: int
     if workload.content is not None:
         raise ScenarioError(
             f'offloading.kind: "{kind}" is about topics, but a {workload.kind} workload has content (allowed: "none", without tau)'
-        )
-    if horizon / chosen.period > MOST_WINDOWS:
-        raise ScenarioError(
-            f"offloading.period: {MOST_WINDOWS:,} periods at most, so {horizon / MOST_WINDOWS:g} s or more up to {horizon:g} s, "
-            f"found {chosen.period:g} s"
         )
     return OffloadingSetting(policy, chosen, key)
 

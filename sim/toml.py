@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Iterator, Mapping
+from datetime import date, time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,9 @@ from sim.errors import ScenarioError
 
 Keys = tuple[str | int, ...]
 
+DEEPEST = 50
+"""Tables and lists within one another, at most: far more than any scenario has, and few enough for all that walks through them."""
+
 _SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _KEY = re.compile(r"""[ \t]*([A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')[ \t]*""")
 _STRING = re.compile(
@@ -23,6 +28,7 @@ _STRING = re.compile(
     re.DOTALL,
 )
 _SCALAR = re.compile(r"[^,\]}\n#]+")
+_DIGITS = re.compile(r"\d[\d_]{4000,}")  # more than Python turns into an integer
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[Keys, int]]:
@@ -42,16 +48,61 @@ def read(path: Path) -> tuple[dict[str, Any], dict[Keys, int]]:
         raise ScenarioError(f"{path}:{line}: not valid TOML: {reason[0].lower()}{reason[1:]}") from None
     except RecursionError:
         raise ScenarioError(f"{path}: values are nested too deeply") from None
-    return values, lines(text)
+    except ValueError as error:
+        digits = _DIGITS.search(text)
+        line = text.count("\n", 0, digits.start()) + 1 if digits else 1
+        reason = "expected a 64-bit integer, found one of thousands of digits" if digits else str(error)
+        raise ScenarioError(f"{path}:{line}: not valid TOML: {reason}") from None
+    odd = next(_odd(values), None)
+    if odd is None:
+        known = lines(text)
+        return plain(values), known
+    keys, reason = odd
+    at = f"{path}" if len(keys) > DEEPEST else f"{path}:{lines(text)[keys]}"
+    raise ScenarioError(f"{at}: {_shown(keys)}: {reason}")
 
 
 def value(text: str) -> Any:
     """The value of TOML text such as `5`, `true` or `[1, 2]`; what is no TOML value is itself, as a string."""
     try:
         values = tomllib.loads(f"value = {text}")
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return text
-    return values["value"] if len(values) == 1 else text
+    return plain(values["value"]) if len(values) == 1 and next(_odd(values), None) is None else text
+
+
+def plain(value: Any) -> Any:
+    """A copy of a value whose dates and times, which no key takes, are the texts of them."""
+    if isinstance(value, Mapping):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return value.isoformat() if isinstance(value, date | time) else value
+
+
+def checked(values: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """A plain copy of values that no file gave. Raises ScenarioError where no TOML file could have them."""
+    if odd := next(_odd(values), None):
+        raise ScenarioError(f"{what}: {_shown(odd[0])}: {odd[1]}")
+    return {key: plain(inner) for key, inner in values.items()}
+
+
+def _odd(value: Any, keys: Keys = ()) -> Iterator[tuple[Keys, str]]:
+    """Integers that TOML does not have, and what lies too deep: where that is and what is wrong."""
+    if len(keys) > DEEPEST:
+        yield keys, f"nested too deeply (allowed: {DEEPEST} levels)"
+    elif isinstance(value, Mapping | list | tuple):
+        for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _odd(inner, (*keys, key))
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        digits = value.bit_length() * 30103 // 100000
+        yield keys, f"expected a 64-bit integer, found {value if digits < 40 else f'one of about {digits:,} digits'}"
+
+
+def _shown(keys: Keys) -> str:
+    """Keys as people write them, cut where they are many."""
+    text = ".".join(str(key) if isinstance(key, str) else f"[{key}]" for key in keys[:5]).replace(".[", "[")
+    return f"{text}…" if len(keys) > 5 else text
 
 
 def text(value: Any) -> str:

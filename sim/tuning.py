@@ -90,7 +90,7 @@ def _metrics(names: object) -> tuple[str, ...]:
     wrong: list[Problem] = [
         ((i,) if listed is names else (), f"unknown metric{hint(name, list(METRICS))} (got {show(name)})")
         for i, name in enumerate(listed)
-        if name not in METRICS
+        if not (isinstance(name, str) and name in METRICS)
     ]
     if wrong:
         raise nested(wrong)
@@ -155,7 +155,7 @@ class Tune(BaseModel):
     """Metrics that should be large."""
     subject_to: Limits = ()
     """Limits that the means of metrics have to keep, such as "load_stddev < 0.5"."""
-    trials: int = Field(default=50, ge=1)
+    trials: int = Field(default=50, ge=1, le=100_000)
     """How many points are tried."""
     vary: SkipJsonSchema[Annotated[Mapping[str, Any], PlainValidator(dict)]] = Field(default={}, exclude=True)
 

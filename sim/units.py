@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Annotated
@@ -73,12 +74,36 @@ def unit(name: str) -> dict[str, JsonValue]:
     return {"x-unit": name}
 
 
+LONGEST = 9e9
+"""Seconds, 285 years: no duration is longer, and up to here float64 tells microseconds apart."""
 _PATTERN = rf"^{_NUMBER}\s*({'|'.join(SECONDS)})?$"
 _SCHEMA = WithJsonSchema(
-    {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": _PATTERN}], "x-unit": "s"}
+    {
+        "anyOf": [{"type": "number", "minimum": 0, "maximum": LONGEST}, {"type": "string", "pattern": _PATTERN}],
+        "x-unit": "s",
+    }
 )
-Duration = Annotated[float, BeforeValidator(parse_duration), Field(ge=0), _SCHEMA]
-PositiveDuration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0), _SCHEMA]
+Duration = Annotated[float, BeforeValidator(parse_duration), Field(ge=0, le=LONGEST), _SCHEMA]
+PositiveDuration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0, le=LONGEST), _SCHEMA]
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Marks a parameter as the time between two steps of something that goes on until the horizon; `what` are those steps.
+
+    How many of them there may be is limited (`sim.scenario.MOST_STEPS`).
+    """
+
+    what: str = "periods"
+
+
+Period = Annotated[PositiveDuration, Repeats()]
+"""A duration after which something is done again, until the horizon."""
+
+Quantity = Annotated[float, Field(ge=0, le=2**53)]
+"""A weight, a rate or a count: no number up to here loses anything as a float64, and what is made of them stays finite."""
+Sigma = Annotated[float, Field(ge=0, le=5)]
+"""The σ of a lognormal factor; at 5 its mean is 268,000 times its median."""
 
 
 def parse_utc(text: str) -> str:

@@ -422,3 +422,64 @@ def test_what_cannot_be_tuned_is_told_with_all_else(vary: dict[str, Any], messag
 def test_what_one_variant_knows_can_be_tuned() -> None:
     tune = {"minimise": "notification_delay", "selection.hysteresis": {"from": 0.0, "to": 0.5}}
     assert load_scenario({**TUNED, "tune": tune}).tune is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("report.baseline = 2020-01-01", "1: report.baseline: no such variant (allowed: base) (got '2020-01-01')"),
+        ('report.metrics = ["due", ["x"]]', "1: report.metrics[1]: unknown metric (allowed: "),
+        ('tune.minimise = [["x"]]', "1: tune.minimise[0]: unknown metric (allowed: "),
+        (
+            "replications = 1_000_000_000",
+            "1: replications: expected a value less than or equal to 1000000 (got 1000000000)",
+        ),
+        (
+            'replications = 500_000\n[[variant]]\nname = "a"\n[[variant]]\nname = "b"\n[sweep]\nwindow = [1, 2]',
+            "1: replications: 500,000 replications of each of 4 points and variants are 2,000,000 runs (allowed: 1,000,000)",
+        ),
+        (
+            'precision.max_replications = 600_000\n[[variant]]\nname = "a"\n[[variant]]\nname = "b"',
+            "1: precision.max_replications: 600,000 replications of each of 2 points and variants are 1,200,000 runs "
+            "(allowed: 1,000,000)",
+        ),
+        (
+            "network.brokers = 2147483648",
+            "1: network.brokers: expected fewer than 2,147,483,648 brokers, found 2,147,483,648",
+        ),
+        (
+            "network.brokers = 9223372036854775808",
+            "1: network.brokers: expected a 64-bit integer, found 9223372036854775808",
+        ),
+        (
+            '[reconfiguration]\nkind = "sweep"\ndelay_weight = 1e308',
+            "3: reconfiguration.delay_weight: expected a value less than or equal to 9007199254740992 (got 1e+308)",
+        ),
+        ('horizon = "1e300d"', "1: horizon: expected a value less than or equal to 9000000000 (got '1e300d')"),
+    ],
+)
+def test_what_no_run_can_hold_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    path = written(tmp_path, text)
+    (mistake,) = mistakes(path)
+    assert mistake.startswith(f"{path}:{message}")
+
+
+OFTEN = [
+    ("window", "windows"),
+    ('network.geometry.kind = "topic-connected"\nnetwork.geometry.period', "periods"),
+    ('selection.kind = "similarity"\nselection.update_period', "periods"),
+    ('reconfiguration.kind = "anneal"\nreconfiguration.period', "periods"),
+    ('offloading.kind = "b3m"\noffloading.period', "periods"),
+    ("offloading.tau = 1\noffloading.period", "periods"),
+]
+
+
+@pytest.mark.parametrize(("text", "steps"), OFTEN)
+@pytest.mark.parametrize("end", ['horizon = "1h"', 'workload = { kind = "poisson", horizon = "1h" }'])
+def test_what_is_done_too_often_up_to_the_horizon_is_refused(tmp_path: Path, end: str, text: str, steps: str) -> None:
+    key = text.rpartition("\n")[2]
+    assert load_scenario(written(tmp_path, f'{end}\n{text} = "3600us"'))
+    path = written(tmp_path, f'{end}\n{text} = "1us"')
+    assert mistakes(path) == [
+        f"{path}:{2 + text.count(chr(10))}: {key}: 1,000,000 {steps} at most, so 0.0036 s or more up to 3600 s, found 1e-06 s"
+    ]

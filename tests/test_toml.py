@@ -144,3 +144,30 @@ def test_values_and_paths_of_the_command_line() -> None:
     for wrong in ("", "a..b", "a b", "a."):
         with pytest.raises(ValueError):  # noqa: PT011
             toml.split(wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"\nseed = {'9' * 5000}", ":2: not valid TOML: expected a 64-bit integer, found one of thousands of digits"),
+        (f"\n[a]\nseed = {'9' * 500}", ":3: a.seed: expected a 64-bit integer, found one of about 500 digits"),
+        ("a = [1, [-9223372036854775809]]", ":1: a[1][0]: expected a 64-bit integer, found -9223372036854775809"),
+        (f"{'.'.join('a' * 5000)} = 1", ": a.a.a.a.a…: nested too deeply (allowed: 50 levels)"),
+        (f"a = {'[' * 100}{']' * 100}", ": a[0][0][0][0]…: nested too deeply (allowed: 50 levels)"),
+    ],
+)
+def test_what_no_key_can_hold_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "s.toml").write_text(text)
+    with pytest.raises(ScenarioError) as error:
+        toml.read(tmp_path / "s.toml")
+    assert str(error.value) == f"{tmp_path / 's.toml'}{message}"
+    assert toml.value(text) == text
+
+
+def test_dates_and_times_are_the_texts_of_them(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text("a = 2020-01-02\nb = [2020-01-02T03:04:05Z, { c = 03:04:05 }]")
+    assert toml.read(tmp_path / "s.toml")[0] == {
+        "a": "2020-01-02",
+        "b": ["2020-01-02T03:04:05+00:00", {"c": "03:04:05"}],
+    }
+    assert toml.value("2020-01-02") == "2020-01-02"

@@ -18,6 +18,7 @@ from sim.experiments.results import Results
 from sim.experiments.rounds import Conclusion, rounds
 from sim.experiments.store import Store
 from sim.scenario import Experiment, Scenario, load_scenario
+from sim.simulation import check_steps
 from sim.workloads.mapped import write_mapped
 from sim.workloads.workload import Workload, load_workload
 
@@ -62,6 +63,8 @@ def run(
         experiment = load_scenario(source, overrides, workload)
     engine = engines.resolved(engine, min(jobs, _most(experiment)), master)
     bases = {folder: load_workload(folder) for folder in prepared_folders(experiment)}
+    with naming(experiment):
+        _check_steps(experiment, bases)
     hashes = {folder: base.hash for folder, base in bases.items()}
     question = Question(experiment, hashes)
     with Store(Path(out) if out is not None else default_folder(experiment), question) as store:
@@ -172,6 +175,14 @@ class Work:
         self.store.discard(run)
         self.index.done.remove(run)
         return False
+
+
+def _check_steps(experiment: Experiment, bases: Mapping[Path, Workload]) -> None:
+    """What ends with a prepared workload is not done too often until then; the other scenarios know when they end."""
+    for point in experiment.points:
+        for scenario in point.variants.values():
+            if scenario.horizon is None and scenario.workload.path is not None:
+                check_steps(scenario, bases[scenario.workload.path].horizon)
 
 
 def _most(experiment: Experiment) -> int:

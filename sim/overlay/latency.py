@@ -7,12 +7,11 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from sim import plugins
 from sim.errors import ScenarioError
 from sim.overlay.sites import Sites
-from sim.units import Duration
+from sim.units import Duration, Sigma
 
 EARTH_RADIUS_KM = 6371.0088
 
@@ -81,7 +80,7 @@ class DistanceLatency:
         """Round-trip time at distance 0."""
         per_km: Duration = 0.00002
         """Round-trip time per kilometre."""
-        jitter: float = Field(0.0, ge=0)
+        jitter: Sigma = 0.0
         """σ of a lognormal factor with mean 1 on every hop; messages on one link keep their order."""
 
     notes = ()

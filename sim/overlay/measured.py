@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from sim import plugins
 from sim.errors import ScenarioError
@@ -18,7 +17,7 @@ from sim.naming import name_key
 from sim.overlay.latency import LatencySetting, great_circle_km
 from sim.overlay.sites import Sites
 from sim.randomness import uniform
-from sim.units import Duration, format_duration
+from sim.units import Duration, Sigma, format_duration
 
 FIBRE_KM_PER_S = 200_000.0
 """Light in fibre: 5 µs per kilometre (the planning value of ITU-T Recommendation G.114)."""
@@ -117,7 +116,7 @@ class MatrixLatency:
         """With hosts_file, pairs of hosts without a time get that of the line fitted to the sound pairs over their distance."""
         impossible: Literal["fit", "floor", "keep", "error"] = "fit"
         """With hosts_file, pairs faster than light in fibre get the time of the fitted line or that of light, or keep theirs."""
-        jitter: float = Field(0.0, ge=0)
+        jitter: Sigma = 0.0
         """σ of a lognormal factor with mean 1 on every hop; messages on one link keep their order."""
 
     notes: tuple[str, ...] = ()

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from sim import plugins
 from sim.errors import ScenarioError, nearest
 from sim.overlay.latency import LatencySetting
-from sim.units import Duration, format_duration
+from sim.units import Duration, Sigma, format_duration
 from sim.validation import nested
 
 
@@ -21,7 +21,7 @@ class RegionLatency:
     class Parameters(plugins.Parameters):
         round_trips: dict[str, dict[str, Duration]]
         """By region and region, such as `{ eu = { eu = "2ms", us = "85ms" }, us = { us = "3ms" } }`; said once, it holds both ways."""
-        jitter: float = Field(0.0, ge=0)
+        jitter: Sigma = 0.0
         """σ of a lognormal factor with mean 1 on every hop; messages on one link keep their order."""
 
         @field_validator("round_trips")

@@ -26,7 +26,7 @@ class Tapestry(RendezvousTrees):
     """
 
     class Parameters(plugins.Parameters):
-        digits: int = Field(8, ge=1)
+        digits: int = Field(8, ge=1, le=62)
         """Digits of an id."""
         base: Literal[2, 4, 8, 16, 32, 64] = 16
         """What a digit counts to."""

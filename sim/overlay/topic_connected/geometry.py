@@ -16,7 +16,7 @@ from sim.overlay.topic_connected.interests import Interests
 from sim.overlay.topic_connected.measures import adjacency, edge_numbers, topic_diameters
 from sim.overlay.topic_connected.repair import Dcbm, RepairedOverlay
 from sim.overlay.tree_kernels import breadth_first_tree
-from sim.units import FactorAboveOne, PositiveDuration
+from sim.units import FactorAboveOne, Period
 
 
 class TopicConnected(PublisherTrees):
@@ -34,7 +34,7 @@ class TopicConnected(PublisherTrees):
         """Low-ODA: how much heavier a link must be to be worth a higher maximum degree; 1.5 or "3/2"."""
         strict: bool = False
         """Low-ODA: prefer the lighter link only if k times its weight is more, not if it is the same."""
-        parts: int = Field(10, ge=1)
+        parts: int = Field(10, ge=1, lt=2**31)
         """DCB-M: the number of parts that brokers are dealt out into at random, for good."""
         dissemination: Literal["tree", "flood"] = "tree"
         """Along a breadth-first tree from the root, or from each broker to all its neighbours in the topic but the first to send."""
@@ -42,11 +42,11 @@ class TopicConnected(PublisherTrees):
         """What a change of interests leads to: the design goes on from the links there are; or it is made anew, as stars always are:
         at once; once a topic has come apart; or every `period`, while topics that have come apart are served in part. DCB-M makes the
         parts anew that have a changed broker, all of them with "rebuild"."""
-        period: PositiveDuration = 3600.0
+        period: Period = 3600.0
         """Time between periodic designs."""
-        messages_per_link: int = Field(2, ge=1)
+        messages_per_link: int = Field(2, ge=1, lt=2**31)
         """Messages that a link takes to set up or to take down: a request and its answer; 1 counts links."""
-        check: int = Field(100, ge=1)
+        check: int = Field(100, ge=1, lt=2**31)
         """After so many repairs a fresh design is made, and takes over where it needs less than 1 / 1.05 of the links."""
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:

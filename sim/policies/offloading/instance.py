@@ -18,10 +18,9 @@ from sim.policies.offloading.problem import Decision, Objective, Problem
 from sim.policies.offloading.process import Capacity, parse_capacity
 from sim.randomness import Streams
 from sim.toml import Keys
+from sim.units import Quantity
 from sim.validation import dotted, nested, problems, show
 
-Quantity = Annotated[float, Field(ge=0, le=2**53)]
-"""No number up to here loses anything as a float64."""
 _KINDS = ("(of all)", "(of each)")  # as what tau is read, which keys of mistakes tell, too
 
 

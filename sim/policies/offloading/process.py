@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from sim import plugins
-from sim.units import Duration, PositiveDuration
+from sim.units import Duration, Period, Quantity
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class OffloadingParameters(plugins.Parameters):
     """What the back end can deliver: notifications per period, or a share of all ("10%")."""
     scope: Literal["network", "broker"] = "network"
     """Whose capacity it is: that of all brokers together, or of each, which decides alone (a share is of what its own users want)."""
-    tau: float = Field(27, ge=0)
+    tau: Quantity = 27
     """The notifications per period that satisfy a user; who is due fewer needs all of them."""
-    period: PositiveDuration = 86400.0
+    period: Period = 86400.0
     """A decision falls at the start of each period; satisfaction is measured over each."""
     smoothing: float = Field(0.3, gt=0, le=1)
     """Weight of the last period in the expected event rates."""

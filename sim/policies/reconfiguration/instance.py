@@ -16,11 +16,10 @@ from sim.policies.reconfiguration.cost import Objective
 from sim.policies.reconfiguration.problem import Problem, Reconfiguration
 from sim.randomness import Streams
 from sim.toml import Keys
+from sim.units import Quantity
 from sim.validation import dotted, nested, problems, show
 
 Id = Annotated[int, Field(ge=0)]
-Quantity = Annotated[float, Field(ge=0, le=2**53)]
-"""No number up to here loses anything as a float64."""
 
 
 class MoveCost(BaseModel):

@@ -7,9 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from sim import plugins
-from sim.units import SECONDS, PositiveDuration
-
-Weight = Annotated[float, Field(ge=0)]
+from sim.units import SECONDS, Period, PositiveDuration, Quantity
 
 
 def _ends_later(span: tuple[float, float]) -> tuple[float, float]:
@@ -25,19 +23,19 @@ Span = Annotated[tuple[PositiveDuration, PositiveDuration], AfterValidator(_ends
 class ProcessParameters(plugins.Parameters):
     """The reconfiguration process: monitoring, test, computation, protocol."""
 
-    period: PositiveDuration = 10 * SECONDS["h"]
+    period: Period = 10 * SECONDS["h"]
     """The reconfiguration-free period T_free: a decision falls at the end of each."""
     smoothing: float = Field(0.3, gt=0, le=1)
     """Weight of the last period in the expected publication rates (alpha of eq. 12)."""
-    threshold: float = Field(0.1, ge=0)
+    threshold: Quantity = 0.1
     """Nothing is computed while the cost is not above this share of the largest cost of reconfiguration (beta)."""
-    delay_weight: float = Field(1.0, ge=0)
+    delay_weight: Quantity = 1.0
     """What a unit of delay counts, where a message to an unrelated relay counts 1 (w_d of eq. 6)."""
     delay: Literal["hops", "round-trips"] = "hops"
     """The unit of delay: a hop, or the mean round-trip time between two brokers, every hop being as long as it takes."""
     count_rendezvous: bool = False
     """Whether a rendezvous broker that does not subscribe counts as a relay."""
-    constants: tuple[Weight, Weight, Weight] = (1.0, 1.0, 1.0)
+    constants: tuple[Quantity, Quantity, Quantity] = (1.0, 1.0, 1.0)
     """Weights of the three terms of the cost of reconfiguration (eq. 11)."""
     timeout: PositiveDuration = 60.0
     """How long a broker waits in vain for the manager until brokers settle among themselves whether to fall back."""

@@ -57,11 +57,11 @@ class LsapSweep(WithoutParameters):
 class AnnealParameters(ProcessParameters):
     """How long a walk is, and how it cools."""
 
-    proposals: int = Field(500, gt=0)
+    proposals: int = Field(500, gt=0, le=1_000_000)
     """Swaps that are proposed for each broker; in small networks 50,000 in all."""
-    hot: float = Field(0.1, gt=0)
+    hot: float = Field(0.1, gt=0, le=2**53)
     """Temperature at the start, as a share of what the cost changes by in the mean of random swaps."""
-    cold: float = Field(0.02, gt=0)
+    cold: float = Field(0.02, gt=0, le=2**53)
     """Temperature at the end."""
 
     @model_validator(mode="after")

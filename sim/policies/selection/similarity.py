@@ -14,7 +14,7 @@ from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, best_bro
 from sim.policies.selection.places import PlaceIndex, clusters
 from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView
 from sim.randomness import uniform
-from sim.units import PositiveDuration
+from sim.units import Period, Quantity
 
 _FORMULA = {"overlap": OVERLAP, "jaccard": JACCARD, "mean-user": MEAN_USER}
 
@@ -28,17 +28,17 @@ class SimilaritySelection:
     """
 
     class Parameters(plugins.Parameters):
-        load_weight: float = Field(1.0, ge=0)
+        load_weight: Quantity = 1.0
         """Weight w_l of a broker's load against similarity."""
         load: Literal["share", "relative"] = "share"
         """Load L_b: the broker's share of all user subscriptions (mean 1/brokers, as in the paper), or "relative" (mean 1)."""
         similarity: Literal["overlap", "jaccard", "mean-user"] = "overlap"
         """|S_b ∩ s|/|s| ("overlap", the paper's simplified one), |S_b ∩ s|/|S_b ∪ s|, or the mean over the broker's users."""
-        update_period: PositiveDuration = 43200.0
+        update_period: Period = 43200.0
         """T_update: time between exchanges of states inside a cluster."""
-        cluster_size: int = Field(10, ge=1)
+        cluster_size: int = Field(10, ge=1, lt=2**31)
         """Brokers that a cluster has, c; of cells: the block of c cells, some of which may have no broker."""
-        hysteresis: float = Field(0.0, ge=0)
+        hysteresis: Quantity = 0.0
         """A user moves inside its cluster only where this is exceeded by the gain in utility."""
 
     reacts_to: frozenset[str] = frozenset({"subscription", "movement"})
