@@ -7,13 +7,15 @@ from typing import Any
 
 from sim.brokers.clock import ARRIVALS, Clock
 from sim.brokers.messages import Message
-from sim.brokers.saturation import Workload
 
 
 class Server:
     """Serves one message at a time; `bound` is how many publications may wait, None for any number.
 
     Waits and occupation are measured from `warm_up` on. A message in service is finished before a control message is taken.
+
+    Work that is refused is taken to be done whenever the server is idle: so what is left of it, and what waits, is together what would
+    wait if the queue had no bound.
     """
 
     _ok = True
@@ -30,25 +32,39 @@ class Server:
         self.busy = 0.0  # s
         self.waiting_area = 0.0  # ∫ messages waiting dt, s
         self.dropped = 0
-        self.workload = Workload()
+        self._done_at = 0.0  # when the service ends, or the last one ended, s
+        self._refused = 0.0  # work that was refused and is not taken to be done, s
+        self.behind_since = 0.0  # when there was last nothing to do, as if nothing had been refused, s
+        self.squares = 0.0  # the sum of the squared service times that have arrived since, s²
         self.held = 0  # messages waiting or in service at the end
+        self.backlog = 0.0  # work left at the end, refused one included, s
 
     def accept(self, message: Message, service: float, control: bool = False) -> bool:
         """Take a message that arrives now and needs `service` seconds; False where the queue is full."""
         message.arrived, message.service = self._clock.now, service
-        self.workload.arrive(message.arrived, service)
         self._integrate()
         if self._serving is None:
+            self._catch_up(message.arrived)
+            self.squares += service * service
             self._serve(message)
-        elif control:
+            return True
+        self.squares += service * service
+        if control:
             self._control.append(message)
         elif self._bound is None or len(self._queue) < self._bound:
             self._queue.append(message)
         else:
+            self._refused += service
             if self._clock.now >= self._warm_up:
                 self.dropped += 1
             return False
         return True
+
+    def _catch_up(self, now: float) -> None:
+        """The server has been idle up to `now`."""
+        self._refused -= now - self._done_at
+        if self._refused <= 0.0:
+            self._refused, self.behind_since, self.squares = 0.0, now, 0.0
 
     def _serve(self, message: Message) -> None:
         self._serving = message
@@ -57,7 +73,8 @@ class Server:
             self.served += 1
             self.wait += now - message.arrived
         self.callbacks = (self._done,)
-        self._clock.at(now + message.service, ARRIVALS, self)
+        self._done_at = now + message.service
+        self._clock.at(self._done_at, ARRIVALS, self)
 
     def _done(self, _: Server) -> None:
         self._integrate()
@@ -83,9 +100,13 @@ class Server:
             self.waiting_area += (len(self._control) + len(self._queue)) * (horizon - self._last)
             self.busy += (horizon - self._last) if self._serving is not None else 0.0
             self._last = horizon
-        self.workload.advance(horizon)
         held = [*self._control, *self._queue]
-        if self._serving is not None:
+        waiting = sum(message.service for message in held)
+        if self._serving is None:
+            self._catch_up(horizon)
+            self.backlog = self._refused
+        else:
+            self.backlog = self._refused + waiting + self._done_at - horizon
             held.insert(0, self._serving)
         self.held = len(held)
         return held

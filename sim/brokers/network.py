@@ -27,6 +27,7 @@ from sim.brokers.reconfiguration import Decision, Manager, ReconfigurationSettin
 from sim.brokers.record_kernels import BROKER_DELIVERED, RECEIVED, RELAYED, SENT
 from sim.brokers.recorder import Channel, Columns, Recorder
 from sim.brokers.satisfaction import Satisfaction
+from sim.brokers.saturation import saturated
 from sim.brokers.sides import Sides
 from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users import Users
@@ -295,8 +296,11 @@ class Network:
     def _saturated(self) -> dict[int, float]:
         """The brokers that cannot keep up, and since when (s)."""
         seconds = self._measured_seconds()
-        workloads = enumerate(server.workload for server in self.servers)
-        return {broker: workload.since for broker, workload in workloads if workload.saturated(seconds)}
+        return {
+            broker: server.behind_since
+            for broker, server in enumerate(self.servers)
+            if saturated(server.backlog, server.squares, seconds)
+        }
 
     def _links(self) -> dict[str, float | int | None]:
         """The overlay's links, and what nodes keep to forward along trees, as they are at the end."""
@@ -324,7 +328,7 @@ class Network:
     def brokers(self) -> Columns:
         """One row per broker: what it hosted (time averages), carried and served after the warm-up."""
         seconds = self._measured_seconds()
-        counted, servers, saturated = self.recorder.per_broker, self.servers, self._saturated()
+        counted, servers, since = self.recorder.per_broker, self.servers, self._saturated()
         none = [None] * len(self.node_of)
         return {
             "broker": np.arange(len(self.node_of)),
@@ -342,8 +346,8 @@ class Network:
             "queue_length": [s.waiting_area / seconds for s in servers] or none,
             "queue_full": [s.dropped for s in servers] or none,
             "backlog": [s.held for s in servers] or none,
-            "backlog_seconds": [s.workload.backlog for s in servers] or none,
-            "saturated_since": [saturated.get(broker) for broker in range(len(self.node_of))],
+            "backlog_seconds": [s.backlog for s in servers] or none,
+            "saturated_since": [since.get(broker) for broker in range(len(self.node_of))],
         }
 
     def links(self) -> Columns:

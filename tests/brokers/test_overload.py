@@ -9,7 +9,7 @@ import pytest
 import tiny
 
 from sim.brokers.network import Network, NetworkSetting
-from sim.brokers.saturation import Workload
+from sim.brokers.saturation import saturated
 from sim.randomness import Streams
 
 
@@ -97,11 +97,13 @@ def test_m_m_1_is_saturated_above_a_utilisation_of_one_only(rho: float, messages
     found = []
     for seed in range(20):
         generator = np.random.default_rng(seed)
-        times, services = np.cumsum(generator.exponential(1 / rho, messages)), generator.exponential(1.0, messages)
-        work = Workload()
-        for time, service in zip(times.tolist(), services.tolist(), strict=True):
-            work.arrive(time, service)
-        found.append(work.saturated(messages / rho))
+        gaps, services = generator.exponential(1 / rho, messages), generator.exponential(1.0, messages)
+        backlog = squares = 0.0  # by Lindley's recursion
+        for gap, service in zip(gaps.tolist(), services.tolist(), strict=True):
+            backlog = max(backlog - gap, 0.0)
+            squares = squares + service**2 if backlog else service**2
+            backlog += service
+        found.append(saturated(backlog, squares, messages / rho))
     assert np.mean(found) == share
 
 
