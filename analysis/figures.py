@@ -89,7 +89,7 @@ def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
             continue
         metric = METRICS[name]
         factor, unit = scale(metric.unit, rows["mean"].abs().max())
-        if metric.integer:
+        if metric.windows == "sum":
             unit = "1/h" if unit == "count" else f"{unit}/h"
         span, time_unit = scale("s", rows["end"].max() / 3)
         warm_up = rows.loc[rows["warm_up"], "end"].max() / span

@@ -10,28 +10,12 @@ import pandas as pd
 
 from analysis.comparison import variants_of
 from sim.experiments.statistics import mean_interval
+from sim.metrics import METRICS, Ratio
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results
 
 HOUR = 3600.0
-
-# A metric that is a mean is, over any windows, the ratio of two sums; where a third is named, without what that counts.
-RATIOS = {
-    "notification_delay": ("notification_delay_sum", "delivered"),
-    "user_notification_delay": ("user_notification_delay_sum", "delivered_users"),
-    "tree_delay": ("tree_delay_sum", "delivered", "best_effort_deliveries"),
-    "user_tree_delay": ("user_tree_delay_sum", "delivered_users", "best_effort_users"),
-    "tree_hops": ("tree_hops_sum", "delivered", "best_effort_deliveries"),
-    "uplink_hops": ("uplink_hops_sum", "publications_rooted"),
-    "path_stretch": ("path_stretch_sum", "path_stretch_count"),
-    "messages_per_publication": ("notification_overhead", "publications"),
-    "delivery_ratio": ("delivered_users", "due_users"),
-    "satisfied_subscribers": ("satisfied_subscribers_sum", "periods"),
-    "satisfaction": ("satisfaction_sum", "periods"),
-    "backend_load": ("backend_load_sum", "decisions"),
-}
-TIME_AVERAGES = ("load_stddev", "load_jain")
 
 
 def runs_of(results: Results, variant: str) -> list[str]:
@@ -43,7 +27,7 @@ def runs_of(results: Results, variant: str) -> list[str]:
 def over_time(results: Results, metrics: Sequence[str], points: int = 300) -> pd.DataFrame:
     """Metrics by window, mean and 95 % interval over the replications.
 
-    Columns metric, variant, start, end (s), warm_up, mean, low, high (NaN where there is no interval). Counts are per
+    Columns metric, variant, start, end (s), warm_up, mean, low, high (NaN where there is no interval). Sums are per
     hour, since windows may be cut. Neighbouring windows are merged until at most about `points` are left. Metrics that
     have no time series are left out.
     """
@@ -67,26 +51,23 @@ def _windows(series: pd.DataFrame, metrics: Sequence[str], points: int) -> pd.Da
     """One run's series in long form, with neighbouring windows merged; none crosses the end of the warm-up."""
     width = series["end"] - series["start"]
     sums = series.drop(columns=["window", "start", "end", "warm_up"], errors="ignore").astype(np.float64)
-    for name in TIME_AVERAGES:
-        if name in sums:
-            sums[name] *= width
     block = np.arange(len(series)) // max(1, -(-len(series) // points))
     groups = [series["warm_up"].to_numpy(dtype=bool), block]
     span = series.groupby(groups).agg(start=("start", "min"), end=("end", "max"))
     merged = sums.groupby(groups).sum(min_count=1)
-    length = (span["end"] - span["start"]).to_numpy()
+    length = span["end"] - span["start"]
     found = []
     for metric in metrics:
-        if metric in RATIOS:
-            above, below, *without = RATIOS[metric]
-            if above not in merged or below not in merged:
+        match METRICS[metric].windows:
+            case Ratio(above, below, less) if {above, below} <= {*merged}:
+                number = merged[below] - merged.get(less, 0.0)
+                value = merged[above] / number.where(number > 0)
+            case "sum" if metric in merged:
+                value = merged[metric] / (length / HOUR)
+            case "average" if metric in merged:
+                value = (sums[metric] * width).groupby(groups).sum(min_count=1) / length
+            case _:
                 continue
-            number = merged[below] - sum(merged[name] for name in without if name in merged)
-            value = merged[above] / number.where(number > 0)
-        elif metric in merged:
-            value = merged[metric] / (length if metric in TIME_AVERAGES else length / HOUR)
-        else:
-            continue
         found.append(span.assign(metric=metric, value=value, warm_up=span.index.get_level_values(0)))
     columns = ["metric", "start", "end", "warm_up", "value"]
     return pd.concat(found)[columns].reset_index(drop=True) if found else pd.DataFrame(columns=columns)

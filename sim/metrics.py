@@ -9,11 +9,25 @@ Better = Literal["lower", "higher", "neutral"]
 
 
 @dataclass(frozen=True)
+class Ratio:
+    """A mean over any windows: the sum of one column of the time series over that of another, from which a third is taken."""
+
+    above: str
+    below: str
+    less: str = ""
+
+
+Windows = Literal["sum", "average"] | Ratio
+"""How a metric follows from windows of the time series: as the sum of its column, as its average over time, or as a ratio of sums."""
+
+
+@dataclass(frozen=True)
 class Metric:
     """One scalar metric: its unit ("–" where it has none), a line that says what it counts, and which way is better.
 
     `integer` tells counts (int64 in the results) from measures (float64). `got_through`: it is measured on what got through, or gets
-    worse only later, so that it looks better than it is where a broker is saturated.
+    worse only later, so that it looks better than it is where a broker is saturated. `windows` is None where the time series does
+    not have it.
     """
 
     name: str
@@ -22,21 +36,28 @@ class Metric:
     better: Better = "lower"
     integer: bool = False
     got_through: bool = False
+    windows: Windows | None = None
 
 
 def _count(name: str, unit: str, description: str, better: Better = "lower", got_through: bool = False) -> Metric:
-    return Metric(name, unit, description, better, True, got_through)
+    """A count of what happens, window by window."""
+    return Metric(name, unit, description, better, True, got_through, "sum")
 
 
-def _seconds(name: str, description: str) -> Metric:
+def _total(name: str, unit: str, description: str) -> Metric:
+    """A count of a whole run, or of how it began or ended."""
+    return Metric(name, unit, description, integer=True)
+
+
+def _seconds(name: str, description: str, windows: Windows | None = None) -> Metric:
     """A delay, or a part of one."""
-    return Metric(name, "s", description, got_through=True)
+    return Metric(name, "s", description, got_through=True, windows=windows)
 
 
 def _delay(name: str, description: str) -> list[Metric]:
     """A mean, its quantiles (from bins 1 % wide) and its exact maximum."""
     return [
-        _seconds(name, description),
+        _seconds(name, description, Ratio(f"{name}_sum", "delivered")),
         *(_seconds(f"{name}_p{q}", f"{q} % quantile of {name} (bins 1 % wide)") for q in (50, 95, 99)),
         _seconds(f"{name}_max", f"largest {name}"),
     ]
@@ -55,22 +76,53 @@ METRICS: dict[str, Metric] = {
             "notification_delay",
             "publisher's broker until the due broker has served it, mean over delivered (publication, broker) pairs",
         ),
-        _seconds("arrival_delay", "notification delay without wait and service at the due broker itself"),
-        _seconds("user_notification_delay", "notification delay weighted by due users"),
-        _seconds("tree_delay", "root of the tree until the due broker has served it, mean over delivered pairs"),
-        _seconds("user_tree_delay", "tree delay weighted by due users"),
-        Metric("tree_hops", "hops", "mean hops from the root to a due broker"),
-        Metric("uplink_hops", "hops", "mean hops from the publisher's broker to the root"),
+        _seconds(
+            "arrival_delay",
+            "notification delay without wait and service at the due broker itself",
+            windows=Ratio("arrival_delay_sum", "delivered"),
+        ),
+        _seconds(
+            "user_notification_delay",
+            "notification delay weighted by due users",
+            windows=Ratio("user_notification_delay_sum", "delivered_users"),
+        ),
+        _seconds(
+            "tree_delay",
+            "root of the tree until the due broker has served it, mean over delivered pairs",
+            windows=Ratio("tree_delay_sum", "delivered", "best_effort_deliveries"),
+        ),
+        _seconds(
+            "user_tree_delay",
+            "tree delay weighted by due users",
+            windows=Ratio("user_tree_delay_sum", "delivered_users", "best_effort_users"),
+        ),
+        Metric(
+            "tree_hops",
+            "hops",
+            "mean hops from the root to a due broker",
+            windows=Ratio("tree_hops_sum", "delivered", "best_effort_deliveries"),
+        ),
+        Metric(
+            "uplink_hops",
+            "hops",
+            "mean hops from the publisher's broker to the root",
+            windows=Ratio("uplink_hops_sum", "publications_rooted"),
+        ),
         _count("notification_overhead", "messages", "messages between brokers below the root"),
         _count("internal_overhead", "messages", "those received by brokers that subscribe"),
         _count("external_overhead", "messages", "those received by unrelated relays (relay traffic)"),
         _count("uplink_messages", "messages", "messages on the way from publisher's broker to root"),
-        Metric("messages_per_publication", "messages", "messages between brokers below the root per publication"),
+        Metric(
+            "messages_per_publication",
+            "messages",
+            "messages between brokers below the root per publication",
+            windows=Ratio("notification_overhead", "publications"),
+        ),
         _count("notification_bytes", "bytes", "bytes of the messages below the root"),
         _count("internal_bytes", "bytes", "bytes of those received by brokers that subscribe"),
         _count("external_bytes", "bytes", "bytes of those received by unrelated relays"),
         _count("uplink_bytes", "bytes", "bytes of the messages on the way to the root"),
-        _count("cross_region_bytes", "bytes", "bytes of messages between brokers of different regions"),
+        _total("cross_region_bytes", "bytes", "bytes of messages between brokers of different regions"),
         _count("handovers", "count", "times that a user's broker changed", "neutral"),
         _count("handover_messages", "messages", "request, reply, leave and join of each handover"),
         _count("reconfigurations", "count", "times that brokers changed places on the overlay", "neutral"),
@@ -80,25 +132,38 @@ METRICS: dict[str, Metric] = {
             "messages",
             "messages by which brokers change places, but those of the drain, or links that follow interests change",
         ),
-        Metric("reconfiguration_bound", "messages", "what the reconfigurations begun were to cost (DYNATOPS eq. 11)"),
+        Metric(
+            "reconfiguration_bound",
+            "messages",
+            "what the reconfigurations begun were to cost (DYNATOPS eq. 11)",
+            windows="sum",
+        ),
         _count("drain_messages", "messages", "reports by brokers that nothing is on its way before they change places"),
-        Metric("ssbr_cost", "–", "SSBR cost (DYNATOPS eq. 6) of the configurations, mean over the periods' ends"),
+        Metric(
+            "ssbr_cost",
+            "–",
+            "SSBR cost (DYNATOPS eq. 6) of the configurations, mean over the periods' ends",
+            windows=Ratio("ssbr_cost_sum", "ssbr_cost_count"),
+        ),
         Metric(
             "satisfied_subscribers",
             "count",
             "users whom the back end satisfies in a period, mean over periods",
             "higher",
+            windows=Ratio("satisfied_subscribers_sum", "periods"),
         ),
         Metric(
             "satisfaction",
             "–",
             "share of what a user needs that the back end delivers, mean over users and periods",
             "higher",
+            windows=Ratio("satisfaction_sum", "periods"),
         ),
         Metric(
             "backend_load",
             "notifications",
             "expected notifications per period that the back end keeps, mean over decisions",
+            windows=Ratio("backend_load_sum", "decisions"),
         ),
         Metric("backend_capacity", "notifications", "those that it could keep, mean over decisions", "neutral"),
         Metric(
@@ -109,13 +174,24 @@ METRICS: dict[str, Metric] = {
         ),
         _count("offload_churn", "count", "times that a topic with subscribers was offloaded or taken back"),
         _count("offload_messages", "messages", "messages that told brokers so"),
-        _count(
+        _total(
             "bootstrap_messages",
             "messages",
             "control messages of the initial joining: tree joins, links, state exchange",
         ),
-        Metric("load_stddev", "–", "standard deviation of the brokers' shares of subscriptions relative to their mean"),
-        Metric("load_jain", "–", "Jain's fairness index of the brokers' shares of subscriptions", "higher"),
+        Metric(
+            "load_stddev",
+            "–",
+            "standard deviation of the brokers' shares of subscriptions relative to their mean",
+            windows="average",
+        ),
+        Metric(
+            "load_jain",
+            "–",
+            "Jain's fairness index of the brokers' shares of subscriptions",
+            "higher",
+            windows="average",
+        ),
         _count("publications", "count", "publications published", "neutral"),
         _count(
             "publications_dropped",
@@ -138,24 +214,34 @@ METRICS: dict[str, Metric] = {
             "count",
             "arrivals of content at a broker that subscribes to its predicate, but has no match there",
         ),
-        Metric("delivery_ratio", "–", "delivered of due (publication, user) pairs", "higher", got_through=True),
         Metric(
-            "path_stretch", "–", "arrival delay by the tree relative to the direct latency from the publisher's broker"
+            "delivery_ratio",
+            "–",
+            "delivered of due (publication, user) pairs",
+            "higher",
+            got_through=True,
+            windows=Ratio("delivered_users", "due_users"),
+        ),
+        Metric(
+            "path_stretch",
+            "–",
+            "arrival delay by the tree relative to the direct latency from the publisher's broker",
+            windows=Ratio("path_stretch_sum", "path_stretch_count"),
         ),
         _seconds("queue_wait", "mean wait in a broker's queue"),
         Metric("utilisation", "–", "share of time that brokers are busy, mean over brokers", "neutral"),
-        _count(
+        _total(
             "saturated_brokers",
             "count",
             "brokers that cannot keep up: more work arrives than they can do, and delays are of what got through",
         ),
-        _count("edges", "count", "links of the overlay at the end, whichever way they go"),
+        _total("edges", "count", "links of the overlay at the end, whichever way they go"),
         Metric("average_degree", "–", "brokers that a broker is linked to at the end, mean over brokers"),
-        _count("maximum_degree", "count", "most brokers that a broker is linked to at the end"),
-        _count(
+        _total("maximum_degree", "count", "most brokers that a broker is linked to at the end"),
+        _total(
             "diameter", "hops", "largest diameter of a topic's own links at the end, of topics with two brokers or more"
         ),
         Metric("mean_topic_diameter", "hops", "mean diameter of the topics' own links at the end"),
-        _count("tree_state", "count", "children, or members below, that brokers keep for topic trees at the end"),
+        _total("tree_state", "count", "children, or members below, that brokers keep for topic trees at the end"),
     ]
 }

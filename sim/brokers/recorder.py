@@ -308,6 +308,7 @@ class Recorder:
         seconds = np.subtract(ends, starts)
         delivered = c[:, rk.DELIVERED].tolist()
         each = [self._exact_all(row) for row in range(rk.SUMS)]
+        ssbr = [self._ssbr_costs(start, end) for start, end in pairwise(self.edges)]
         return {
             "window": list(range(len(starts))),
             "start": starts,
@@ -343,7 +344,9 @@ class Recorder:
             "periods": self.periods,
             "satisfied_subscribers_sum": self.satisfied,
             "satisfaction_sum": self.share,
-            "ssbr_cost": [self._ssbr_cost(start, end) for start, end in pairwise(self.edges)],
+            "ssbr_cost": [math.fsum(costs) / len(costs) if costs else None for costs in ssbr],
+            "ssbr_cost_sum": [math.fsum(costs) for costs in ssbr],
+            "ssbr_cost_count": [len(costs) for costs in ssbr],
             "notification_overhead": c[:, rk.INTERNAL] + c[:, rk.EXTERNAL],
             "internal_overhead": c[:, rk.INTERNAL],
             "external_overhead": c[:, rk.EXTERNAL],
@@ -401,7 +404,7 @@ class Recorder:
         rooted = total(self.rooted)
         seconds = self.horizon - self.warm_up
         load = self._load_area[after].sum(axis=0) / seconds if seconds > 0 else np.zeros(2)
-        quantile = self._quantiles()
+        quantile, ssbr = self._quantiles(), self._ssbr_costs(self.warm_up, self.horizon)
         return {
             "broker_subscription_changes": total(self.subscription_changes),
             "subscription_overhead": total(self.subscription_overhead),
@@ -432,7 +435,7 @@ class Recorder:
             "drain_messages": total(self.drain_messages),
             "offload_churn": total(self.offload_churn),
             "offload_messages": total(self.offload_messages),
-            "ssbr_cost": self._ssbr_cost(self.warm_up, self.horizon),
+            "ssbr_cost": math.fsum(ssbr) / len(ssbr) if ssbr else None,
             "bootstrap_messages": self.bootstrap_messages,
             "load_stddev": float(load[0]),
             "load_jain": float(load[1]),
@@ -450,10 +453,9 @@ class Recorder:
             "path_stretch": mean(rk.STRETCH, counter[rk.STRETCHED]),
         }
 
-    def _ssbr_cost(self, start: float, end: float) -> float | None:
-        """The mean over the reconfiguration periods that ended in a span of time; None where none did."""
-        costs = [cost for time, cost in self.ssbr_costs if start <= time < end]
-        return math.fsum(costs) / len(costs) if costs else None
+    def _ssbr_costs(self, start: float, end: float) -> list[float]:
+        """Those of the reconfiguration periods that ended in a span of time."""
+        return [cost for time, cost in self.ssbr_costs if start <= time < end]
 
     def _quantiles(self) -> dict[int, float | None]:
         """Quantiles (%) of the notification delay: the middle of the bin that holds the pair of that rank."""

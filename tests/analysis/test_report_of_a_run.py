@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 
 import sim
-from analysis.figures import figures
+from analysis.figures import figures, metrics_over_time
 from analysis.report import render_report
-from analysis.tables import RATIOS, delay_distribution
+from analysis.tables import delay_distribution, over_time
 from sim.experiments.results import Results
+from sim.metrics import METRICS, Metric
 
 SCENARIO = {
     "title": "A small network",
@@ -30,24 +30,47 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return sim.run(SCENARIO, out=tmp_path_factory.mktemp("run") / "results")
 
 
-def windows(results: Results, run: str) -> pd.DataFrame:
-    series = results.table(run, "timeseries")
-    return series[~series["warm_up"]]
+MOVING = {
+    **SCENARIO,
+    "replications": 1,
+    "warm_up": "150min",
+    "workload": {**SCENARIO["workload"], "publication_rate": 20.0},  # type: ignore[dict-item]
+    "reconfiguration": {"kind": "lsap", "period": "90min"},
+    "offloading": {"kind": "b3m", "capacity": "60%", "tau": 10, "period": "50min", "delivery_probability": 0.9},
+    "variant": [{"name": "base"}],
+}
 
 
-def test_windows_add_up_to_the_scalars(results: Results) -> None:
-    for _, run in results.runs.iterrows():
-        counted = windows(results, run["run"])
-        for metric, (above, below, *without) in RATIOS.items():
-            number = counted[below].sum() - sum(counted[name].sum() for name in without if name in counted)
-            if number:
-                assert counted[above].sum() / number == pytest.approx(run[metric]), metric
-            else:  # nothing was decided, and nobody's satisfaction measured
-                assert pd.isna(run[metric]), metric
-        for metric in ("broker_subscription_changes", "subscription_overhead", "notification_overhead", "delivered"):
-            assert counted[metric].sum() == run[metric] > 0, metric
-        width = counted["end"] - counted["start"]
-        assert (counted["load_jain"] * width).sum() / width.sum() == pytest.approx(run["load_jain"])
+@pytest.fixture(scope="module", params=["10h", "25min", "1h"])
+def moving(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A run in which everything happens that windows know of, with windows of that width."""
+    return sim.run({**MOVING, "window": request.param}, out=tmp_path_factory.mktemp("moving") / "results")
+
+
+@pytest.mark.parametrize("metric", [metric for metric in METRICS.values() if metric.windows], ids=lambda one: one.name)
+def test_what_a_chart_draws_of_all_windows_together_is_the_scalar_of_the_run(moving: Results, metric: Metric) -> None:
+    scalar = moving.runs[metric.name].iloc[0]
+    drawn = over_time(moving, [metric.name], points=1).query("not warm_up")
+    hours = (12 - 2.5) if metric.windows == "sum" else 1.0  # sums are drawn per hour
+    assert drawn["mean"].tolist() == pytest.approx([scalar / hours])
+
+
+def test_windows_have_no_metric_of_which_nobody_knows_how_it_adds_up(moving: Results) -> None:
+    columns = {*moving.table(moving.runs["run"].iloc[0], "timeseries").columns}
+    assert {name for name, metric in METRICS.items() if metric.windows is None} & columns == set()
+    sums = {name for name, metric in METRICS.items() if metric.windows in ("sum", "average")}
+    assert sums <= columns
+
+
+def test_a_cost_per_period_and_a_bound_are_drawn_as_what_they_are(moving: Results) -> None:
+    charts = {chart.name: chart.spec for chart in metrics_over_time(moving, ["ssbr_cost", "reconfiguration_bound"])}
+    titles = [
+        layer["encoding"]["y"]["title"]
+        for name in ("time-ssbr_cost", "time-reconfiguration_bound")
+        for layer in charts[name]["layer"]
+        if "title" in layer["encoding"].get("y", {})
+    ]
+    assert titles == ["ssbr cost", "reconfiguration bound (messages/h)"]
 
 
 def test_quantiles_of_the_distribution_are_those_of_the_table(results: Results) -> None:
