@@ -19,7 +19,7 @@ from analysis.comparison import (
     variants_of,
 )
 from analysis.formatting import describe, number, with_unit
-from analysis.saturation import saturation
+from analysis.saturation import saturated, saturation
 from analysis.sweeps.axes import axes_of, points_said
 from sim.experiments.statistics import half_width
 from sim.metrics import METRICS
@@ -144,12 +144,16 @@ def of_sweep(results: Results) -> list[Sentence]:
 
 
 def _best(results: Results, metric: str, rows: Sequence[Comparison]) -> str:
-    """At which point and with which variant a metric is best; "" where it is the same everywhere, or neither way is better."""
+    """At which point and with which variant a metric is best; "" where it is the same everywhere, or neither way is better.
+
+    A metric of what gets through is not best where brokers are saturated.
+    """
+    behind = saturated(results) if METRICS[metric].got_through else set()
     found = [
         (outcome.value.mean, point, name)
         for point, row in enumerate(rows)
         for name, outcome in row.outcomes.items()
-        if outcome.value.n
+        if outcome.value.n and (point, name) not in behind
     ]
     better = METRICS[metric].better
     means = [mean for mean, _, _ in found]

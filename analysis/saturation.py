@@ -18,17 +18,24 @@ NAMED = 3
 WARNING = "Delays and deliveries are those of what got through."
 
 
+def saturated(results: Results) -> set[tuple[int, str]]:
+    """The points (their numbers) and variants at which brokers do not keep up in most replications."""
+    means = results.runs.groupby(["point", "variant"], as_index=False)[KEEPS_UP.metric].mean()
+    behind = means[means[KEEPS_UP.metric] >= KEEPS_UP.value]
+    return set(zip(behind["point"].tolist(), behind["variant"].tolist(), strict=True))
+
+
 def saturation(results: Results) -> Iterator[str]:
     """A sentence for each variant with saturated brokers, or one over all points of a sweep; nothing where all brokers keep up."""
     runs = results.runs
-    saturated = runs[runs[KEEPS_UP.metric] > 0]
-    if saturated.empty:
+    behind = runs[runs[KEEPS_UP.metric] > 0]
+    if behind.empty:
         return
     if len(results.manifest["points"]) > 1:
-        yield _over_points(results, sorted(set(saturated["point"])))
+        yield _over_points(results, sorted(set(behind["point"])))
         return
     for variant in variants_of(results):
-        of_variant = saturated[saturated["variant"] == variant].sort_values("replication")
+        of_variant = behind[behind["variant"] == variant].sort_values("replication")
         if len(of_variant):
             count = int((runs["variant"] == variant).sum())
             yield _of_variant(results, variant, of_variant["run"].iloc[0], len(of_variant), count)

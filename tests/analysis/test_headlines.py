@@ -215,3 +215,13 @@ def test_a_sweep_says_at_which_points_brokers_are_saturated(tmp_path: Path) -> N
     (note,) = headlines(swept(tmp_path, points, "saturated_brokers")).notes
     assert note.startswith("Brokers are saturated at 4 of 6 points (")
     assert note.endswith("; and 1 more). Delays and deliveries are those of what got through there.")
+
+
+def test_a_delay_is_not_called_least_where_brokers_are_saturated(tmp_path: Path) -> None:
+    delays = [[3.0] * 5, [2.0] * 5, [1.0] * 5]
+    results = swept(tmp_path, [{"a": values} for values in delays], "notification_delay")
+    assert "least at network.brokers = 30" in " ".join(said(results))
+    runs = pd.read_parquet(tmp_path / "runs.parquet")
+    runs["saturated_brokers"] = (runs["point"] == 2).astype(int)
+    runs.to_parquet(tmp_path / "runs.parquet")
+    assert "least at network.brokers = 20" in " ".join(said(load_results(tmp_path)))
