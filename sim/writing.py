@@ -16,7 +16,7 @@ def whole_file(path: Path, error: type[InputError] = InputError) -> Iterator[Pat
 
     Raises `error` where it cannot be written, or where `path` is a pipe or a device, which a file must not replace.
     """
-    target = Path(os.path.realpath(path))  # a link stays, and what it leads to is written
+    target = Path(os.path.realpath(path)) if os.path.islink(path) else path  # a link stays, what it leads to is written
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         if target.exists() and not (target.is_file() or target.is_dir()):
@@ -28,3 +28,12 @@ def whole_file(path: Path, error: type[InputError] = InputError) -> Iterator[Pat
             unfinished.unlink(missing_ok=True)
     except OSError as problem:
         raise error(f"{path}: cannot be written ({problem.strerror})") from None
+
+
+def check_name(path: str | Path, error: type[InputError] = InputError) -> None:
+    """Raises `error` where a path has bytes that are no text: tables, charts and JSON cannot hold such a name."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(path).decode(errors="backslashreplace")
+        raise error(f"'{shown}': not valid UTF-8; name files and folders in UTF-8") from None

@@ -28,6 +28,7 @@ from sim.cli import (
     tune,
 )
 from sim.errors import InputError
+from sim.writing import check_name
 
 # What the machine, or a path that was named, does not allow: no fault of ours.
 _NOT_OURS = {
@@ -104,6 +105,8 @@ app.command()(scenario.policies)
 def main() -> None:
     """Run the command line: exit status 2 and one message for what a person got wrong, a traceback for faults of ours."""
     try:
+        for argument in sys.argv[1:]:
+            check_name(argument)
         app(prog_name="brokersim")
     except InputError as error:
         _end(str(error))

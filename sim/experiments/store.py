@@ -34,6 +34,7 @@ from sim.expressions import Value
 from sim.metrics import METRICS
 from sim.scenario import Experiment
 from sim.workloads.tables import arrow, write_table
+from sim.writing import check_name
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -53,6 +54,7 @@ class Store:
 
     def __init__(self, folder: Path, question: Question | None = None) -> None:
         """Raises ResultsError where the folder is used for something else, another question among that, or by another command."""
+        check_name(folder, ResultsError)
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)

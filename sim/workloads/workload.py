@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from sim.workloads.demand import read_interests
 from sim.workloads.manifest import read_manifest, verify_files, write_manifest
 from sim.workloads.tables import ROW_GROUP, Columns, read_columns, write_columns, write_tables
 from sim.workloads.validation import Checks
+from sim.writing import check_name
 
 DAY = 86400.0
 MOST_EVENTS = 1e9  # of a made-up workload: as many fill the memory of most machines
@@ -44,6 +46,7 @@ _OPTIONAL = ("movements", "sessions", "deliveries")  # tables that are left out 
 _ENTRIES = {"manifest.json", ".manifest.json", "interests", "quarantine", SUBSCRIPTIONS, PUBLICATIONS} | {
     f"{name}.parquet" for name in TYPES
 }
+_PART = re.compile(r"part-\d{5,}\.parquet")  # of those entries that are folders
 
 
 def _counts(ids: NDArray[np.int32], of: int) -> NDArray[np.int64]:
@@ -263,6 +266,7 @@ def write_workload(
     line, raw, reason), table by table; `lines` are text files for other systems to read, by name. Raises WorkloadError where
     the folder holds something else or the workload breaks the format.
     """
+    check_name(folder, WorkloadError)
     validate(workload, folder)
     _clear(folder)
     files = _write_tables(workload, folder)
@@ -295,14 +299,19 @@ def _clear(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WorkloadError(f"{folder}: cannot be made a folder ({error.strerror})") from None
-    other = sorted({entry.name for entry in folder.iterdir()} - _ENTRIES)
-    if other:
-        raise WorkloadError(
-            f"{folder}: holds '{other[0]}', which is no part of a workload; give an empty or new folder"
-        )
+    others = sorted(entry.relative_to(folder) for entry in folder.rglob("*") if not _is_ours(entry, folder))
+    if others:
+        what = "a link" if (folder / others[0]).is_symlink() else "no part of a workload"
+        raise WorkloadError(f"{folder}: holds '{others[0]}', which is {what}; give an empty or new folder")
     (folder / "manifest.json").unlink(missing_ok=True)
     for entry in folder.iterdir():
         shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
+
+def _is_ours(entry: Path, folder: Path) -> bool:
+    """Whether an entry anywhere in a folder is one that this module writes."""
+    top, *below = entry.relative_to(folder).parts
+    return not entry.is_symlink() and top in _ENTRIES and (not below or _PART.fullmatch("/".join(below)) is not None)
 
 
 def _write_tables(workload: Workload, folder: Path) -> list[str]:

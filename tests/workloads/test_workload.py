@@ -281,6 +281,25 @@ def test_a_workload_is_replaced_and_nothing_else(tmp_path: Path) -> None:
         write_workload(small(), tmp_path / "w" / "thesis.tex")
 
 
+@pytest.mark.parametrize("linked", ["interests", "topics.parquet", "interests/part-00000.parquet"])
+def test_a_workload_with_a_link_in_it_is_left_as_it_is(tmp_path: Path, linked: str) -> None:
+    """Its owner moved a part of it to another disk, and whatever is there is not ours to replace."""
+    write_workload(small(), tmp_path / "w")
+    (tmp_path / "w" / linked).rename(tmp_path / "elsewhere")
+    (tmp_path / "w" / linked).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(WorkloadError, match=rf"w: holds '{linked}', which is a link; give an empty or new folder"):
+        write_workload(replace(small(), seed=2), tmp_path / "w")
+    assert_equal(small(), load_workload(tmp_path / "w"))
+
+
+def test_a_file_of_somebody_elses_inside_a_workload_stays(tmp_path: Path) -> None:
+    write_workload(small(), tmp_path / "w")
+    (tmp_path / "w" / "interests" / "notes.txt").write_text("mine")
+    with pytest.raises(WorkloadError, match=r"w: holds 'interests/notes\.txt', which is no part of a workload"):
+        write_workload(small(), tmp_path / "w")
+    assert (tmp_path / "w" / "interests" / "notes.txt").read_text() == "mine"
+
+
 def test_an_interrupted_write_leaves_no_workload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_workload(small(), tmp_path)
 
