@@ -24,19 +24,21 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NoReturn
 
+import hypothesis
+import pytest
 from mutant_tests import EQUIVALENT, LEFT_OUT, PICKED, TESTS
 
 ROOT = Path(__file__).resolve().parents[1]
 SEED = 1
 SAMPLE = {"picked": len(PICKED), "overlay": 34, "policies": 36, "workloads": 36, "experiments": 26, "brokers": 40}
-CPU_SECONDS = 120  # for the tests of one mutant; what takes longer never ends
+CPU_SECONDS = 150  # for the tests of one mutant; what takes longer never ends
 MEMORY = 8 << 30  # bytes of addresses
 
 BOUNDS = {ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">")}
@@ -91,6 +93,7 @@ class Changes(ast.NodeVisitor):
         self.starts = [0, *(found.end() for found in re.finditer(b"\n", source))]
         self.found: list[tuple[str, ast.AST, str, int, int, bytes]] = []
         self.names: list[str] = []
+        self.loops = False
         self.visit(ast.parse(source))
 
     def span(self, node: Any) -> tuple[int, int]:
@@ -173,8 +176,14 @@ class Changes(ast.NodeVisitor):
         if not isinstance(node.op, ast.USub) or not isinstance(node.operand, ast.Constant):
             self.generic_visit(node)
 
+    def visit_While(self, node: ast.While) -> None:
+        """What counts in such a loop is left alone: without it most never end."""
+        was, self.loops = self.loops, True
+        self.generic_visit(node)
+        self.loops = was
+
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        if type(node.op) in SIGNS:
+        if type(node.op) in SIGNS and not self.loops:
             old, new = SIGNS[type(node.op)]
             self.between(node, node.target, node.value, "sign", old + "=", new + "=")
             self.replace(node, "dropped statement", b"pass")
@@ -314,141 +323,125 @@ def compiled(file: Path) -> list[Path]:
     return [*file.parent.glob(f"__pycache__/{file.stem}.*.nb[ic]")]
 
 
-def run_tests(copy: Path, tests: list[str], log: Path, seconds: dict[str, float]) -> tuple[str, str]:
-    """Run tests in a process of their own, by the `seconds` that they took before, until one fails: what came of it, and which."""
-    report = copy.parent / "report"
-    report.write_text("")
-    child = os.fork()
-    if not child:
+class Trials:
+    """Runs tests in a copy of the checkout; `seconds` that each has taken when it passed are kept with the results."""
+
+    def __init__(self, copy: Path, results: Path) -> None:
+        self.copy, self.log, self.kept = copy, results / "log.txt", results / "seconds.json"
+        self.seconds: dict[str, float] = json.loads(self.kept.read_text()) if self.kept.exists() else {}
+
+    def failing(self, tests: set[str]) -> set[str]:
+        """Those of the tests that have never passed and fail where nothing is changed, too."""
+        self.run(sorted(tests - self.seconds.keys()), to_the_end=True)
+        return tests - self.seconds.keys()
+
+    def run(self, tests: Sequence[str], to_the_end: bool = False) -> tuple[str, str, float]:
+        """Run tests in a process of their own, the quickest first, until one fails: what came of it, which failed, and the CPU time."""
+        before, report = os.times(), self.copy.parent / "report"
+        report.write_text("")
+        child = os.fork()
+        if not child:
+            self._be_tested(tests, report, [] if to_the_end else ["-x"])
+        deadline, status = time.monotonic() + 20 * CPU_SECONDS, None
+        while status is None and time.monotonic() < deadline:
+            pid, found = os.waitpid(child, os.WNOHANG)
+            status = found if pid else None
+            time.sleep(0.05)
+        with suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # what it has left behind
+        if status is None:
+            os.waitpid(child, 0)
+        failed = ""
+        for outcome, took, test in (line.split("\t") for line in report.read_text().splitlines()):
+            if outcome == "failed":
+                failed = test
+            else:
+                self.seconds[test] = float(took)
+        self.kept.write_text(json.dumps(self.seconds))
+        after = os.times()
+        cpu = after.children_user + after.children_system - before.children_user - before.children_system
+        return *self._outcome(status, failed), round(cpu, 1)
+
+    def _outcome(self, status: int | None, failed: str) -> tuple[str, str]:
+        if status is None or os.WIFSIGNALED(status):
+            return "caught", failed or ("crash" if status and os.WTERMSIG(status) != signal.SIGXCPU else "no end")
+        code = os.waitstatus_to_exitcode(status)
+        if code in (0, 1, 2):  # 2: the tests could not be imported
+            return ("caught", failed or "import") if code else ("survived", "")
+        return "broken", f"pytest ended with {code}, see {self.log}"
+
+    def _be_tested(self, tests: Sequence[str], report: Path, options: list[str]) -> NoReturn:
+        """Be the process in which tests run."""
         code = 3
         try:
             os.setsid()
-            code = _be_tested(copy, tests, log, seconds, report)
+            resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            os.chdir(self.copy)
+            os.environ |= {"PYTHONPATH": str(self.copy), "PYTHONDONTWRITEBYTECODE": "1"}
+            sys.dont_write_bytecode = True
+            sys.path[:] = [str(self.copy), *(entry for entry in sys.path if Path(entry) != ROOT / "tests")]
+            with self.log.open("ab", 0) as out:
+                os.dup2(out.fileno(), 1)
+                os.dup2(out.fileno(), 2)
+            options += ["-q", "-n", "0", "-p", "no:cacheprovider", "--tb=line"]
+            options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+            with report.open("a") as told:
+                code = int(pytest.main([*options, *tests], plugins=[Watch(self.seconds, told)]))
         except BaseException:
             traceback.print_exc()
         finally:
             sys.stderr.flush()
             os._exit(code)
-    deadline = time.monotonic() + 10 * CPU_SECONDS
-    status = None
-    while status is None and time.monotonic() < deadline:
-        pid, found = os.waitpid(child, os.WNOHANG)
-        status = found if pid else None
-        time.sleep(0.05)
-    with suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)  # what it has left behind
-    if status is None:
-        os.waitpid(child, 0)
-    failed = ""
-    for outcome, took, test in (line.split("\t") for line in report.read_text().splitlines()):
-        seconds.setdefault(test, float(took))
-        failed = test if outcome == "failed" else failed
-    if status is None or os.WIFSIGNALED(status):
-        return "caught", failed or ("crash" if status and os.WTERMSIG(status) != signal.SIGXCPU else "no end")
-    code = os.waitstatus_to_exitcode(status)
-    if code in (0, 1, 2):  # 2: the tests could not be imported
-        return ("caught", failed or "import") if code else ("survived", "")
-    return "broken", f"pytest ended with {code}, see {log}"
 
 
-def _be_tested(copy: Path, tests: list[str], log: Path, seconds: dict[str, float], report: Path) -> int:
-    import hypothesis
-    import pytest
+class Watch:
+    """Has the quickest tests run first and their examples not made simpler, and reports what came of each."""
 
-    class Watch:
-        """Has the quickest tests run first, and reports what came of each."""
+    def __init__(self, seconds: dict[str, float], told: IO[str]) -> None:
+        self.seconds, self.told = seconds, told
 
-        @staticmethod
-        def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-            items.sort(key=lambda item: seconds.get(item.nodeid, 0.0))
+    def pytest_collection(self, session: pytest.Session) -> None:
+        phases = hypothesis.Phase.explicit, hypothesis.Phase.generate
+        hypothesis.settings.register_profile("mutants", deadline=None, database=None, derandomize=True, phases=phases)
+        hypothesis.settings.load_profile("mutants")
 
-        @staticmethod
-        def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-            if report.failed or report.when == "call":
-                print(
-                    "failed" if report.failed else "passed",
-                    report.duration,
-                    report.nodeid,
-                    sep="\t",
-                    file=told,
-                    flush=True,
-                )
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: self.seconds.get(item.nodeid, 0.0))
 
-        @staticmethod
-        def pytest_collection(session: pytest.Session) -> None:
-            phases = hypothesis.Phase.explicit, hypothesis.Phase.generate  # whether, not how simply, a test fails
-            hypothesis.settings.register_profile(
-                "mutants", deadline=None, database=None, derandomize=True, phases=phases
-            )
-            hypothesis.settings.load_profile("mutants")
-
-    told = report.open("a")
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    os.chdir(copy)
-    os.environ |= {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-    sys.dont_write_bytecode = True
-    sys.path[:] = [
-        str(copy),
-        *(entry for entry in sys.path if not entry or not Path(entry).is_relative_to(ROOT / "tests")),
-    ]
-    for name in [name for name in sys.modules if name.split(".")[0] in ("sim", "analysis")]:
-        del sys.modules[name]
-    with log.open("ab", 0) as out:
-        os.dup2(out.fileno(), 1)
-        os.dup2(out.fileno(), 2)
-    options = [
-        "-x",
-        "-q",
-        "-n",
-        "0",
-        "-p",
-        "no:cacheprovider",
-        "--tb=line",
-        "-W",
-        "ignore::pytest.PytestAssertRewriteWarning",
-    ]
-    return int(pytest.main([*options, *tests], plugins=[Watch()]))
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed or report.when == "call":
+            outcome = "failed" if report.failed else "passed"
+            print(outcome, report.duration, report.nodeid, sep="\t", file=self.told, flush=True)
 
 
 def preload() -> None:
     """Import what tests need from elsewhere, once for all processes that are forked."""
-    for name in ("hypothesis", "pytest", "numba", "numpy", "scipy.optimize", "scipy.sparse.csgraph", "scipy.stats", "networkx",
+    os.environ["NUMBA_OPT"] = "0"  # what is compiled anew is to be compiled fast, rather than to be fast
+    for name in ("numba", "numpy", "scipy.optimize", "scipy.sparse.csgraph", "scipy.stats", "networkx",
                  "pyarrow.parquet", "pandas", "pydantic", "simpy", "filelock", "typer", "rich.console"):  # fmt: skip
         __import__(name)
 
 
-def attempt(copy: Path, mutant: Mutant, tests: list[str], log: Path, seconds: dict[str, float]) -> dict[str, Any]:
+def attempt(trials: Trials, mutant: Mutant) -> dict[str, Any]:
     """Change the copy, run the tests, and change it back, compiled code included."""
-    file = copy / mutant.path
-    source = file.read_bytes()
-    before = os.times()
-    with tempfile.TemporaryDirectory(dir=copy.parent) as aside:
-        stale = [cached for other in may_inline(copy, file) for cached in compiled(other)]
+    file = trials.copy / mutant.path
+    source, was = file.read_bytes(), file.stat()
+    reached = may_inline(trials.copy, file)
+    with tempfile.TemporaryDirectory(dir=trials.copy.parent) as aside:
+        stale = [cached for other in reached for cached in compiled(other)]
         for number, cached in enumerate(stale):
             shutil.move(cached, Path(aside) / str(number))
-        was = file.stat()
         file.write_bytes(source[: mutant.start] + mutant.text + source[mutant.end :])
-        outcome, by = run_tests(copy, tests, log, seconds)
+        outcome, by, cpu = trials.run(mutant.tests)
         file.write_bytes(source)
         os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
-        for other in may_inline(copy, file):
-            for cached in compiled(other):
-                cached.unlink()
+        for cached in (cached for other in reached for cached in compiled(other)):
+            cached.unlink()
         for number, cached in enumerate(stale):
             shutil.move(Path(aside) / str(number), cached)
-    after = os.times()
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return {
-        "key": mutant.key,
-        "path": mutant.path,
-        "line": mutant.line,
-        "kind": mutant.kind,
-        "change": mutant.change(source),
-        "outcome": outcome,
-        "by": by,
-        "cpu": round(cpu, 1),
-    }
+    row = {"key": mutant.key, "path": mutant.path, "line": mutant.line, "kind": mutant.kind}
+    return row | {"change": mutant.change(source), "outcome": outcome, "by": by, "cpu": cpu}
 
 
 def copied(folder: Path) -> Path:
@@ -465,21 +458,16 @@ def try_all(packages: list[str], results: Path) -> None:
     todo = [mutant for package in packages for mutant in chosen(package) if mutant.key not in known]
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         preload()
-        copy, log = copied(Path(folder)), results / "log.txt"
-        sound: dict[str, bool] = {}
-        seconds: dict[str, float] = {}
+        trials = Trials(copied(Path(folder)), results)
         for number, mutant in enumerate(todo, 1):
-            for tests in mutant.tests:
-                if tests not in sound:  # they pass where nothing is changed
-                    outcome, by = run_tests(copy, [tests], log, seconds)
-                    sound[tests] = outcome == "survived"
-                    if not sound[tests]:
-                        print(f"{tests}: {outcome} without any change ({by})", flush=True)
-            row = attempt(copy, mutant, [tests for tests in mutant.tests if sound[tests]], log, seconds)
+            row = attempt(trials, mutant)
             with (results / "mutants.jsonl").open("a") as out:
                 print(json.dumps(row, ensure_ascii=False), file=out)
             how = f"{row['outcome']} {row['path']}:{row['line']} {row['change']} [{row['by']}]"
             print(f"{number}/{len(todo)} {how}", flush=True)
+        caught = {row["by"] for row in rows(results) if "::" in row["by"]}
+        for test in sorted(trials.failing(caught) if todo else ()):
+            print(f"fails without any change, too: {test}")
 
 
 # -- what came out

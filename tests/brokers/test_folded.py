@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,8 @@ def test_every_delivery_of_random_networks_is_the_same_to_the_last_bit() -> None
 @reproducible(150)
 @given(cases(**NOTHING_CONTENDS))
 def test_all_tables_and_metrics_are_the_same_bytes(case: Case) -> None:
+    if case.seed % 3 == 0:  # a run that is long beside the gaps between changes
+        case = replace(case, horizon=100 * case.horizon, window=100.0)
     one, other = tables(ran(case, "messages")), tables(ran(case, "folded"))
     assert [name for name in one if one[name] != other[name]] == []
 

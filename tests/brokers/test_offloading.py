@@ -470,11 +470,14 @@ def test_all_the_capacity_is_enough_for_all_topics_however_fractions_are_rounded
         assert metrics["offload_messages"] == 0
 
 
-def test_what_would_leave_its_root_at_the_very_end_has_not_left_it() -> None:
-    """Published at 1 s and 9 s, a hop from the root; the run and its only period end at 10 s. The planes agree on what is due."""
-    network = line([set(), {0}, {0}], [(1.0, 0), (9.0, 0)], None, horizon=10.0, tau=2)
-    assert run(network)["delivered"] == 2
-    assert network.offloadings()["subscribers"] == [2]
+@pytest.mark.parametrize(("policy", "delivered"), [(None, 4 + 2), (Keep(), 4)])
+def test_what_would_leave_its_root_at_the_very_end_has_not_left_it(policy: Any, delivered: int) -> None:
+    """Published at 1, 5, 11 and 19 s, a hop from the root; the run ends at 20 s. From 10 s on nothing is kept, where that is asked."""
+    published = [(1.0, 0), (5.0, 0), (11.0, 0), (19.0, 0)]
+    network = line([set(), {0}, {0}], published, policy, horizon=20.0, tau=2, delivery_probability=0.0)
+    metrics = run(network)
+    assert (metrics["due"], metrics["delivered"], metrics["in_flight"]) == (8, delivered, 2)
+    assert network.offloadings()["satisfied"] == [2, 0]
 
 
 def test_a_decision_that_waits_for_a_protocol_that_ends_then_is_as_if_on_time() -> None:
