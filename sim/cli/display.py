@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from sim.experiments.rounds import expected
 from sim.units import format_duration
 
 if TYPE_CHECKING:
@@ -21,30 +22,78 @@ FEW = 50
 """Runs of which each gets a line of its own where there is no terminal."""
 OFTEN = 5.0  # s, between two lines where there are more
 LITTLE = 0.1
-"""Runs' worth of work that tells too little of the time that others take: starting takes its time, too."""
+"""Runs' worth of work that is too little to estimate the time of others by."""
 LINES = 8
 """Points that are shown at a time, at most."""
 
 
-class Display:
-    """Keeps count of runs, and says when one fails; is told of runs as any `Progress`, and of failures as any `OnFailure`."""
+class Pace:
+    """How fast runs are done, in runs per second; None until that is known. Times are those of one clock, in s.
 
-    def __init__(self) -> None:
-        self.total = self.there = self.done = self.failures = 0
-        self.began = time.monotonic()
+    The first run imports and compiles, before its first part and again where its result is written, which takes several
+    times as long as a run may. So the clock starts with the first part, and anew when the first run has ended. Where no
+    parts are reported, many machines may be at work and end together: there it starts with the work.
+    """
+
+    def __init__(self, began: float) -> None:
+        self.rate: float | None = None
+        self._since, self._before = began, 0.0  # when the clock started, and what was done by then
+        self._parts = self._ended = False
+
+    def part(self, now: float, done: float) -> None:
+        """A part of a run is done, which makes so much of all runs."""
+        if not self._parts and not self._ended:
+            self._parts, self._since, self._before = True, now, done
+        self._measure(now, done)
+
+    def end(self, now: float, done: float) -> None:
+        """A run has ended."""
+        if self._parts and not self._ended:
+            self._since, self._before = now, done
+        self._ended = True
+        self._measure(now, done)
+
+    def _measure(self, now: float, done: float) -> None:
+        if done - self._before > LITTLE and now > self._since:
+            self.rate = (done - self._before) / (now - self._since)
+
+
+class Display:
+    """Keeps count of runs, and says when one fails; is told of runs as any `Progress`, and of failures as any `OnFailure`.
+
+    Runs that rounds to come will have, too, are counted from the beginning: at least `total`, at most `most`.
+    """
+
+    def __init__(self, experiment: Experiment | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._least, self._most = expected(experiment) if experiment is not None else (0, 0)
+        self.known = self.there = self.done = self.failures = 0
+        self.clock, self.began = clock, clock()
+        self.pace = Pace(self.began)
         self.part = 0.0  # of the runs that are under way, what is done
         self._parts: dict[tuple[int, str, str], float] = {}  # of each run that is not done
         self._shown: set[str] = set()  # tracebacks
 
+    @property
+    def total(self) -> int:
+        """How many runs there are, as far as that is known."""
+        return max(self.known, self._least)
+
+    @property
+    def of(self) -> str:
+        """How many runs there are, as text: `108`, or `108 to 400` where it depends on what comes out."""
+        return f"{self.total} to {self._most}" if self._most > self.total else str(self.total)
+
     def __call__(self, spec: RunSpec, fraction: float) -> None:
         run = (spec.point, spec.variant, spec.hash)
         before = self._parts.pop(run, None)
-        self.total += before is None
+        self.known += before is None
         self.there += before is None and fraction == 1.0
         self.done += before is not None and fraction == 1.0
         if fraction < 1.0:
             self._parts[run] = fraction
         self.part += (fraction if fraction < 1.0 else 0.0) - (before or 0.0)
+        if before is not None:
+            (self.pace.part if fraction < 1.0 else self.pace.end)(self.clock(), self.done + self.part)
         self.show(spec, fraction)
 
     def failed(self, record: Mapping[str, Any]) -> None:
@@ -63,10 +112,13 @@ class Display:
         """Show how far it is, now that something is known of a run."""
 
     @property
-    def left(self) -> float | None:
-        """How long the others may take (s), if they take as long as those that were done; None where too little was."""
-        worth = self.done + self.part
-        return (time.monotonic() - self.began) / worth * (self.total - self.there - worth) if worth > LITTLE else None
+    def left(self) -> str:
+        """How long the others may take, as text, if they take as long as those that were done; "" where too little was."""
+        left = self.total - self.there - self.done - self.part
+        if self.pace.rate is None or not self._parts:
+            return ""
+        least = "at least" if self._most > self.total else "about"
+        return f", {least} {format_duration(left / self.pace.rate)} left"
 
 
 @contextmanager
@@ -85,28 +137,27 @@ class _Plain(Display):
     """A line per run that is done, or now and then, with the time that the others may take."""
 
     def __init__(self, experiment: Experiment) -> None:
-        super().__init__()
+        super().__init__(experiment)
         self._of = "" if experiment.precision else f" of {experiment.base.replications}"
         self._said = -OFTEN
 
     def show(self, spec: RunSpec, fraction: float) -> None:
         ended = self.there + self.done
-        now = time.monotonic()
+        now = self.clock()
         soon = now - self._said < OFTEN if self.total > FEW else not self.done
         if fraction < 1.0 or (soon and ended < self.total):
             return
         self._said = now
-        left = f", about {format_duration(self.left)} left" if self.left and self._parts else ""
         failed = f", {self.failures} failed" if self.failures else ""
         which = ", ".join(filter(None, (spec.label, spec.variant, f"replication {spec.replication + 1}{self._of}")))
-        self.say(f"brokersim: {ended} of {self.total} runs done{failed} ({which}){left}")
+        self.say(f"brokersim: {ended} of {self.of} runs done{failed} ({which}){self.left}")
 
 
 class _Live(Display):
     """A bar for all runs, and one for each point (without a sweep, for each variant) that is under way."""
 
     def __init__(self, experiment: Experiment, bars: Bars) -> None:
-        super().__init__()
+        super().__init__(experiment)
         self._bars = bars
         self._sweep = len(experiment.points) > 1
         self._all = bars.add_task("all", total=None, said="")
@@ -124,11 +175,10 @@ class _Live(Display):
         if fraction == 0.0:
             return
         ended = self.there + self.done
-        minutes = (time.monotonic() - self.began) / 60
+        minutes = (self.clock() - self.began) / 60
         rate = f", {self.done / minutes:.3g} a minute" if self.done and minutes > 0.1 else ""
         failed = f", {self.failures} failed" if self.failures else ""
-        left = f", about {format_duration(self.left)} left" if self.left else ""
-        said = f"{ended} of {self.total} runs{failed}{rate}{left}"
+        said = f"{ended} of {self.of} runs{failed}{rate}{self.left}"
         self._bars.update(self._all, total=self.total, completed=ended + self.part, said=said)
         self._line(name, runs)
 

@@ -7,12 +7,12 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median_low
 
 from sim.experiments.index import Index
 from sim.experiments.plan import RunSpec
 from sim.experiments.results import read_json
-from sim.experiments.rounds import rounds
+from sim.experiments.rounds import expected, rounds
 from sim.experiments.run import prepared_folders
 from sim.scenario import Experiment
 from sim.workloads.manifest import read_manifest
@@ -49,18 +49,16 @@ def outlook(experiment: Experiment, folder: Path, jobs: int = 1) -> Outlook:
     hashes = {path: read_manifest(path)[1] for path in prepared_folders(experiment)}
     index = Index(folder)
     specs: dict[str, RunSpec] = {}
-    pairs = sum(len(point.variants) for point in experiment.points)
-    walked: list[int] = []
+    runs = 0
     for more in rounds(experiment, hashes, index):
-        walked.append(len(more))
+        runs += len(more)
         specs |= {spec.hash: spec for spec in more}
         if specs.keys() - index.done - index.failed.keys():
             break
-    runs, pilots = sum(walked), walked[0] if experiment.detects_warm_up else 0
-    later = pairs * experiment.base.replications if pilots == runs else 0
+    least, most = expected(experiment)
+    later = max(0, least - runs)
     there, failed = specs.keys() & index.done, (specs.keys() & index.failed.keys()) - index.done
     missing = [spec for run, spec in specs.items() if run not in there and run not in failed]
-    limit = experiment.precision.max_replications if experiment.precision is not None else 0
     return Outlook(
         points=len(experiment.points),
         variants=len(experiment.variants),
@@ -71,7 +69,7 @@ def outlook(experiment: Experiment, folder: Path, jobs: int = 1) -> Outlook:
         failed=len(failed),
         to_do=len(missing),
         later=later,
-        most=max(runs + later, pilots + pairs * limit),
+        most=most,
         jobs=jobs,
         seconds=_estimate(missing, later, _seconds(index, specs, there), jobs),
     )
@@ -87,13 +85,19 @@ def _seconds(index: Index, specs: Mapping[str, RunSpec], there: Iterable[str]) -
 
 
 def _estimate(missing: Iterable[RunSpec], later: int, known: list[tuple[RunSpec, float]], jobs: int) -> float | None:
-    """By runs of the same variant at the same point, else of the same variant, else by all."""
+    """By runs of the same variant at the same point, else of the same variant, else by all.
+
+    The first run of a process imports and compiles: so of replications it is the lower median that counts.
+    """
     if not known:
         return None
-    taken: dict[Hashable, list[float]] = defaultdict(list)
+    replications: dict[tuple[int, str], list[float]] = defaultdict(list)
     for spec, seconds in known:
-        for key in ((spec.point, spec.variant), spec.variant, None):
-            taken[key].append(seconds)
+        replications[spec.point, spec.variant].append(seconds)
+    taken: dict[Hashable, list[float]] = defaultdict(list)
+    for (point, variant), times in replications.items():
+        for key in ((point, variant), variant, None):
+            taken[key].append(median_low(times))
     mean = {key: fmean(seconds) for key, seconds in taken.items()}
     alike = (((spec.point, spec.variant), spec.variant, None) for spec in missing)
     total = sum(next(mean[key] for key in keys if key in mean) for keys in alike)

@@ -100,6 +100,14 @@ def rounds(
     return Conclusion(experiment, specs, warm_ups, found, notes)
 
 
+def expected(experiment: Experiment) -> tuple[int, int]:
+    """How many runs all rounds have together, at least and at most; those that two variants share count for each."""
+    pairs, replications = sum(len(point.variants) for point in experiment.points), experiment.base.replications
+    pilots = pairs * min(PILOTS, replications) if experiment.detects_warm_up else 0
+    most = experiment.precision.max_replications if experiment.precision is not None else 0
+    return pilots + pairs * replications, pilots + pairs * max(replications, most)
+
+
 class _Values:
     """The metric that is to be known precisely, replication by replication."""
 

@@ -73,7 +73,7 @@ def test_durations_have_their_unit_wherever_a_point_is_named(brokersim: Brokersi
     status, out, err = brokersim("run", *common)
     assert status == 0
     assert "(brokers.service.time = 2.5 ms, static, replication 1 of 2)" in err
-    assert [row.split("│")[1].strip() for row in out.splitlines() if "one broker" in row] == [
+    assert [row.split("│")[1].strip() for row in out.splitlines() if "│ one broker" in row] == [
         "1 ms",
         "2.5 ms",
         "3601 s",
