@@ -13,7 +13,7 @@ def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write.")] = Path("demo"),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
-    """See it at work: make up check-ins, prepare them, compare three policies, write a report. Takes about a minute."""
+    """See it at work: make up check-ins, prepare them, compare three policies, write a report. Takes 1 to 3 minutes on two cores."""
     from sim.cli.display import display
     from sim.cli.run import cores, print_summary
     from sim.studies import demo as study
