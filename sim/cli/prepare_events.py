@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -107,7 +108,8 @@ def events(
                 partitions=partitions,
                 progress=progress,
             )
-    typer.echo(f"{out}: {_counted(workload)}{'' if mqtt_filters else _unexpanded(workload)}")
+    filters = "" if mqtt_filters else _unexpanded(workload)
+    typer.echo(f"{out}: {_counted(workload)}{filters}{_unmatched(workload, mqtt_filters)}")
 
 
 def _counted(workload: Workload) -> str:
@@ -129,3 +131,24 @@ def _unexpanded(workload: Workload) -> str:
 
     count = filters_unexpanded(workload)
     return f"; {count:,} subscriptions look like MQTT filters (--mqtt-filters expands them)" if count else ""
+
+
+def _unmatched(workload: Workload, expanded: bool) -> str:
+    """How many subscriptions match nothing that is published, with an example; filters that could yet be expanded apart."""
+    from sim.workloads.event_log import looks_unsupported
+    from sim.workloads.mqtt import is_filter, is_shared
+
+    names = {
+        name: count for name, count in workload.unmatched.items() if expanded or is_shared(name) or not is_filter(name)
+    }
+    if not names:
+        return ""
+    looks = Counter[str]()
+    for name, count in names.items():
+        looks.update({looks_unsupported(name) or "": count})
+    odd = [f"{count:,} look like {look}" for look, count in looks.items() if look]
+    example = max(names, key=lambda name: (looks_unsupported(name) is not None, names[name]))
+    unsupported = f" ({', '.join(odd)}: not supported)" if odd else ""
+    return (
+        f"; {sum(names.values()):,} subscriptions match no topic that is published on, such as {example!r}{unsupported}"
+    )

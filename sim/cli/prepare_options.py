@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -117,28 +118,44 @@ def _instant(option: str, text: str | None, zone: str) -> int | None:
     try:
         time = datetime.fromisoformat(text.strip())
         time = time if time.tzinfo else time.replace(tzinfo=zone_of(zone))
-        return (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+        before, after = (time.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
+        micros = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     except (ValueError, OverflowError):
         raise InputError(
             f"{option} '{text}': expected an ISO date or time, such as 2009-03-01 or 2009-03-01T12:00"
         ) from None
+    if before < after and len(text.strip()) > len("2009-03-01"):  # a day begins even where clocks skip midnight
+        raise InputError(f"{option} '{text}': clocks in {zone} skipped this time")
+    return micros
 
 
 @contextmanager
 def progress_lines(quiet: bool) -> Iterator[Callable[[str, str], None]]:
-    """On a terminal one line that tells the step and its tasks; else a line per step; nothing when quiet. All on stderr."""
-    if quiet:
-        yield lambda step, detail: None
-    elif sys.stderr.isatty():
-        from rich.console import Console
-        from rich.text import Text
+    """On a terminal one line that tells the step and its tasks; else a line per step; nothing when quiet. All on stderr.
 
-        with Console(stderr=True).status("") as status:
-            yield lambda step, detail: status.update(Text(f"{step} … {detail}".rstrip()))
-    else:
+    What is implausible in a trace is told in any case.
+    """
+    from rich.console import Console
+    from rich.text import Text
 
-        def say(step: str, detail: str) -> None:
-            if not detail:
-                print(f"brokersim: {step}", file=sys.stderr, flush=True)
+    from sim.workloads.traces.strays import TraceWarning
 
-        yield say
+    console = Console(stderr=True)
+
+    def warn(message: Warning | str, *_: object, **__: object) -> None:
+        console.print(Text(f"brokersim: warning: {message}"), soft_wrap=True)
+
+    def say(step: str, detail: str) -> None:
+        if not detail:
+            print(f"brokersim: {step}", file=sys.stderr, flush=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", TraceWarning)
+        warnings.showwarning = warn
+        if quiet:
+            yield lambda step, detail: None
+        elif sys.stderr.isatty():
+            with console.status("") as status:
+                yield lambda step, detail: status.update(Text(f"{step} … {detail}".rstrip()))
+        else:
+            yield say

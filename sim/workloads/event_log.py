@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -96,7 +97,15 @@ def event_workload(
     wanted = control.topic[kept]
     user = Numbering(log.clients, control.client[kept], published.client, delivered.client, delivered.publisher)
     topic = Numbering(log.topics, wanted[~wild[wanted]], published.topic, delivered.topic)
-    changes = _expand(changes, log.topics, topic.names) if filters else replace(changes, topic=topic(changes.topic))
+    heard = np.zeros(len(topic.names), np.bool_)  # on which anything is published
+    heard[topic(published.topic)] = heard[topic(delivered.topic)] = True
+    begun = changes.action > 0
+    if filters:
+        asked, (changes, matched) = changes.topic, _expand(changes, log.topics, topic.names, heard)
+    else:
+        asked, changes = changes.topic, replace(changes, topic=topic(changes.topic))
+        matched = heard[changes.topic]
+    silent, subscriptions = np.unique(asked[begun & ~matched], return_counts=True)
     publications = Publications(
         seconds(published.micros), topic(published.topic), user(published.client), published.size
     )
@@ -121,16 +130,28 @@ def event_workload(
             seconds(delivered.micros), topic(delivered.topic), user(delivered.publisher), user(delivered.client)
         ),
         origin=f"{np.datetime64(origin // SECOND, 's')}Z",
+        unmatched=dict(zip([log.topics[asked] for asked in silent.tolist()], subscriptions.tolist(), strict=True)),
         **about,
     )
     return workload, effect
 
 
 def filters_unexpanded(workload: Workload) -> int:
-    """How many subscriptions are to a topic whose name holds an MQTT wildcard."""
-    wild = np.array([mqtt.is_filter(name) for name in workload.topics.names.to_pylist()], np.bool_)
+    """How many subscriptions are to a topic whose name holds an MQTT wildcard; shared ones, which none expands, apart."""
+    names = workload.topics.names.to_pylist()
+    wild = np.array([mqtt.is_filter(name) and not mqtt.is_shared(name) for name in names], np.bool_)
     events = workload.subscription_events
     return int(np.count_nonzero(wild[events.topic] & (events.action > 0)))
+
+
+def looks_unsupported(name: str) -> str | None:
+    """What a subscription that matches nothing looks like, of what is not supported; None where it looks like a topic's name."""
+    if mqtt.is_shared(name):
+        return "MQTT shared subscriptions ($share/…, $queue/…)"
+    levels = re.split("[./]", name)
+    if "*" in levels or levels[-1] == ">" or ("#" in levels and not mqtt.is_filter(name)):
+        return "wildcards of NATS (*, >) or AMQP (*, #)"
+    return None
 
 
 class Numbering:
@@ -194,10 +215,16 @@ def _follow(control: Control, clients: int, persistent: bool) -> tuple[NDArray[n
     return effect, _Sessions(began[:sessions], ended[:sessions]), _Changes(row, client, topic, action)
 
 
-def _expand(changes: _Changes, filters: Sequence[str], topics: Sequence[str]) -> _Changes:
-    """From changes of topic filters to those of the topics they match, each in force while any filter of the client holds it."""
+def _expand(
+    changes: _Changes, filters: Sequence[str], topics: Sequence[str], heard: NDArray[np.bool_]
+) -> tuple[_Changes, NDArray[np.bool_]]:
+    """From changes of topic filters to those of the topics they match, each in force while any filter of the client holds it.
+
+    And which of the former match one that is `heard`.
+    """
     found, which = np.unique(changes.topic, return_inverse=True)
     matches = [np.array(row, np.int32) for row in mqtt.expand([filters[f] for f in found.tolist()], topics)]
+    matched = np.array([heard[row].any() for row in matches], np.bool_)[which]
     lengths = np.array([len(row) for row in matches], np.int64)
     starts = np.cumsum(lengths) - lengths
     source = np.repeat(np.arange(len(which)), lengths[which])
@@ -213,4 +240,4 @@ def _expand(changes: _Changes, filters: Sequence[str], topics: Sequence[str]) ->
     counts = np.empty_like(after)
     counts[order] = after
     real = counts == (action > 0)  # the first that holds it, or the last
-    return _Changes(changes.row[source[real]], client[real], topic[real], action[real])
+    return _Changes(changes.row[source[real]], client[real], topic[real], action[real]), matched

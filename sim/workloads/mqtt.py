@@ -12,6 +12,11 @@ def is_filter(name: str) -> bool:
     return "+" in levels or levels[-1] == "#"
 
 
+def is_shared(name: str) -> bool:
+    """Whether the name is that of a shared subscription: `$share/GROUP/FILTER` (MQTT 5.0, section 4.8.2), or `$queue/FILTER`."""
+    return name.startswith(("$share/", "$queue/"))
+
+
 def expand(filters: Sequence[str], topics: Sequence[str]) -> list[list[int]]:
     """For each filter the positions of the topics that it matches, ascending; a name without wildcards matches itself.
 

@@ -58,6 +58,26 @@ def test_a_log_with_words_and_times_of_its_own(brokersim: Brokersim, tmp_path: P
     assert re.search("deliveries +1 +1 per publication", out)
 
 
+def test_subscriptions_that_match_nothing_and_a_stray_time_are_told(
+    brokersim: Brokersim, tmp_path: Path, spark: SparkSession
+) -> None:
+    asked = ["$share/g/home/+", "$queue/home/hall", "home.*", "quiet", "home/+"]
+    lines = [f"2026-03-01T08:00,subscribe,c{n},{topic}" for n, topic in enumerate(asked)]
+    lines += [f"2026-03-01T08:0{n},publish,s,home/hall" for n in range(9)] + ["2000-01-01T00:00,publish,s,home/hall"]
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+    options = ("--columns", "time,action,client,topic", "--mqtt-filters", "--quiet")
+    status, out, err = brokersim("prepare", "events", "log.csv", "--out", "w", *options)
+    assert status == 0
+    assert out.endswith(
+        "; 4 subscriptions match no topic that is published on, such as '$queue/home/hall' (2 look like MQTT shared subscriptions "
+        "($share/…, $queue/…), 1 look like wildcards of NATS (*, >) or AMQP (*, #): not supported)\n"
+    )
+    assert err.startswith(
+        f"brokersim: warning: {tmp_path / 'log.csv'}: line 15: the time is 2000-01-01T00:00:00Z, far before"
+    )
+    assert err.endswith("the trace takes 9,557 days instead of 1; --from 2026-03-01T00:00:00Z leaves them out\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -66,6 +86,10 @@ def test_a_log_with_words_and_times_of_its_own(brokersim: Brokersim, tmp_path: P
         (("--columns", "time,action,topic"), "--columns time,action,topic: no client (events need time, action, client, topic)"),
         ((*OPTIONS, "--actions", "pub=x"), "--actions: unknown action 'pub', did you mean 'publish'?"),
         ((*OPTIONS, "--from", "monday"), "--from 'monday': expected an ISO date or time"),
+        (
+            (*OPTIONS, "--time-zone", "Europe/Paris", "--to", "2010-03-28T02:30"),
+            "--to '2010-03-28T02:30': clocks in Europe/Paris skipped this time",
+        ),
         ((*OPTIONS, "--sessions", "cleen"), "--sessions"),
         ((*OPTIONS, "--size", "-1"), "--size"),
     ],

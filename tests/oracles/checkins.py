@@ -188,15 +188,28 @@ def judge(fields, layout: Layout, box, window):
 
 
 def time_of(value, layout: Layout) -> datetime | None:
+    time = moment_of(value, layout)
+    return None if time is None or time.year in (1, 9999) else time  # which programs write for no time
+
+
+def settled(time: datetime, zone: tzinfo) -> datetime | None:
+    """A time in UTC, None where clocks in the zone, which holds where it names none, never showed it."""
+    if time.tzinfo:
+        return time.astimezone(UTC)
+    there = time.replace(tzinfo=zone).astimezone(UTC)
+    return there if there.astimezone(zone).replace(tzinfo=None) == time else None
+
+
+def moment_of(value, layout: Layout) -> datetime | None:
     if isinstance(value, datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=layout.zone)).astimezone(UTC)
+        return settled(value, layout.zone)
     for form in layout.times:
         try:
             time = form(value) if callable(form) else datetime.strptime(value, form)
         except (ValueError, TypeError):
             continue
         if time is not None:
-            return (time if time.tzinfo else time.replace(tzinfo=layout.zone)).astimezone(UTC)
+            return settled(time, layout.zone)
     return None
 
 

@@ -12,7 +12,15 @@ from oracles import events as oracle
 from oracles.events import Row
 
 from sim.workloads import mqtt
-from sim.workloads.event_log import Control, Delivered, EventLog, Published, event_workload, filters_unexpanded
+from sim.workloads.event_log import (
+    Control,
+    Delivered,
+    EventLog,
+    Published,
+    event_workload,
+    filters_unexpanded,
+    looks_unsupported,
+)
 from sim.workloads.workload import Workload, validate
 
 CONTROL = ("connect", "subscribe", "unsubscribe", "disconnect")
@@ -170,6 +178,42 @@ def test_without_the_switch_a_filter_is_a_topic_and_is_counted() -> None:
     assert workload is not None
     assert workload.topics.names.to_pylist() == ["#", "a+", "a/+"]
     assert filters_unexpanded(workload) == 2
+
+
+def test_subscriptions_that_match_nothing_that_is_published_are_counted_by_name() -> None:
+    asked = ("a/b", "a/+", "x/#", "$share/g/a/b", "quiet", "quiet", "told")
+    read = [Row(n, "subscribe", f"c{n}", topic) for n, topic in enumerate(asked)]
+    read += [Row(20, "publish", "d", "a/b"), Row(21, "deliver", "d", "told")]
+    for filters, unmatched in (
+        (True, {"x/#": 1, "$share/g/a/b": 1, "quiet": 2}),
+        (False, {"a/+": 1, "x/#": 1, "$share/g/a/b": 1, "quiet": 2}),
+    ):
+        workload, _ = event_workload(log(read)[0], filters=filters)
+        assert workload is not None
+        assert workload.unmatched == unmatched
+
+
+@pytest.mark.parametrize(
+    ("name", "look"),
+    [
+        ("$share/group/a/b", "MQTT shared"),
+        ("$queue/a/+", "MQTT shared"),
+        ("orders.*.created", "wildcards of NATS"),
+        ("orders.>", "wildcards of NATS"),
+        ("orders/>", "wildcards of NATS"),
+        ("orders.#", "wildcards of NATS"),
+        ("#.created", "wildcards of NATS"),
+        ("a/#", None),
+        ("a/+/b", None),
+        ("a.b", None),
+        ("price>5", None),
+        ("5*3", None),
+        ("$SYS/broker", None),
+    ],
+)
+def test_what_a_subscription_looks_like_that_is_not_supported(name: str, look: str | None) -> None:
+    found = looks_unsupported(name)
+    assert found is None if look is None else str(found).startswith(look)
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,8 @@ DIRT = [
     (GOOD.replace("2010-10-19", "2010-02-30"), "bad_time"),
     (GOOD.replace("2010-10-19", "0000-10-19"), "bad_time"),
     (GOOD.replace("2010-10-19", "20100-10-19"), "bad_time"),
+    (GOOD.replace("2010-10-19", "9999-12-31"), "bad_time"),
+    (GOOD.replace("2010-10-19", "0001-01-01"), "bad_time"),
     (GOOD.replace("T23", "T24"), "bad_time"),
     (GOOD.replace("T", " "), "bad_time"),
     (GOOD.replace("27Z", "27"), "bad_time"),
@@ -228,7 +230,7 @@ BRIGHTKITE = lay_over(PARQUET, columns="user=label,time=date,space", time_zone="
             oracle.Layout(BRIGHTKITE.columns, kind="parquet", zone=ZoneInfo("America/Denver")),
             1.0,
             130_494,
-            {"null_island": 3_825, "duplicate": 1_052},
+            {"bad_time": 9, "null_island": 3_825, "duplicate": 1_052},  # 2009-03-08, from 2 to 3 in Denver
             454,
             292,
         ),

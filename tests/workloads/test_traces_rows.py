@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import bz2
 import datetime as dt
+import decimal
 import gzip
 import json
 import lzma
+import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,6 +133,51 @@ def test_compressed_files_are_read_by_content_whatever_their_names(spark: SparkS
         assert [row[1:3] for row in rows_of(spark, folder, [folder / "in.dat"], layout)] == [(1, ("a",)), (2, ("b",))]
 
 
+def test_a_list_an_object_and_true_are_no_names_but_texts_that_look_like_them_are(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    values = {
+        '["a","b"]': None,
+        '{"a": 1}': None,
+        "true": None,
+        "false": None,
+        '"true"': "true",
+        "7": "7",
+        "null": None,
+    }
+    values |= {'"[a]"': "[a]", '"[\\"a\\"]"': '["a"]', '"{"': "{", '{"a": 1, "a": 2}': None}
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(f'{{"who": {value}, "size": [{n}]}}\n' for n, value in enumerate(values)))
+    found = rows_of(spark, tmp_path, [path], lay_over(JSONL, columns="user=who,size"))
+    names = [(value, f"[{n}]") for n, value in enumerate(values.values())]
+    assert [row[2] for row in found] == [
+        name if name[0] is not None or value == "null" else None for name, value in zip(names, values, strict=True)
+    ]
+
+
+def test_columns_of_any_type_may_stand_beside_those_that_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    """Those that can be no name are refused as one, by their type."""
+    moment = dt.datetime(2020, 1, 1)
+    odd = {
+        "lists": pa.array([["a", "b"]]),
+        "times": pa.array([[moment]], pa.list_(pa.timestamp("ns"))),
+        "objects": pa.array([{"at": dt.time(1)}]),
+        "maps": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
+        "flags": pa.array([True]),
+        "long": pa.array([decimal.Decimal(1)], pa.decimal256(60, 2)),
+    }
+    nothing = {"nulls": pa.nulls(1), "nan": pa.array([math.nan])}
+    path = tmp_path / "in.parquet"
+    pq.write_table(pa.table({"id": ["7"], **odd, **nothing}), path)
+    assert rows_of(spark, tmp_path, [path], lay_over(PARQUET, columns="user=id,size=nan"))[0][2] == ("7", None)
+    for name in odd:
+        shutil.rmtree(tmp_path / "inputs")
+        with pytest.raises(WorkloadError) as raised:
+            rows_of(spark, tmp_path, [path], lay_over(PARQUET, columns=f"user={name}"))
+        said = f"in.parquet: column '{name}' (user) has the type {pq.read_schema(path).field(name).type}, which cannot be read"
+        assert f"{said} (expected a text, a number, a date or a time in each row)" in str(raised.value)
+
+
 def test_values_of_parquet_become_text_without_loss(spark: SparkSession, tmp_path: Path) -> None:
     moment = dt.datetime(2010, 10, 19, 23, 55, 27, 123456)
     values = {
@@ -162,13 +210,22 @@ def test_rows_of_parquet_are_numbered_whatever_the_partitions(spark: SparkSessio
 
 def test_times_in_several_formats_and_zones(spark: SparkSession) -> None:
     layout = lay_over(
-        TSV, time_formats=["iso", "EEE MMM dd HH:mm:ss Z yyyy", "dd/MM/yyyy", "epoch-ms"], time_zone="Europe/Paris"
+        TSV,
+        time_formats=["iso", "EEE MMM dd HH:mm:ss Z yyyy", "dd/MM/yyyy[ HH:mm]", "epoch-ms"],
+        time_zone="Europe/Paris",
     )
     texts = {
         "2010-07-01": "2010-06-30T22:00",
         "2010-07-01 12:00Z": "2010-07-01T12:00",
         "2010-07-01T12:00:00.123456789": "2010-07-01T10:00:00.123456",
-        "2010-03-28T02:30": "2010-03-28T01:30",  # an hour that the clocks left out
+        "2010-03-28T01:59": "2010-03-28T00:59",
+        "2010-03-28T02:30": None,  # an hour that clocks in Paris skipped
+        "2010-03-28 02:59:59.999": None,
+        "28/03/2010 02:30": None,
+        "2010-03-28T03:00": "2010-03-28T01:00",
+        "2010-03-28T02:30+01:00": "2010-03-28T01:30",
+        "2010-03-28": "2010-03-27T23:00",
+        "2010-10-31T02:30": "2010-10-31T00:30",  # the first of the two that they showed
         "Tue Apr 03 18:00:06 +0000 2012": "2012-04-03T18:00:06",
         "Foo Apr 03 18:00:06 +0000 2012": None,
         "03/04/2012": "2012-04-02T22:00",
@@ -177,6 +234,9 @@ def test_times_in_several_formats_and_zones(spark: SparkSession) -> None:
         "99999999999999999": None,
         "1e999999999": None,
         "0000-01-01": None,
+        "0001-06-01": None,  # what programs write for no time
+        "9999-12-31T23:59:59Z": None,
+        "253402300799999": None,
         "2010-02-30": None,
         "": None,
     }
@@ -186,6 +246,16 @@ def test_times_in_several_formats_and_zones(spark: SparkSession) -> None:
     start = dt.datetime(1970, 1, 1)
     told = [None if row[0] is None else start + dt.timedelta(microseconds=row[0]) for row in found]
     assert told == [text and dt.datetime.fromisoformat(text) for text in texts.values()]
+
+
+def test_a_day_begins_even_where_clocks_skip_its_midnight_and_a_bound_may_stand_for_ever(spark: SparkSession) -> None:
+    layout = lay_over(TSV, time_zone="America/Sao_Paulo")
+    texts = ["2010-10-17", "2010-10-17T00:30", "2010-10-17T01:00", "9999-12-31", "0001-01-02"]
+    frame = partitioned(spark, 1, layout.time_zone).createDataFrame([(text,) for text in texts], "text string")
+    text = F.col("text")
+    rows = frame.select(parse_time(text, layout), parse_time(text, layout, bound=True)).collect()
+    assert [row[0] for row in rows] == [1_287_284_400_000_000, None, 1_287_284_400_000_000, None, None]
+    assert None not in [row[1] for row in rows[3:]]
 
 
 @pytest.mark.parametrize(

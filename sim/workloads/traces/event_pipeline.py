@@ -17,6 +17,7 @@ from sim.workloads.traces.quarantine import account, check_form, describe, read_
 from sim.workloads.traces.rows import number_lines, read_rows
 from sim.workloads.traces.session import partitioned, store, watched
 from sim.workloads.traces.sources import find_sources, link_sources
+from sim.workloads.traces.strays import warn_of_strays
 from sim.workloads.traces.workshop import Progress, blaming, check_room, iso, put_in_place, workshop
 from sim.workloads.workload import Workload, write_workload
 
@@ -67,6 +68,7 @@ def prepare_events(
             usable.write.partitionBy("table").parquet(str(folder / "usable"))
         progress("following sessions", "")
         log, row = stages.load_events(folder / "usable")
+        warn_of_strays([table.micros for table in (log.control, log.published, log.delivered)], "events", rows, sources)
         workload, effect = event_workload(
             log,
             persistent=persistent,

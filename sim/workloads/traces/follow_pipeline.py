@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
@@ -19,6 +20,7 @@ from sim.workloads.traces.quarantine import account, check_form, describe, read_
 from sim.workloads.traces.rows import number_lines, read_rows
 from sim.workloads.traces.session import partitioned, store, watched
 from sim.workloads.traces.sources import find_groups, link_sources
+from sim.workloads.traces.strays import warn_of_strays
 from sim.workloads.traces.user_filters import sampled
 from sim.workloads.traces.workshop import Progress, blaming, check_room, iso, put_in_place, workshop
 from sim.workloads.workload import DAY, Workload, write_workload
@@ -74,6 +76,7 @@ def prepare_follows(
     with workshop(out) as folder, blaming([*sources, *named]):
         session = partitioned(spark, partitions, trace.time_zone)
         judged: list[DataFrame] = []
+        dated: list[DataFrame] = []
         reasons, first = Counter[str | None](), 0
         for n, (table, group) in enumerate(zip(tables, read, strict=True)):
             link_sources(group, folder / f"inputs-{n}", first)
@@ -87,6 +90,7 @@ def prepare_follows(
                 usable = rows.where("reason IS NULL").select("source", "line", *stages.loaded(table))
                 usable.write.parquet(str(folder / f"usable-{n}"))
             judged.append(rows.select("source", "line", "raw", "reason"))
+            dated += [rows.select("source", "line", "micros", "reason")] * bool(table.events)
             first += len(group)
         labels: dict[str, dict[str, str]] = {}
         if trace.labels:
@@ -95,6 +99,7 @@ def prepare_follows(
                 labels = {trace.labels[0].kind: stages.read_labels(session, folder / "labels", trace.labels[0])}
         progress(f"joining follows of {reasons[None]:,} rows", "")
         log = stages.load_follows([folder / f"usable-{n}" for n in range(len(tables))], tables, labels)
+        warn_of_strays([log.published.micros], "publications", _all(dated), sources)
         workload, dropped = follow_workload(
             log,
             period=options.period,
@@ -125,11 +130,14 @@ def prepare_follows(
             )
         if bad:
             with watched(session, partial(progress, f"sorting {bad:,} rows into quarantine")):
-                rows = reduce(lambda one, other: one.unionByName(other), judged)
-                store_quarantine(session, rows, dropped, folder / "quarantine")
+                store_quarantine(session, _all(judged), dropped, folder / "quarantine")
         progress(f"writing {out}", "")
         workload = replace(workload, rows=counts)
         quarantine = read_quarantine(folder / "quarantine", [source.name for source in sources])
         write_workload(workload, folder / "workload", quarantine)
         put_in_place(folder / "workload", out, folder / "replaced")
     return workload
+
+
+def _all(tables: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda one, other: one.unionByName(other), tables)

@@ -45,7 +45,7 @@ def judge_rows(rows: DataFrame, table: Table, window: tuple[int | None, int | No
 
     def bound(field: str, otherwise: int) -> Column:
         text = told(field)
-        return F.when(text.isNull(), otherwise).otherwise(parse_time(text, table.layout))
+        return F.when(text.isNull(), otherwise).otherwise(parse_time(text, table.layout, bound=True))
 
     typed = {
         "user": told(table.user),

@@ -29,6 +29,7 @@ from sim.workloads.traces.quarantine import account, check_form, describe, read_
 from sim.workloads.traces.rows import number_lines
 from sim.workloads.traces.session import partitioned, store, watched
 from sim.workloads.traces.sources import find_sources, link_sources
+from sim.workloads.traces.strays import warn_of_strays
 from sim.workloads.traces.user_filters import UserFilters, select_users
 from sim.workloads.traces.workshop import Progress, blaming, check_room, iso, put_in_place, workshop
 from sim.workloads.workload import DAY, Publications, Workload, write_workload
@@ -109,6 +110,7 @@ def prepare_checkins(
         counts = account(reasons)
         if not len(checkins):
             raise WorkloadError(f"{read[0].path}: none of {counts['read']:,} rows is usable ({describe(counts)})")
+        warn_of_strays([checkins.micros], "check-ins", rows, read)
         if reasons.total() > reasons[None]:
             with watched(
                 session, partial(progress, f"sorting {reasons.total() - reasons[None]:,} rows into quarantine")

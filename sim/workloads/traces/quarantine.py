@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sim.errors import WorkloadError
 from sim.workloads.tables import ROW_GROUP, arrow, strings
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.rows import example_time
+from sim.workloads.traces.rows import example_time, name_keys
 from sim.workloads.traces.sources import Source
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def check_form(
 
 def _line(layout: Layout) -> str:
     if layout.kind == "jsonl":
-        return "an object of JSON in UTF-8"
+        return f"an object of JSON in UTF-8, with a text or a number as {' and '.join(name_keys(layout))}"
     if isinstance(layout.columns, Mapping):
         return f"as many fields as line 1 names, parted by {layout.delimiter!r}, in UTF-8"
     return f"{len(layout.columns)} fields ({', '.join(layout.columns)}) parted by {layout.delimiter!r} in UTF-8"

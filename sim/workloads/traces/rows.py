@@ -31,7 +31,13 @@ _EPOCH = r"^\s*[+-]?[0-9]+(\.[0-9]*)?([eE]\+?[0-9]{1,2})?\s*$"
 _ISO = ("yyyy-MM-dd'T'HH:mm[:ss[.SSSSSSSSS]][XXX]", "yyyy-MM-dd HH:mm[:ss[.SSSSSSSSS]][XXX]", "yyyy-MM-dd")
 _TYPED = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 _WEEKDAY = r"^(?i:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?i:day)?([\s\S]*)$"
-_YEAR_1, _YEAR_9999 = -62_135_596_800, 253_402_300_799  # s; ISO 8601 counts a year 0, calendars do not
+_ZONE = "[VzOXxZ]"  # letters of a datetime pattern
+_OPTIONAL_ZONE = rf"\[(?:[^\[\]']|'[^']*')*{_ZONE}(?:[^\[\]']|'[^']*')*\]"
+# s; ISO 8601 counts a year 0, calendars do not
+_YEAR_1, _YEAR_2, _YEAR_9999, _YEAR_10000 = -62_135_596_800, -62_104_060_800, 253_370_764_800, 253_402_300_800
+_DIGITS = 38  # of a decimal number of Spark
+# Fields that name somebody or something.
+_NAMES = ("user", "place", "client", "publisher", "topic", "kind")
 
 
 def read_rows(spark: SparkSession, folder: Path, layout: Layout, used: Sequence[str]) -> DataFrame:
@@ -76,10 +82,12 @@ def number_lines(rows: DataFrame, layout: Layout) -> DataFrame:
     return numbered.where("line > 1") if layout.header else numbered
 
 
-def parse_time(column: Column, layout: Layout) -> Column:
-    """The time that a text tells, in µs since 1970, UTC; null where it is in none of the layout's formats.
+def parse_time(column: Column, layout: Layout, *, bound: bool = False) -> Column:
+    """The time that a text tells, in µs since 1970, UTC; null where it is in none of the layout's formats, or was never.
 
-    Times without a zone are in the session's, which `partitioned` takes from the layout.
+    Times without a zone are in the session's, which `partitioned` takes from the layout: what clocks showed twice was the first
+    time, what they skipped was never. Programs write the years 1 and 9999 for times that they do not have, so only a `bound`
+    may be in them.
     """
     from pyspark.sql import functions as F
 
@@ -87,21 +95,36 @@ def parse_time(column: Column, layout: Layout) -> Column:
     if layout.kind == "parquet" and "iso" not in formats:  # its own times and dates need no format
         formats.append("iso")
     patterns = [pattern for format in formats for pattern in (_ISO if format == "iso" else (format,))]
-    micros = F.coalesce(*(_micros(column, pattern) for pattern in patterns))
-    return F.when(micros.between(_YEAR_1 * 10**6, _YEAR_9999 * 10**6 + 999_999), micros)
+    micros = F.coalesce(*(_micros(column, pattern, layout.time_zone) for pattern in patterns))
+    first, end = (_YEAR_1, _YEAR_10000) if bound else (_YEAR_2, _YEAR_9999)
+    return F.when(micros.between(first * 10**6, end * 10**6 - 1), micros)
 
 
-def _micros(column: Column, pattern: str) -> Column:
+def _micros(column: Column, pattern: str, zone: str) -> Column:
     from pyspark.sql import functions as F
 
     if pattern in NAMED_TIMES:
         digits = {"epoch": 6, "epoch-ms": 3}[pattern]
         number = F.when(column.rlike(_EPOCH), F.trim(column).try_cast(f"decimal(22,{digits})"))
-        limits = (bound * 10 ** (6 - digits) for bound in (_YEAR_1, _YEAR_9999))
+        limits = (bound * 10 ** (6 - digits) for bound in (_YEAR_1, _YEAR_10000))
         return F.when(number.between(*limits), (number * 10**digits).cast("bigint"))
     if pattern.startswith("E"):  # which Spark prints but does not read
         column, pattern = F.regexp_extract(column, _WEEKDAY, 1), pattern.lstrip("E")
-    return F.unix_micros(F.try_to_timestamp(column, F.lit(pattern)))
+    moment = F.try_to_timestamp(column, F.lit(pattern))
+    local = re.sub(_OPTIONAL_ZONE, "", pattern)
+    letters = re.sub("'[^']*'", "", local)
+    if zone != "UTC" and not re.search(_ZONE, letters):
+        # Spark moves a time that clocks skipped; a day begins with its first moment, whatever clocks show then.
+        kind = "timestamp_ntz" if re.search("[HhKk]", letters) else "date"
+        said = F.when(F.try_to_timestamp(column, F.lit(local)).isNotNull(), _local_time(column, local))
+        moment = F.when(F.coalesce(said.cast(kind) == moment.cast(kind), F.lit(True)), moment)
+    return F.unix_micros(moment)
+
+
+def _local_time(column: Column, pattern: str) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.call_function("to_timestamp_ntz", column, F.lit(pattern))
 
 
 def example_time(spark: SparkSession, layout: Layout) -> str:
@@ -261,21 +284,37 @@ def _unquoted(field: Column) -> Column:
 
 def _read_json(spark: SparkSession, paths: list[str], layout: Layout, fields: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as F
-    from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+    from pyspark.sql.types import ArrayType, StringType, StructField, StructType, VariantType
 
     assert isinstance(layout.columns, Mapping)
     keys = list(dict.fromkeys(layout.columns[field] for field in fields))
-    row = ArrayType(StructType([StructField(key, StringType()) for key in keys]))
     # As an array of one, because the parser would not look at what stands behind an object.
     text = F.when(F.col("text").rlike(r"^\s*\{[\s\S]*\}\s*$"), F.concat(F.lit("["), "text", F.lit("]")))
-    objects = F.from_json(text, row, {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"})
-    lines = _read_lines(spark, paths).withColumn("objects", objects)
+
+    def objects(type: DataType) -> Column:
+        row = ArrayType(StructType([StructField(key, type) for key in keys]))
+        return F.from_json(text, row, {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"})
+
+    def no_name(key: str) -> Column:
+        """Whether a list, an object, true or false stands there: as text they look like names, so few are parsed for it."""
+        kind = F.schema_of_variant(F.get(objects(VariantType()), F.lit(0)).getField(key))
+        return F.when(F.col("object").getField(key).rlike(r"^(?:[\[{]|true$|false$)"), ~kind.eqNullSafe("STRING"))
+
+    lines = _read_lines(spark, paths).withColumn("objects", objects(StringType()))
     lines = lines.withColumn("object", F.when(F.size("objects") == 1, F.get("objects", F.lit(0))))
+    for key in name_keys(layout, fields):
+        lines = lines.withColumn("object", F.when(~F.coalesce(no_name(key), F.lit(False)), F.col("object")))
     return lines.select(
         *("source", "block", "row", "raw"),
         F.col("object").isNotNull().alias("parsed"),
         *(F.col("object").getField(layout.columns[field]).alias(field) for field in fields),
     )
+
+
+def name_keys(layout: Layout, fields: Sequence[str] = _NAMES) -> list[str]:
+    """The keys of the file, or its columns, that name somebody or something."""
+    assert isinstance(layout.columns, Mapping)
+    return list(dict.fromkeys(layout.columns[field] for field in fields if field in _NAMES and field in layout.columns))
 
 
 def _read_parquet(
@@ -329,9 +368,12 @@ def _spark_type(type: pa.DataType) -> DataType | None:
     }
     if type in special:
         return special[type]
-    if pa.types.is_timestamp(type) and type.unit == "ns":
+    if _in_ns(type):
         return LongType()
-    if pa.types.is_time(type):
+    inner = [type.field(n).type for n in range(type.num_fields)] if pa.types.is_nested(type) else []
+    if any(_spark_type(part) is None or _in_ns(part) for part in inner):
+        return None
+    if pa.types.is_time(type) or (pa.types.is_decimal(type) and type.precision > _DIGITS):
         return None
     try:
         return from_arrow_type(type, prefer_timestamp_ntz=True)
@@ -339,11 +381,15 @@ def _spark_type(type: pa.DataType) -> DataType | None:
         return None
 
 
+def _in_ns(type: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type) and type.unit == "ns")
+
+
 def _timed(value: Column, type: pa.DataType) -> Column:
     """The value itself, but times that Spark reads as whole ns as times to the µs, of no zone."""
     from pyspark.sql import functions as F
 
-    if not (pa.types.is_timestamp(type) and type.unit == "ns"):
+    if not _in_ns(type):
         return value
     micros = F.call_function("div", value, F.lit(1000)) - F.when(value % 1000 < 0, 1).otherwise(0)
     return F.timestamp_add("MICROSECOND", micros, F.lit("1970-01-01").cast("timestamp_ntz"))
@@ -358,6 +404,8 @@ def _text_of(value: Column, type: pa.DataType) -> Column:
         text = F.date_format(value, _TYPED if type.unit == "ns" else f"{_TYPED}XXX")
         return F.concat(text, F.lit("Z")) if type.unit == "ns" else text
     text = value.cast("string")
+    if pa.types.is_floating(type):  # pandas writes NaN where there is nothing
+        return F.when(~F.isnan(value), text)
     return F.when(F.is_valid_utf8(text), text)
 
 
@@ -366,8 +414,11 @@ def _check_types(file: Path, layout: Layout, fields: Sequence[str], schema: pa.S
     for field in fields:
         column = layout.columns[field]
         type = _plain(schema.field(column).type)
-        if _spark_type(type) is None:
-            raise WorkloadError(f"{file}: column '{column}' ({field}) has the type {type}, which cannot be read")
+        if pa.types.is_nested(type) or type == pa.bool_() or _spark_type(type) is None:
+            raise WorkloadError(
+                f"{file}: column '{column}' ({field}) has the type {type}, which cannot be read "
+                "(expected a text, a number, a date or a time in each row)"
+            )
         number = pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type)
         if field in TIMES and number and not {"epoch", "epoch-ms"} & set(layout.time_formats):
             raise WorkloadError(

@@ -13,6 +13,7 @@ from sim.compression import ALLOWED, Damaged, archive, codec_of, first_bytes, pi
 from sim.errors import WorkloadError, nearest
 
 _PARQUET = b"PAR1"
+_UNPACKED = "-unpacked"
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def readable(link: Path) -> Path:
     codec = codec_of(link)
     if codec is None or (codec == "gzip" and not is_parquet(link)):
         return link
-    content = link.parent.with_name(f"{link.parent.name}-unpacked") / f"{link.stem}.txt"
+    content = link.parent.with_name(f"{link.parent.name}{_UNPACKED}") / f"{link.stem}.txt"
     content.parent.mkdir(exist_ok=True)
     try:
         with link.open("rb") as packed, content.open("wb") as plain:
@@ -132,3 +133,11 @@ def readable(link: Path) -> Path:
     except Damaged as error:
         raise WorkloadError(f"{link.resolve()}: {error}") from None
     return content
+
+
+def original(path: Path) -> Path:
+    """The input file that Spark read from `path`: a link, or what `readable` has unpacked."""
+    name = path.parent.name
+    if name.endswith(_UNPACKED):
+        [path] = path.parent.with_name(name.removesuffix(_UNPACKED)).glob(f"{path.stem}.*")
+    return path.resolve()

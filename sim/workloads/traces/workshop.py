@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 
 from sim.errors import WorkloadError
 from sim.private import claimed_folder
-from sim.workloads.traces.sources import Source
+from sim.spark import cause
+from sim.workloads.traces.sources import Source, original
 
 # Called with what is being done and, again and again, with how far it is ("" at its start).
 Progress = Callable[[str, str], None]
@@ -63,14 +66,17 @@ def put_in_place(made: Path, out: Path, aside: Path) -> None:
 
 @contextmanager
 def blaming(sources: Sequence[Source]) -> Iterator[None]:
-    """Where Spark fails because a file does not unpack, say which and why."""
+    """Where Spark fails because of a file, say which and why: one that does not unpack, or a value that no type of Spark holds."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except (PySparkException, Py4JError):
+    except (PySparkException, Py4JError) as error:
         for source in sources:
             if (damage := source.damage()) is not None:
                 raise WorkloadError(f"{source.path}: {damage}") from None
+        if read := re.search(r"reading file (?:file:)?(/\S+)", str(error)):
+            file = original(Path(unquote(read[1].rstrip("."))))
+            raise WorkloadError(f"{file}: cannot be read ({cause(error)})") from None
         raise

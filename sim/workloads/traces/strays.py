@@ -1,0 +1,110 @@
+"""Times of a trace that lie far from all others, such as those of a clock that was not set, or seconds among milliseconds."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.workloads.traces.sources import Source, is_parquet
+from sim.workloads.traces.workshop import iso
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_DAY = 86_400_000_000  # µs
+_QUIET = 30  # days from one row to the next that are always plausible
+_FACTOR = 2  # more are plausible up to so many times the days that the trace takes on this side of the gap
+_LONG = 20 * 366  # days; no broker has written one log for longer
+
+
+class TraceWarning(UserWarning):
+    """What is implausible in a trace, though it can be used."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """The days on which a trace has rows, in days since 1970: of the rows that belong together, [first, end), and of all."""
+
+    first: int
+    end: int
+    least: int
+    most: int
+    before: int  # rows
+    after: int
+
+
+def find_span(times: Sequence[NDArray[np.int64]]) -> Span:
+    """What belongs together of rows with these times (µs since 1970; not all empty).
+
+    From the median row's day it grows to the nearer of the next days with rows, as long as that is no further away than twice the
+    days it takes by then, or than a month.
+    """
+    least = min(int(some.min()) for some in times if len(some)) // _DAY
+    most = max(int(some.max()) for some in times if len(some)) // _DAY
+    counts = np.zeros(most - least + 1, np.int64)
+    for some in times:
+        for start in range(0, len(some), 1 << 20):
+            counts += np.bincount(some[start : start + (1 << 20)] // _DAY - least, minlength=len(counts))
+    days = np.flatnonzero(counts)
+    before = np.cumsum(counts[days])
+    low = high = int(np.searchsorted(before, (before[-1] + 1) // 2))
+    gaps = np.diff(days)
+    while low > 0 or high < len(days) - 1:
+        left = gaps[low - 1] if low > 0 else np.inf
+        right = gaps[high] if high < len(days) - 1 else np.inf
+        if min(left, right) > max(_QUIET, _FACTOR * (days[high] - days[low] + 1)):
+            break
+        low, high = (low - 1, high) if left <= right else (low, high + 1)
+    first, end = int(days[low]) + least, int(days[high]) + least + 1
+    rows_before = int(before[low - 1]) if low else 0
+    return Span(first, end, least, most, rows_before, int(before[-1] - before[high]))
+
+
+def warn_of_strays(times: Sequence[NDArray[np.int64]], what: str, rows: DataFrame, sources: Sequence[Source]) -> None:
+    """Warn, with a place and a value, of times that lie far from all others, and of a trace that takes decades without them.
+
+    `times` are those of the usable rows, which are `what`; `rows` have source, line, micros and reason, sources numbered from 0.
+    """
+    from pyspark.sql import functions as F
+
+    if not any(map(len, times)):
+        return
+    span, total, micros = find_span(times), sum(map(len, times)), F.col("micros")
+    usable = rows.where("reason IS NULL")
+    for count, which, side, days, limit in (
+        (
+            span.before,
+            micros < span.first * _DAY,
+            "before",
+            span.first - span.least,
+            f"--from {iso(span.first * _DAY)}",
+        ),
+        (span.after, micros >= span.end * _DAY, "after", span.most - span.end + 1, f"--to {iso(span.end * _DAY)}"),
+    ):
+        if count:
+            first = _first(usable.where(which), [F.col("source"), F.col("line")], sources)
+            _warn(
+                f"{first}, far {side} most others: {count:,} of {total:,} {what} lie up to {days:,} days {side} the rest, and the "
+                f"trace takes {span.most - span.least + 1:,} days instead of {span.end - span.first:,}; {limit} leaves them out"
+            )
+    if span.end - span.first > _LONG:
+        within = usable.where((micros >= span.first * _DAY) & (micros < span.end * _DAY))
+        first, last = (_first(within, [by, F.col("source"), F.col("line")], sources) for by in (micros, micros.desc()))
+        years = (span.end - span.first) / 365.25
+        _warn(f"{first}, and {last}: the trace takes {years:.0f} years; --from and --to choose a part of it")
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, TraceWarning, stacklevel=3)
+
+
+def _first(rows: DataFrame, order: Sequence[Column], sources: Sequence[Source]) -> str:
+    """The place and the time of the first of these rows."""
+    [row] = rows.orderBy(*order).select("source", "line", "micros").limit(1).collect()
+    path = sources[row["source"]].path
+    return f"{path}: {'row' if is_parquet(path) else 'line'} {row['line']}: the time is {iso(row['micros'])}"
