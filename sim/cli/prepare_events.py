@@ -108,8 +108,7 @@ def events(
                 partitions=partitions,
                 progress=progress,
             )
-    filters = "" if mqtt_filters else _unexpanded(workload)
-    typer.echo(f"{out}: {_counted(workload)}{filters}{_unmatched(workload, mqtt_filters)}")
+    typer.echo(f"{out}: {_counted(workload)}{_unmatched(workload, mqtt_filters)}")
 
 
 def _counted(workload: Workload) -> str:
@@ -126,29 +125,23 @@ def _counted(workload: Workload) -> str:
     )
 
 
-def _unexpanded(workload: Workload) -> str:
-    from sim.workloads.event_log import filters_unexpanded
-
-    count = filters_unexpanded(workload)
-    return f"; {count:,} subscriptions look like MQTT filters (--mqtt-filters expands them)" if count else ""
-
-
 def _unmatched(workload: Workload, expanded: bool) -> str:
     """How many subscriptions match nothing that is published, with an example; filters that could yet be expanded apart."""
-    from sim.workloads.event_log import looks_unsupported
+    from sim.workloads.event_log import filters_unexpanded, looks_unsupported
     from sim.workloads.mqtt import is_filter, is_shared
 
+    filters = 0 if expanded else filters_unexpanded(workload)
+    said = f"; {filters:,} subscriptions look like MQTT filters (--mqtt-filters expands them)" if filters else ""
     names = {
         name: count for name, count in workload.unmatched.items() if expanded or is_shared(name) or not is_filter(name)
     }
     if not names:
-        return ""
+        return said
     looks = Counter[str]()
     for name, count in names.items():
         looks.update({looks_unsupported(name) or "": count})
     odd = [f"{count:,} look like {look}" for look, count in looks.items() if look]
     example = max(names, key=lambda name: (looks_unsupported(name) is not None, names[name]))
     unsupported = f" ({', '.join(odd)}: not supported)" if odd else ""
-    return (
-        f"; {sum(names.values()):,} subscriptions match no topic that is published on, such as {example!r}{unsupported}"
-    )
+    total = sum(names.values())
+    return f"{said}; {total:,} subscriptions match no topic that is published on, such as {example!r}{unsupported}"

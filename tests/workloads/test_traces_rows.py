@@ -22,9 +22,10 @@ from test_traces_sources import zstd
 
 from sim.errors import WorkloadError
 from sim.workloads.traces.layouts import CSV, JSONL, PARQUET, TSV, Layout, guess_layout, lay_over
-from sim.workloads.traces.rows import example_time, number_lines, parse_time, read_rows
+from sim.workloads.traces.rows import number_lines, read_rows
 from sim.workloads.traces.session import partitioned
 from sim.workloads.traces.sources import find_sources, link_sources
+from sim.workloads.traces.times import example_time, parse_time
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,7 +19,8 @@ from sim.errors import WorkloadError
 from sim.naming import name_key
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.quarantine import row_number
-from sim.workloads.traces.rows import NUMBER, parse_time, read_rows
+from sim.workloads.traces.rows import NUMBER, read_rows
+from sim.workloads.traces.times import parse_time
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

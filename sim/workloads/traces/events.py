@@ -13,7 +13,7 @@ from sim.errors import WorkloadError, unknown
 from sim.workloads.event_kernels import CONNECT, DISCONNECT, SUBSCRIBE, UNSUBSCRIBE
 from sim.workloads.event_log import Control, Delivered, EventLog, Published
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.rows import parse_time
+from sim.workloads.traces.times import parse_time
 from sim.workloads.traces.typed import Names, read_typed
 
 if TYPE_CHECKING:

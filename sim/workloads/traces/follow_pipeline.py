@@ -76,7 +76,6 @@ def prepare_follows(
     with workshop(out) as folder, blaming([*sources, *named]):
         session = partitioned(spark, partitions, trace.time_zone)
         judged: list[DataFrame] = []
-        dated: list[DataFrame] = []
         reasons, first = Counter[str | None](), 0
         for n, (table, group) in enumerate(zip(tables, read, strict=True)):
             link_sources(group, folder / f"inputs-{n}", first)
@@ -89,8 +88,7 @@ def prepare_follows(
                 reasons += check_form(rows, table.layout, group, stages.expected(table), first)
                 usable = rows.where("reason IS NULL").select("source", "line", *stages.loaded(table))
                 usable.write.parquet(str(folder / f"usable-{n}"))
-            judged.append(rows.select("source", "line", "raw", "reason"))
-            dated += [rows.select("source", "line", "micros", "reason")] * bool(table.events)
+            judged.append(rows)
             first += len(group)
         labels: dict[str, dict[str, str]] = {}
         if trace.labels:
@@ -99,7 +97,7 @@ def prepare_follows(
                 labels = {trace.labels[0].kind: stages.read_labels(session, folder / "labels", trace.labels[0])}
         progress(f"joining follows of {reasons[None]:,} rows", "")
         log = stages.load_follows([folder / f"usable-{n}" for n in range(len(tables))], tables, labels)
-        warn_of_strays([log.published.micros], "publications", _all(dated), sources)
+        warn_of_strays([log.published.micros], "publications", _all(judged, "micros"), sources)
         workload, dropped = follow_workload(
             log,
             period=options.period,
@@ -130,7 +128,7 @@ def prepare_follows(
             )
         if bad:
             with watched(session, partial(progress, f"sorting {bad:,} rows into quarantine")):
-                store_quarantine(session, _all(judged), dropped, folder / "quarantine")
+                store_quarantine(session, _all(judged, "raw"), dropped, folder / "quarantine")
         progress(f"writing {out}", "")
         workload = replace(workload, rows=counts)
         quarantine = read_quarantine(folder / "quarantine", [source.name for source in sources])
@@ -139,5 +137,7 @@ def prepare_follows(
     return workload
 
 
-def _all(tables: Sequence[DataFrame]) -> DataFrame:
-    return reduce(lambda one, other: one.unionByName(other), tables)
+def _all(tables: Sequence[DataFrame], column: str) -> DataFrame:
+    """The rows of those tables that have this column: their source, line and reason, and it."""
+    having = [rows.select("source", "line", "reason", column) for rows in tables if column in rows.columns]
+    return reduce(lambda one, other: one.unionByName(other), having)

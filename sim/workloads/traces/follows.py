@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sim.randomness import Streams
 from sim.workloads.follow_log import EVER, NEVER, FollowLog, Follows, Published
 from sim.workloads.traces.follow_tables import Labels, Span, Table
-from sim.workloads.traces.rows import parse_time, read_rows
+from sim.workloads.traces.rows import read_rows
+from sim.workloads.traces.times import parse_time
 from sim.workloads.traces.typed import Names, read_typed
 
 if TYPE_CHECKING:

@@ -86,8 +86,8 @@ def prepare_checkins(
         link_sources(read, folder / "inputs")
         link_sources(more, folder / "places")
         session = partitioned(spark, partitions, layout.time_zone)
-        mebibytes = sum(source.bytes for source in sources) / 2**20
-        step = f"reading {len(sources)} file{'s' * (len(sources) > 1)} ({mebibytes:.1f} MiB)"
+        total = sum(source.bytes for source in sources)
+        step = f"reading {len(sources)} file{'s' * (len(sources) > 1)} ({total / 2**20:.1f} MiB)"
         with watched(session, partial(progress, step)):
             rows = stages.read_checkins(
                 session, folder / "inputs", layout, (folder / "places", places[1]) if places else None

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from sim.errors import WorkloadError
 from sim.workloads.tables import ROW_GROUP, arrow, strings
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.rows import example_time, name_keys
+from sim.workloads.traces.rows import name_keys
 from sim.workloads.traces.sources import Source
+from sim.workloads.traces.times import example_time
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

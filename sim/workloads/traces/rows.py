@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +16,9 @@ import pyarrow.parquet as pq
 from sim.compression import Damaged, first_bytes
 from sim.errors import WorkloadError, nearest
 from sim.workloads.tables import arrow
-from sim.workloads.traces.layouts import NAMED_TIMES, Layout
+from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.sources import is_parquet, readable
+from sim.workloads.traces.times import TYPED, check_times
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,14 +27,6 @@ if TYPE_CHECKING:
 TIMES = ("time", "since", "until")
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
-_EPOCH = r"^\s*[+-]?[0-9]+(\.[0-9]*)?([eE]\+?[0-9]{1,2})?\s*$"
-_ISO = ("yyyy-MM-dd'T'HH:mm[:ss[.SSSSSSSSS]][XXX]", "yyyy-MM-dd HH:mm[:ss[.SSSSSSSSS]][XXX]", "yyyy-MM-dd")
-_TYPED = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
-_WEEKDAY = r"^(?i:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?i:day)?([\s\S]*)$"
-_ZONE = "[VzOXxZ]"  # letters of a datetime pattern
-_OPTIONAL_ZONE = rf"\[(?:[^\[\]']|'[^']*')*{_ZONE}(?:[^\[\]']|'[^']*')*\]"
-# s; ISO 8601 counts a year 0, calendars do not
-_YEAR_1, _YEAR_2, _YEAR_9999, _YEAR_10000 = -62_135_596_800, -62_104_060_800, 253_370_764_800, 253_402_300_800
 _DIGITS = 38  # of a decimal number of Spark
 # Fields that name somebody or something.
 _NAMES = ("user", "place", "client", "publisher", "topic", "kind")
@@ -48,7 +40,7 @@ def read_rows(spark: SparkSession, folder: Path, layout: Layout, used: Sequence[
     row lacks it. Values of Parquet become text without loss: whole numbers as they are, times so that `parse_time` reads
     them; its rows' raw is JSON. Raises WorkloadError where a file lacks a column or is of another kind.
     """
-    _check_times(spark, layout)
+    check_times(spark, layout)
     fields = [field for field in used if field in layout.columns]
     shapes: dict[Any, list[Path]] = {}
     for link in sorted(folder.iterdir()):
@@ -80,92 +72,6 @@ def number_lines(rows: DataFrame, layout: Layout) -> DataFrame:
     numbered = rows.join(F.broadcast(rows.sparkSession.createDataFrame(shifts)), ["source", "block"])
     numbered = numbered.withColumn("line", F.col("row") + F.col("shift")).drop("block", "row", "shift")
     return numbered.where("line > 1") if layout.header else numbered
-
-
-def parse_time(column: Column, layout: Layout, *, bound: bool = False) -> Column:
-    """The time that a text tells, in µs since 1970, UTC; null where it is in none of the layout's formats, or was never.
-
-    Times without a zone are in the session's, which `partitioned` takes from the layout: what clocks showed twice was the first
-    time, what they skipped was never. Programs write the years 1 and 9999 for times that they do not have, so only a `bound`
-    may be in them.
-    """
-    from pyspark.sql import functions as F
-
-    formats = list(layout.time_formats)
-    if layout.kind == "parquet" and "iso" not in formats:  # its own times and dates need no format
-        formats.append("iso")
-    patterns = [pattern for format in formats for pattern in (_ISO if format == "iso" else (format,))]
-    micros = F.coalesce(*(_micros(column, pattern, layout.time_zone) for pattern in patterns))
-    first, end = (_YEAR_1, _YEAR_10000) if bound else (_YEAR_2, _YEAR_9999)
-    return F.when(micros.between(first * 10**6, end * 10**6 - 1), micros)
-
-
-def _micros(column: Column, pattern: str, zone: str) -> Column:
-    from pyspark.sql import functions as F
-
-    if pattern in NAMED_TIMES:
-        digits = {"epoch": 6, "epoch-ms": 3}[pattern]
-        number = F.when(column.rlike(_EPOCH), F.trim(column).try_cast(f"decimal(22,{digits})"))
-        limits = (bound * 10 ** (6 - digits) for bound in (_YEAR_1, _YEAR_10000))
-        return F.when(number.between(*limits), (number * 10**digits).cast("bigint"))
-    if pattern.startswith("E"):  # which Spark prints but does not read
-        column, pattern = F.regexp_extract(column, _WEEKDAY, 1), pattern.lstrip("E")
-    moment = F.try_to_timestamp(column, F.lit(pattern))
-    local = re.sub(_OPTIONAL_ZONE, "", pattern)
-    letters = re.sub("'[^']*'", "", local)
-    if zone != "UTC" and not re.search(_ZONE, letters):
-        # Spark moves a time that clocks skipped; a day begins with its first moment, whatever clocks show then.
-        kind = "timestamp_ntz" if re.search("[HhKk]", letters) else "date"
-        said = F.when(F.try_to_timestamp(column, F.lit(local)).isNotNull(), _local_time(column, local))
-        moment = F.when(F.coalesce(said.cast(kind) == moment.cast(kind), F.lit(True)), moment)
-    return F.unix_micros(moment)
-
-
-def _local_time(column: Column, pattern: str) -> Column:
-    from pyspark.sql import functions as F
-
-    return F.call_function("to_timestamp_ntz", column, F.lit(pattern))
-
-
-def example_time(spark: SparkSession, layout: Layout) -> str:
-    """A time as the first of the layout's formats writes it."""
-    from pyspark.sql import functions as F
-
-    first = layout.time_formats[0]
-    if first in NAMED_TIMES:
-        return NAMED_TIMES[first]
-    moment = F.timestamp_micros(F.lit(1_287_532_527_000_000))
-    [row] = _one_row(spark).select(F.date_format(moment, _without_options(first) or first)).collect()
-    return str(row[0])
-
-
-def _one_row(spark: SparkSession) -> DataFrame:
-    """A row that Spark holds itself: what is selected from it is found without a job."""
-    return spark.sql("VALUES (0)")
-
-
-def _without_options(pattern: str) -> str:
-    """What a datetime pattern says outside of brackets; one that is not closed ends with the pattern."""
-    kept, depth = [], 0
-    for part in re.findall(r"'[^']*'|.", pattern):
-        depth += (part == "[") - (part == "]")
-        if depth == 0 and part != "]":
-            kept.append(part)
-    return "".join(kept)
-
-
-def _check_times(spark: SparkSession, layout: Layout) -> None:
-    from pyspark.errors import PySparkException
-    from pyspark.sql import functions as F
-
-    for pattern in set(layout.time_formats) - set(NAMED_TIMES):
-        try:
-            _one_row(spark).select(parse_time(F.lit(""), replace(layout, time_formats=(pattern,)))).collect()
-        except PySparkException:
-            raise WorkloadError(
-                f"--time-format '{pattern}': no datetime pattern of Spark "
-                "(letters that stand for themselves are quoted: yyyy-MM-dd'T'HH:mm:ss)"
-            ) from None
 
 
 def _shape(path: Path, file: Path, layout: Layout, fields: Sequence[str]) -> Any:
@@ -330,7 +236,7 @@ def _read_parquet(
     # Names are quoted so that a dot in one is no path.
     columns = {name: F.col(f"`{name.replace('`', '``')}`") for name in known.names}
     values = {name: _timed(column, schema.field(name).type).alias(name) for name, column in columns.items()}
-    raw = F.to_json(F.struct(*values.values()), {"ignoreNullFields": "false", "timestampNTZFormat": _TYPED})
+    raw = F.to_json(F.struct(*values.values()), {"ignoreNullFields": "false", "timestampNTZFormat": TYPED})
     return (
         spark.read.schema(known)
         .parquet(*paths)
@@ -400,8 +306,8 @@ def _text_of(value: Column, type: pa.DataType) -> Column:
 
     if pa.types.is_timestamp(type):
         if type.tz is None:
-            return F.date_format(value, _TYPED)
-        text = F.date_format(value, _TYPED if type.unit == "ns" else f"{_TYPED}XXX")
+            return F.date_format(value, TYPED)
+        text = F.date_format(value, TYPED if type.unit == "ns" else f"{TYPED}XXX")
         return F.concat(text, F.lit("Z")) if type.unit == "ns" else text
     text = value.cast("string")
     if pa.types.is_floating(type):  # pandas writes NaN where there is nothing

@@ -1,0 +1,109 @@
+"""Times as the rows of a trace tell them: read by Spark in the formats of a layout, none that never was."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sim.errors import WorkloadError
+from sim.workloads.traces.layouts import NAMED_TIMES, Layout
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_EPOCH = r"^\s*[+-]?[0-9]+(\.[0-9]*)?([eE]\+?[0-9]{1,2})?\s*$"
+_ISO = ("yyyy-MM-dd'T'HH:mm[:ss[.SSSSSSSSS]][XXX]", "yyyy-MM-dd HH:mm[:ss[.SSSSSSSSS]][XXX]", "yyyy-MM-dd")
+TYPED = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+_WEEKDAY = r"^(?i:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?i:day)?([\s\S]*)$"
+_ZONE = "[VzOXxZ]"  # letters of a datetime pattern
+_OPTIONAL_ZONE = rf"\[(?:[^\[\]']|'[^']*')*{_ZONE}(?:[^\[\]']|'[^']*')*\]"
+# s; ISO 8601 counts a year 0, calendars do not
+_YEAR_1, _YEAR_2, _YEAR_9999, _YEAR_10000 = -62_135_596_800, -62_104_060_800, 253_370_764_800, 253_402_300_800
+
+
+def parse_time(column: Column, layout: Layout, *, bound: bool = False) -> Column:
+    """The time that a text tells, in µs since 1970, UTC; null where it is in none of the layout's formats, or was never.
+
+    Times without a zone are in the session's, which `partitioned` takes from the layout: what clocks showed twice was the first
+    time, what they skipped was never. Programs write the years 1 and 9999 for times that they do not have, so only a `bound`
+    may be in them.
+    """
+    from pyspark.sql import functions as F
+
+    formats = list(layout.time_formats)
+    if layout.kind == "parquet" and "iso" not in formats:  # its own times and dates need no format
+        formats.append("iso")
+    patterns = [pattern for format in formats for pattern in (_ISO if format == "iso" else (format,))]
+    micros = F.coalesce(*(_micros(column, pattern, layout.time_zone) for pattern in patterns))
+    first, end = (_YEAR_1, _YEAR_10000) if bound else (_YEAR_2, _YEAR_9999)
+    return F.when(micros.between(first * 10**6, end * 10**6 - 1), micros)
+
+
+def _micros(column: Column, pattern: str, zone: str) -> Column:
+    from pyspark.sql import functions as F
+
+    if pattern in NAMED_TIMES:
+        digits = {"epoch": 6, "epoch-ms": 3}[pattern]
+        number = F.when(column.rlike(_EPOCH), F.trim(column).try_cast(f"decimal(22,{digits})"))
+        limits = (bound * 10 ** (6 - digits) for bound in (_YEAR_1, _YEAR_10000))
+        return F.when(number.between(*limits), (number * 10**digits).cast("bigint"))
+    if pattern.startswith("E"):  # which Spark prints but does not read
+        column, pattern = F.regexp_extract(column, _WEEKDAY, 1), pattern.lstrip("E")
+    moment = F.try_to_timestamp(column, F.lit(pattern))
+    local = re.sub(_OPTIONAL_ZONE, "", pattern)
+    letters = re.sub("'[^']*'", "", local)
+    if zone != "UTC" and not re.search(_ZONE, letters):
+        # Spark moves a time that clocks skipped; a day begins with its first moment, whatever clocks show then.
+        kind = "timestamp_ntz" if re.search("[HhKk]", letters) else "date"
+        said = F.when(F.try_to_timestamp(column, F.lit(local)).isNotNull(), _local_time(column, local))
+        moment = F.when(F.coalesce(said.cast(kind) == moment.cast(kind), F.lit(True)), moment)
+    return F.unix_micros(moment)
+
+
+def _local_time(column: Column, pattern: str) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.call_function("to_timestamp_ntz", column, F.lit(pattern))
+
+
+def example_time(spark: SparkSession, layout: Layout) -> str:
+    """A time as the first of the layout's formats writes it."""
+    from pyspark.sql import functions as F
+
+    first = layout.time_formats[0]
+    if first in NAMED_TIMES:
+        return NAMED_TIMES[first]
+    moment = F.timestamp_micros(F.lit(1_287_532_527_000_000))
+    [row] = _one_row(spark).select(F.date_format(moment, _without_options(first) or first)).collect()
+    return str(row[0])
+
+
+def _one_row(spark: SparkSession) -> DataFrame:
+    """A row that Spark holds itself: what is selected from it is found without a job."""
+    return spark.sql("VALUES (0)")
+
+
+def _without_options(pattern: str) -> str:
+    """What a datetime pattern says outside of brackets; one that is not closed ends with the pattern."""
+    kept, depth = [], 0
+    for part in re.findall(r"'[^']*'|.", pattern):
+        depth += (part == "[") - (part == "]")
+        if depth == 0 and part != "]":
+            kept.append(part)
+    return "".join(kept)
+
+
+def check_times(spark: SparkSession, layout: Layout) -> None:
+    """Raise WorkloadError where a format of the layout is no datetime pattern of Spark."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as F
+
+    for pattern in set(layout.time_formats) - set(NAMED_TIMES):
+        try:
+            _one_row(spark).select(parse_time(F.lit(""), replace(layout, time_formats=(pattern,)))).collect()
+        except PySparkException:
+            raise WorkloadError(
+                f"--time-format '{pattern}': no datetime pattern of Spark "
+                "(letters that stand for themselves are quoted: yyyy-MM-dd'T'HH:mm:ss)"
+            ) from None
