@@ -64,12 +64,12 @@ class Store:
             self._check_folder()
             self._lock = locked(folder)
             undo.callback(self._lock.release)
+            (folder / "runs").mkdir(exist_ok=True)
             before = self._previous()
             if question is not None:
                 question.check(folder, before)
             now = {**before, **(question.asked if question else {}), "complete": False}
             _write_json(folder / "manifest.json", {"format": FORMAT, "format_version": FORMAT_VERSION, **now})
-            (folder / "runs").mkdir(exist_ok=True)
             self.clear()
             undo.pop_all()
 
