@@ -18,7 +18,7 @@ from sim.experiments.results import load_results
 from sim.studies.demo import RESULTS, demo
 
 IMAGE = Path(__file__).parent / "images" / "report.png"
-WIDTH, HEIGHT = 1180, 1268
+WIDTH, HEIGHT = 1180, 1370
 # A page of ours needs no network, so that it gets none; the time is virtual, and ends when all charts are drawn.
 FLAGS = """--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --disable-sync --no-first-run --hide-scrollbars
 --disable-background-networking --disable-component-update --proxy-server=127.0.0.1:9 --virtual-time-budget=20000
