@@ -15,6 +15,7 @@ from oracles.offloading import Case
 
 from sim.errors import InputError
 from sim.policies.offloading import bound_kernels as kernels
+from sim.policies.offloading import enumeration
 from sim.policies.offloading.bounds import lp_dual, threshold, upper_bounds
 from sim.policies.offloading.enumeration import MOST_TOPICS, PartialEnumeration
 from sim.policies.offloading.greedy import run
@@ -232,3 +233,14 @@ def test_partial_enumeration_refuses_many_topics() -> None:
     )
     with pytest.raises(InputError, match=expected):
         PartialEnumeration(PartialEnumeration.Parameters()).decide(problem_of(case))
+
+
+def test_partial_enumeration_takes_as_many_topics_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(enumeration, "MOST_TOPICS", 4)
+    policy = PartialEnumeration(PartialEnumeration.Parameters())
+    few, many = (
+        problem_of(normalised([[topic] for topic in range(count)], [1] * count, 10, [1] * count)) for count in (4, 5)
+    )
+    assert sorted(policy.decide(few).topics.tolist()) == [0, 1, 2, 3]
+    with pytest.raises(InputError, match="5 topics that fit come to 26 ways to start, allowed: up to 4 topics"):
+        policy.decide(many)

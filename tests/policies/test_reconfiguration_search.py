@@ -17,6 +17,7 @@ from test_reconfiguration_greedy import PROBLEMS, solve
 from sim import plugins
 from sim.errors import InputError
 from sim.policies.conformance import check_reconfiguration
+from sim.policies.reconfiguration import search
 from sim.policies.reconfiguration.cost import Objective
 from sim.policies.reconfiguration.greedy import DynatopsGreedy, SsbrGreedy
 from sim.policies.reconfiguration.integer import Ilp
@@ -194,3 +195,15 @@ def test_the_integer_programme_out_of_time_proves_nothing() -> None:
     found = Ilp(Ilp.Parameters(time_limit=1e-3)).reconfigure(problem)
     assert not found.optimal
     assert cost(problem, found) <= Objective(problem).cost
+
+
+@pytest.mark.parametrize(("each", "proposals"), [(100, 50_000), (20_000, 20_000 * 6)])
+def test_a_walk_is_as_long_as_is_said_for_each_broker_and_never_short(
+    each: int, proposals: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walked: list[int] = []
+    monkeypatch.setattr(
+        search.search_kernels, "anneal", lambda state, places, *rest: (walked.append(rest[-2]), places)[1]
+    )
+    Anneal(Anneal.Parameters(proposals=each)).reconfigure(random_problem(1, 6, 8))
+    assert walked == [proposals]
