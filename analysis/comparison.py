@@ -163,12 +163,15 @@ def _test(values: NDArray[np.float64], baseline: NDArray[np.float64]) -> tuple[T
 
 
 def _verdict(metric: Metric, test: Test | None, p: float | None) -> Verdict:
-    if test is None or p is None or p > SIGNIFICANT:
-        return ""
-    direction: Verdict = "higher" if test.difference.mean > 0 else "lower"
+    return "" if test is None or p is None or p > SIGNIFICANT else direction(metric, test)
+
+
+def direction(metric: Metric, test: Test) -> Verdict:
+    """Which way a difference goes, significant or not."""
+    way: Verdict = "higher" if test.difference.mean > 0 else "lower"
     if metric.better == "neutral":
-        return direction
-    return "better" if direction == metric.better else "worse"
+        return way
+    return "better" if way == metric.better else "worse"
 
 
 def compare_table(results: Results, metrics: Sequence[str] | None = None) -> pd.DataFrame:

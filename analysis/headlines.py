@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.comparison import (
     Comparison,
-    Outcome,
     baseline_of,
     compare,
     compare_points,
+    direction,
     headline_of,
     label,
     percent,
@@ -79,9 +79,8 @@ def few_replications(results: Results) -> str:
     reach = number(float(half_width(1.0, least - 1, 0.95)), 1)
     some = "" if counts.min() == counts.max() else " at some points"
     return (
-        f"{least} replications{some} are few: an interval reaches {reach} standard errors to each side of its mean (2.0 with "
-        "many), and only if values vary about normally is that enough. Only large differences are significant; one that is not may "
-        "still be there."
+        f"{least} replications{some} are few: an interval reaches {reach} standard errors to each side of its mean (2.0 with many) and "
+        "relies on values that vary about normally. Only large differences are significant; one that is not may still be there."
     )
 
 
@@ -99,34 +98,38 @@ def _compared(rows: Sequence[Comparison], variant: str, baseline: str) -> str:
     """What is better and worse, what differs otherwise, and what is not known to or does not."""
     forms = {
         "better": "better than {b} in {x}",
+        "always better": "better than {b} in every replication in {x}",
         "worse": "worse than {b} in {x}",
-        "neutral": "{x} against {b}",
+        "always worse": "worse than {b} in every replication in {x}",
+        "different": "{x} against {b}",
+        "always different": "{x} against {b} in every replication",
         "single": "{x} against {b} in one replication",
-        "always": "{x} against {b} in every replication",
         "uncertain": "no significant difference in {x}",
         "same": "the same {x}",
     }
     found: dict[str, list[str]] = {form: [] for form in forms}
     for row in rows:
-        if form := _form(row.outcomes[variant]):
+        if form := _form(row, variant):
             change = "" if form in {"uncertain", "same"} else f" {_change(row, variant)}"
             found[form].append(label(row.metric.name) + change)
     said = [forms[form].format(b=baseline, x=", ".join(metrics)) for form, metrics in found.items() if metrics]
     return "; ".join(said) or f"nothing that can be compared with {baseline}"
 
 
-def _form(outcome: Outcome) -> str:
+def _form(row: Comparison, variant: str) -> str:
     """How an outcome is said; "" where there is nothing to compare."""
+    outcome = row.outcomes[variant]
     test = outcome.test
     if test is None:
         return ""
-    if outcome.verdict:
-        return outcome.verdict if outcome.verdict in {"better", "worse"} else "neutral"
-    if test.p is not None:
+    if test.p is not None and not outcome.verdict:
         return "uncertain"
     if test.difference.mean == 0:
         return "same"
-    return "single" if test.difference.n == 1 else "always"
+    if test.difference.n == 1:
+        return "single"
+    way = "different" if row.metric.better == "neutral" else direction(row.metric, test)
+    return way if outcome.verdict else f"always {way}"
 
 
 def of_sweep(results: Results) -> list[Sentence]:
@@ -189,7 +192,9 @@ def _span(rows: Sequence[Comparison], variant: str) -> str:
         else list(verdicts)
     )
     said = f"{name} {', '.join(changes)}, significant at {number(verdicts.total())} of {count}"
-    return f"{said} ({', '.join(kinds)})" if kinds else said
+    said += f" ({', '.join(kinds)})" if kinds else ""
+    steady = sum(_form(row, variant).startswith("always") for row in tested)
+    return f"{said}, without variance at {number(steady)}" if steady else said
 
 
 def _effect(row: Comparison, variant: str) -> float:

@@ -31,7 +31,8 @@ def summarise(
 
     Columns: the keys, variant, metric, n (replications), mean, low, high (in the metric's unit), difference,
     difference_low, difference_high (paired, in % of the baseline's, replication by replication). NaN where there is no
-    interval, or no run that is paired with the baseline's; rows whose metric is defined nowhere are left out.
+    interval, no run that is paired with the baseline's, or a pair whose baseline is 0; rows whose metric is defined nowhere are
+    left out.
 
     Where points differ in other keys too, a replication's value is its mean over them: over those points at which all variants
     have a value (variants without any value are passed over), and only in replications that have all of these.
@@ -53,7 +54,9 @@ def _of_metric(runs: pd.DataFrame, keys: list[str], metric: str, baseline: str |
         numbers = dict(zip(NUMBERS, interval_rows(x), strict=False))
         if baseline is not None and variant != baseline and baseline in values:
             other = pd.DataFrame(values[baseline]).reindex(columns=values[variant].columns).to_numpy(np.float64)
-            difference = interval_rows(paired_difference_percent(x, other))[1:]
+            percent = paired_difference_percent(x, other)
+            percent[((other == 0) & ~np.isnan(x)).any(axis=1)] = np.nan  # those of other pairs would stand for all
+            difference = interval_rows(percent)[1:]
             numbers |= dict(zip(NUMBERS[4:], difference, strict=True))
         table = pd.DataFrame(numbers, values.index, columns=NUMBERS, dtype=np.float64).reset_index()
         found.append(table.assign(variant=variant, metric=metric))

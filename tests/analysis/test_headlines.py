@@ -93,7 +93,7 @@ def test_one_variant_is_described_by_all_its_means(tmp_path: Path) -> None:
 def test_what_has_no_variance_is_said_without_a_test(tmp_path: Path) -> None:
     steady = {"a": [10.0, 20.0], "b": [9.0, 18.0]}
     assert said(with_values(tmp_path / "2", {"load_stddev": steady})) == [
-        "b: load stddev −10.0 % against a in every replication."
+        "b: better than a in every replication in load stddev −10.0 %."
     ]
     single = {"a": [10.0], "b": [9.0]}
     assert said(with_values(tmp_path / "1", {"load_stddev": single})) == [
@@ -157,7 +157,9 @@ def test_a_sweep_says_what_rises_from_zero(tmp_path: Path) -> None:
         {"a": [4] * 5, "b": [6] * 5},
     ]
     (_, sentence) = said(swept(tmp_path, lost, "lost"))
-    assert sentence == "b against a: lost +50.0 %, at most from 0 to 80 [71, 89], significant at 2 of 3 points (worse)."
+    assert sentence == (
+        "b against a: lost +50.0 %, at most from 0 to 80 [71, 89], significant at 2 of 3 points (worse), without variance at 1."
+    )
 
 
 def test_what_is_the_same_at_all_points_is_said_to_be(tmp_path: Path) -> None:

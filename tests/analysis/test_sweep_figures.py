@@ -91,6 +91,12 @@ def test_along_one_axis_a_replication_counts_with_its_mean_over_the_others(two: 
     assert found.loc[(32, "location"), "difference"] == pytest.approx(difference)
 
 
+def test_where_a_baseline_is_zero_other_pairs_do_not_stand_for_all(two: Results) -> None:
+    runs = two.runs.assign(lost=[0.0 if r == 1 else 5.0 for r in two.runs["replication"]])
+    runs.loc[runs["variant"] == "location", "lost"] += 5
+    assert summarise(runs, ["point"], ["lost"], "static").query("variant == 'location'")["difference"].isna().all()
+
+
 def test_means_over_other_axes_compare_variants_at_the_same_points(two: Results) -> None:
     """A variant that has no run at the worst point does not look better for it; a lost run costs its replication."""
     runs = two.runs

@@ -66,7 +66,10 @@ def test_page_exports_and_charts_are_written(brokersim: Brokersim, tmp_path: Pat
     assert changed["version"] == ["0.1.0", "0.1.0", "0.2.0"]
     assert delay["new: static"][3] == "−10.00 %"
     assert all(cell in out for cell in delay["old: similarity"])
-    assert "<strong>new: static:</strong> notification delay −10.00" in page
+    assert (
+        "<strong>new: static:</strong> better than old: static in every replication in notification delay −10.00"
+        in page
+    )
     assert "after Holm&#39;s correction for 2 comparisons" in page
     assert {path.name for path in (tmp_path / "f").iterdir()} == {
         f"interval-notification_delay.{x}" for x in ("svg", "png", "pdf")
@@ -160,7 +163,7 @@ notification delay (ms)
 Means of 5 replications with 95 % intervals; differences to old: static in %, paired; significant means p ≤ 0.05 after Holm's correction for
 3 comparisons. p is after Holm's correction, raw p before it.
 old: similarity: worse than old: static in notification delay +76 % [+73, +78].
-new: static: notification delay −10.00 % against old: static in every replication.
+new: static: better than old: static in every replication in notification delay −10.00 %.
 new: similarity: worse than old: static in notification delay +58 % [+56, +60].
 
 What changed
