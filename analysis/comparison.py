@@ -250,6 +250,8 @@ def method(results: Results) -> str:
     baseline = baseline_of(results)
     others = [name for name in variants_of(results) if name != baseline]
     counts = results.runs.groupby(["point", "variant"]).size()
+    if not len(counts):
+        return "No run is there."
     least, most = counts.min(), counts.max()
     said = f"Means of {most if least == most else f'{least} to {most}'} replications with 95 % intervals"
     if most == 1:

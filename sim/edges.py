@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import ParseError
 
+from sim.errors import cut
 from sim.files import csv_rows
 
 if TYPE_CHECKING:
@@ -99,5 +100,5 @@ def _time(value: Any, place: str) -> float | None:
     except ValueError:
         time = math.nan
     if not (math.isfinite(time) and time >= 0):
-        raise ValueError(f"{place}: {TIME}: expected a number from 0, found {value!r}")
+        raise ValueError(f"{place}: {TIME}: expected a number from 0, found {cut(repr(value))}")
     return time / 1000

@@ -33,6 +33,11 @@ class ConservationError(BrokersimError):
     """A run lost count of a notification: due is not delivered + lost + in flight. A fault of brokersim."""
 
 
+def cut(text: str) -> str:
+    """A text as messages have it: its beginning where it is long."""
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 def nearest(name: str, allowed: Iterable[str]) -> str | None:
     """The allowed name that `name` was most likely meant to be, or None where nothing is near."""
     close = difflib.get_close_matches(name, list(allowed), n=1)

@@ -16,7 +16,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
 from sim.compression import Damaged, pieces
-from sim.errors import nearest
+from sim.errors import cut, nearest
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class InputFile(Generic[T]):
         if isinstance(path, File):
             return path
         if not isinstance(path, str):
-            raise ValueError(f"expected the path of a file, found {path!r}")
+            raise ValueError(f"expected the path of a file, found {cut(repr(path))}")
         data = _bytes(Path(path))
         try:
             content = _parsed(self.parse, _text(data))
@@ -96,7 +96,7 @@ class Row:
         if not (math.isfinite(value) and least <= value <= most and value > above):
             limits = {"from": least, "to": most, "above": above}
             allowed = "".join(f" {word} {limit:g}" for word, limit in limits.items() if math.isfinite(limit))
-            raise self.wrong(column, f"expected a number{allowed}, found {text!r}")
+            raise self.wrong(column, f"expected a number{allowed}, found {cut(repr(text))}")
         return value
 
 

@@ -11,6 +11,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, PlainSerializer, WithJsonSchema
 
+from sim.errors import cut
+
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _DURATION = re.compile(rf"({_NUMBER})\s*([a-z]*)")
@@ -22,19 +24,19 @@ def parse_duration(value: object) -> float:
     Raises ValueError where the text is no duration or is not finite.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise ValueError(f"expected a duration such as '90s', '10h' or '7d', found {value!r}")
+        raise ValueError(f"expected a duration such as '90s', '10h' or '7d', found {cut(repr(value))}")
     if isinstance(value, str):
         match = _DURATION.fullmatch(value.strip())
         unit = (match[2] or "s") if match else ""
         if match is None or unit not in SECONDS:
             raise ValueError(
-                f"expected a duration such as '90s', '10h' or '7d' (units: {', '.join(SECONDS)}), found {value!r}"
+                f"expected a duration such as '90s', '10h' or '7d' (units: {', '.join(SECONDS)}), found {cut(repr(value))}"
             )
         seconds = float(match[1]) * SECONDS[unit]
     else:
         seconds = float(value) if abs(value) < 1 << 1023 else math.inf
     if not math.isfinite(seconds):
-        raise ValueError(f"expected a finite duration, found {value!r}")
+        raise ValueError(f"expected a finite duration, found {cut(repr(value))}")
     return seconds
 
 
@@ -46,11 +48,11 @@ def parse_fraction(value: object) -> Fraction:
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise ValueError(f"expected a number such as 1.5 or '3/2', found {value!r}")
+        raise ValueError(f"expected a number such as 1.5 or '3/2', found {cut(repr(value))}")
     try:
         return Fraction(str(value))
     except (ValueError, ZeroDivisionError):
-        raise ValueError(f"expected a number such as 1.5 or '3/2', found {value!r}") from None
+        raise ValueError(f"expected a number such as 1.5 or '3/2', found {cut(repr(value))}") from None
 
 
 def format_duration(seconds: float, digits: int = 3) -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
-from sim.errors import nearest
+from sim.errors import cut, nearest
 from sim.toml import Keys
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -48,7 +48,7 @@ def hint(name: object, allowed: Sequence[str]) -> str:
 def show(value: object) -> str:
     """A value as the file has it, cut where it is long."""
     text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return cut(text)
 
 
 def dotted(keys: Keys) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import tiny
 
-from sim.errors import ScenarioError, WorkloadError
+from sim.errors import InputError, ScenarioError, WorkloadError
 from sim.metrics import METRICS
 from sim.scenario import Scenario, load_scenario
 from sim.simulation import broker_sites, build, prepare_workload, simulate
@@ -161,6 +161,13 @@ def test_a_scenario_that_does_not_fit_a_workload_with_places(keys: dict[str, Any
 def test_a_scenario_that_needs_places_where_there_are_none(keys: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ScenarioError, match=complaint):
         simulate(scenario(**keys), tiny.workload([{0}]), 0)
+
+
+def test_brokers_that_no_memory_has_room_for_are_refused_before_anything_is_made() -> None:
+    with pytest.raises(
+        InputError, match=r"^network\.brokers: 1,000,000,000 brokers and 1 topics: this needs about 80,000,000,008"
+    ):
+        simulate(scenario(network={"brokers": 10**9}), tiny.workload([{0}]), 0)
 
 
 # -- replications

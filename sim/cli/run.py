@@ -43,7 +43,7 @@ Out = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Where results go; results/NAME by default.", show_default=False)
 ]
 Jobs = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Processes; all cores by default.", show_default=False)
+    int | None, typer.Option(min=1, max=1024, metavar="N", help="Processes; all cores by default.", show_default=False)
 ]
 EngineName = Annotated[
     str,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim import plugins
-from sim.errors import ScenarioError
+from sim.errors import ScenarioError, cut
 from sim.files import File, InputFile, csv_rows
 from sim.naming import name_key
 from sim.overlay.latency import LatencySetting, great_circle_km
@@ -59,7 +59,7 @@ def parse_measurements(text: str) -> Measurements:
             value = _number(field)
             if value is None or value < 0 or value == math.inf:
                 raise ValueError(
-                    f"line {number}, number {column + 1}: expected milliseconds from 0 on, found {field!r}"
+                    f"line {number}, number {column + 1}: expected milliseconds from 0 on, found {cut(repr(field))}"
                 )
             square[row, column] = value / 1e3
     return Measurements(tuple(map(str, range(len(lines)))), square)

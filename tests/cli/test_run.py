@@ -257,3 +257,23 @@ def test_what_was_found_of_precision_and_warm_up_is_told(brokersim: Brokersim, t
     told = json.loads(out)
     assert told["precision"]["points"] == [{"replications": 3, "reached": False}]
     assert told["warm_up"] == [{"seconds": 10800.0, "detected": False}]
+
+
+def test_what_is_done_too_often_in_a_prepared_workload_is_refused_before_any_run(
+    brokersim: Brokersim, tmp_path: Path
+) -> None:
+    assert brokersim("generate", "poisson", "--out", "w", "--users=5", "--topics=9", "--horizon=1h")[0] == 0
+    too_often = ("--set", "variant.similarity.selection.update_period=1us", "--set", "horizon=1d")
+    assert brokersim("validate", "tiny.toml", *too_often)[0] == 2
+    text = (tmp_path / "tiny.toml").read_text().replace('horizon = "6h"\n', "").replace('warm_up = "1h"\n', "")
+    (tmp_path / "open.toml").write_text(text)
+    prepared = ("open.toml", "--workload", "w", *too_often[:2])
+    assert brokersim("validate", *prepared)[0] == 0  # the file alone does not know how long it takes
+    status, out, err = brokersim("run", *prepared)
+    assert (status, out) == (2, "")
+    assert re.fullmatch(
+        r"brokersim: error: open\.toml: selection\.update_period: 1,000,000 periods at most, so 0\.0036 s or more up to 3600 s, found "
+        r"1e-06 s\n",
+        err,
+    )
+    assert not (tmp_path / "results").exists()

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from sim import plugins
+from sim.errors import cut
 from sim.units import Duration, Period, Quantity
 
 
@@ -40,7 +41,7 @@ def parse_capacity(value: Any) -> Capacity:
         amount = -1.0
     if isinstance(value, bool) or not (0 <= amount <= 1e18):
         raise ValueError(
-            f"expected a number of notifications per period (0 to 1e18) or a share such as '10%', found {value!r}"
+            f"expected a number of notifications per period (0 to 1e18) or a share such as '10%', found {cut(repr(value))}"
         )
     return Capacity(float(Decimal(number) / 100), True) if number != text else Capacity(amount)
 
