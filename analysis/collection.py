@@ -15,7 +15,7 @@ import pandas as pd
 from analysis.comparison import headline_of, metrics_of
 from sim import toml
 from sim.errors import ResultsError, unknown, unknown_of_many
-from sim.experiments.results import Manifest, Results, load_results, read_run
+from sim.experiments.results import Manifest, Results, load_runs, read_run
 from sim.metrics import METRICS
 from sim.scenario import unit_of
 from sim.units import parse_duration, write_duration
@@ -111,7 +111,7 @@ def collect(
 
 
 def _load(folder: Path) -> Results:
-    results = load_results(folder)
+    results = load_runs(folder)
     if results.runs.empty:
         raise ResultsError(f"{folder}: no run finished, so there is nothing to compare")
     return results

@@ -69,7 +69,7 @@ def notes(results: Results) -> Iterator[str]:
 def few_replications(results: Results) -> str:
     """What it means that there are so few replications; "" where there are enough."""
     counts = results.runs.groupby(["point", "variant"]).size()
-    least = int(counts.min())
+    least = int(counts.min()) if len(counts) else FEW  # where all runs failed, nothing is to be taken right
     if least >= FEW:
         return ""
     if counts.max() == 1:

@@ -30,13 +30,13 @@ def report(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the page's path.")] = False,
 ) -> None:
     """Write a report: one HTML file with tables and charts that needs no network."""
-    from sim.experiments.results import load_results
+    from sim.experiments.results import load_runs
 
     def say(text: str) -> None:
         if not quiet:
             print(text, file=sys.stderr)
 
-    loaded = load_results(results)
+    loaded = load_runs(results)
     page = out or results / "report.html"
     say(f"Reading {len(loaded.manifest['runs'])} runs of '{loaded.manifest['title']}'")
 

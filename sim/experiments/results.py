@@ -135,6 +135,14 @@ def load_results(folder: str | Path) -> Results:
     return Results(folder, manifest)
 
 
+def load_runs(folder: str | Path) -> Results:
+    """The results in a folder in which some run is. Raises ResultsError where there is none, too."""
+    results = load_results(folder)
+    if not results.manifest["runs"]:
+        raise ResultsError(f"{folder}: there is nothing to show, as all {len(results.failed):,} runs failed")
+    return results
+
+
 def read_run(folder: Path, run: str) -> Manifest:
     """The manifest of a run in a folder of results. Raises ResultsError where it is not there, of another run, or damaged."""
     place = folder / "runs" / run

@@ -277,3 +277,17 @@ def test_what_is_done_too_often_in_a_prepared_workload_is_refused_before_any_run
         err,
     )
     assert not (tmp_path / "results").exists()
+
+
+def test_a_sweep_in_which_every_run_fails_ends_in_sentences(brokersim: Brokersim, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(
+        'replications = 2\nhorizon = "1h"\nnetwork.latency.kind = "distance"\n[workload]\nkind = "poisson"\n[sweep]\n'
+        '"network.brokers" = [2, 3]\n'
+    )
+    status, out, err = brokersim("run", "s.toml", "--quiet", "--jobs", "1")
+    assert status == 1
+    assert "No run is there." in out
+    assert "nan" not in out
+    assert err.endswith("brokersim: 4 of 4 runs failed; --retry-failed does them again\n")
+    nothing = (2, "", "brokersim: error: results/s: there is nothing to show, as all 4 runs failed\n")
+    assert brokersim("report", "results/s") == brokersim("compare", "results/s") == nothing
