@@ -29,6 +29,10 @@ class ResultsError(InputError):
     """A folder is not a (complete) result."""
 
 
+class PluginError(InputError):
+    """A plug-in from elsewhere does not do what it promises; the message names its class."""
+
+
 class ConservationError(BrokersimError):
     """A run lost count of a notification: due is not delivered + lost + in flight. A fault of brokersim."""
 

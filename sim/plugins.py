@@ -6,13 +6,14 @@ same model documents it in `brokersim policies` and in the JSON Schema.
 
 from __future__ import annotations
 
+import inspect
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from sim.errors import ScenarioError, unknown
+from sim.errors import PluginError, ScenarioError, unknown
 
 GROUPS = ("geometry", "latency", "selection", "reconfiguration", "offloading", "workload")
 
@@ -39,13 +40,57 @@ def load(group: str, name: str) -> Any:
     entries = _entries(group)
     if name not in entries:
         raise ScenarioError(unknown(f"{group} kind", name, entries))
-    found = entries[name].load()
+    try:
+        found = entries[name].load()
+    except Exception as error:  # whatever its module does when it is imported
+        raise PluginError(
+            f"plug-in brokersim.{group}:{name} ({entries[name].value}) cannot be loaded ({type(error).__name__}: {error})"
+        ) from error
     model = getattr(found, "Parameters", None)
     if not (isinstance(model, type) and issubclass(model, Parameters)):
         raise ScenarioError(
             f"plug-in brokersim.{group}:{name} ({entries[name].value}) has no nested class Parameters(sim.plugins.Parameters)"
         )
     return found
+
+
+def are_ours(kind: type) -> bool:
+    """Whether a plug-in's class comes with brokersim: then it is trusted to keep its promises."""
+    return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def described(kind: type) -> str:
+    """A plug-in's class, as messages name it."""
+    return f"plug-in {kind.__name__} ({kind.__module__})"
+
+
+def make(group: str, name: str, *arguments: Any, promise: type, watched: type | None = None) -> Any:
+    """A plug-in of this name. One from elsewhere is checked to have all that the protocol `promise` has.
+
+    `watched` is put before its class, so that its methods look at what those of the class do, and its
+    `check_promises` at what stays the same. Raises PluginError.
+    """
+    kind = load(group, name)
+    if are_ours(kind):
+        return kind(*arguments)
+    try:
+        inspect.signature(kind).bind(*arguments)
+    except TypeError as error:
+        given = ", ".join(type(argument).__qualname__ for argument in arguments)
+        raise PluginError(f"{described(kind)} cannot be made of {given}: {error}") from None
+    members = {*vars(promise), *promise.__annotations__}
+    made = (type(kind.__name__, (watched, kind), {"__module__": kind.__module__}) if watched else kind)(*arguments)
+    of_its_own = super(watched, made) if watched else made
+    missing = [
+        member
+        for member in sorted(members)
+        if not (member.startswith("_") or hasattr(of_its_own, member) or member in getattr(made, "__dict__", {}))
+    ]
+    if missing:
+        raise PluginError(f"{described(kind)} lacks {', '.join(missing)} of {promise.__name__}")
+    if hasattr(watched, "check_promises"):
+        made.check_promises()
+    return made
 
 
 def units(group: str, name: str) -> dict[str, str]:

@@ -22,15 +22,20 @@ from sim.memory import need
 from sim.metrics import METRICS
 from sim.overlay.geometry import Dissemination, GeometrySetting
 from sim.overlay.latency import LatencyModel, LatencySetting
+from sim.overlay.promises import WatchedGeometry, check_latency
 from sim.overlay.sites import Sites
 from sim.overlay.trees import RendezvousTrees
+from sim.policies.offloading.problem import OffloadingPolicy
 from sim.policies.offloading.process import OffloadingParameters
+from sim.policies.promises import WatchedOffloading, WatchedReconfiguration, WatchedSelection
+from sim.policies.reconfiguration.problem import ReconfigurationPolicy
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.policies.views import SelectionPolicy, SelectionSetting
 from sim.randomness import Streams
 from sim.scenario import Scenario, Unlimited
 from sim.validation import dotted
 from sim.workloads.location import redrawn
+from sim.workloads.promises import Generator, WatchedGenerator
 from sim.workloads.tables import strings
 from sim.workloads.workload import Topics, Workload
 
@@ -60,9 +65,10 @@ def prepare_workload(scenario: Scenario, replication: int, base: Workload | None
     streams = Streams(scenario.seed, replication)
     table = scenario.workload
     if base is None:
-        generator = plugins.load("workload", table.kind)(table.parameters)
-        workload: Workload = generator.generate(streams)
-        return workload
+        generator: Generator = plugins.make(
+            "workload", table.kind, table.parameters, promise=Generator, watched=WatchedGenerator
+        )
+        return generator.generate(streams)
     return redrawn(base, streams, table.resample_users) if replication or table.resample_users else base
 
 
@@ -117,10 +123,18 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
     brokers = len(sites)
     capacity = frozen(np.ones(brokers)) if sites.capacity is None else sites.capacity
     geometry, latency, selection = scenario.network.geometry, scenario.network.latency, scenario.selection
-    times: LatencyModel = plugins.load("latency", latency.kind)(
-        latency.parameters, LatencySetting(sites, streams.key("latency"))
+    times: LatencyModel = plugins.make(
+        "latency",
+        latency.kind,
+        latency.parameters,
+        LatencySetting(sites, streams.key("latency")),
+        promise=LatencyModel,
     )
-    overlay: Dissemination = plugins.load("geometry", geometry.kind)(
+    if not plugins.are_ours(type(times)):
+        check_latency(times, brokers)
+    overlay: Dissemination = plugins.make(
+        "geometry",
+        geometry.kind,
         geometry.parameters,
         GeometrySetting(
             brokers,
@@ -130,6 +144,8 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
             times.round_trips,
             np.stack([workload.topics.latitude, workload.topics.longitude], 1),
         ),
+        promise=Dissemination,
+        watched=WatchedGeometry,
     )
     if scenario.network.join == "message" and not overlay.rendezvous:
         raise ScenarioError(
@@ -137,11 +153,15 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
             '(allowed: "instant")'
         )
     round_trips = times.round_trips if overlay.round_trips is None else overlay.round_trips
-    policy: SelectionPolicy = plugins.load("selection", selection.kind)(
+    policy: SelectionPolicy = plugins.make(
+        "selection",
+        selection.kind,
         selection.parameters,
         SelectionSetting(
             len(workload.users), sites.latitude, sites.longitude, cell, streams.key("selection"), capacity
         ),
+        promise=SelectionPolicy,
+        watched=WatchedSelection,
     )
     node_of = np.arange(brokers) if overlay.anchored else streams.generator("configuration").permutation(brokers)
     setting = NetworkSetting(
@@ -200,7 +220,10 @@ def _reconfiguration(scenario: Scenario, overlay: Dissemination, key: int) -> Re
             'for good (allowed: "none")'
         )
     assert isinstance(parameters, ProcessParameters)
-    return ReconfigurationSetting(plugins.load("reconfiguration", kind)(parameters), parameters, key)
+    policy = plugins.make(
+        "reconfiguration", kind, parameters, promise=ReconfigurationPolicy, watched=WatchedReconfiguration
+    )
+    return ReconfigurationSetting(policy, parameters, key)
 
 
 def _offloading(scenario: Scenario, workload: Workload, key: int) -> OffloadingSetting | None:
@@ -213,7 +236,8 @@ def _offloading(scenario: Scenario, workload: Workload, key: int) -> OffloadingS
         chosen = OffloadingParameters(tau=parameters.tau, period=parameters.period)
     else:
         assert isinstance(parameters, OffloadingParameters)
-        policy, chosen = plugins.load("offloading", kind)(parameters), parameters
+        policy = plugins.make("offloading", kind, parameters, promise=OffloadingPolicy, watched=WatchedOffloading)
+        chosen = parameters
     if workload.content is not None:
         raise ScenarioError(
             f'offloading.kind: "{kind}" is about topics, but a {workload.kind} workload has content (allowed: "none", without tau)'

@@ -19,7 +19,7 @@ from sim.brokers.satisfaction import Outcome, Satisfaction
 from sim.brokers.sides import Sides
 from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users import Users
-from sim.errors import BrokersimError
+from sim.errors import PluginError
 from sim.policies.offloading import problem as offloading
 from sim.policies.offloading.bounds import upper_bounds
 from sim.policies.offloading.outcome import Outcome as Expected
@@ -171,15 +171,15 @@ class Service:
         return problem.with_capacity(parameters.capacity.of(math.fsum(problem.cost) * (1 + slack)))
 
     def _checked(self, problem: Problem, decision: offloading.Decision) -> Expected:
-        """What a decision comes to. Raises BrokersimError where it cannot be."""
+        """What a decision comes to. Raises PluginError where it cannot be."""
         topics, name = decision.topics, type(self._setting.policy).__name__
         if len(np.unique(topics)) < len(topics) or (
             len(topics) and not 0 <= topics.min() <= topics.max() < problem.topics
         ):
-            raise BrokersimError(f"offloading policy {name}: expected topics from 0 to {problem.topics - 1}, each once")
+            raise PluginError(f"offloading policy {name}: expected topics from 0 to {problem.topics - 1}, each once")
         result = outcome(problem, topics)
         if result.cost > problem.capacity:
-            raise BrokersimError(
+            raise PluginError(
                 f"offloading policy {name}: topics that cost {result.cost:g} are more than the capacity, {problem.capacity:g}"
             )
         return result

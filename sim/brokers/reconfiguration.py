@@ -14,7 +14,7 @@ from sim.brokers.clock import CONTROL
 from sim.brokers.fabric import Fabric
 from sim.brokers.protocol import Protocol
 from sim.brokers.subscriptions import frozen
-from sim.errors import BrokersimError
+from sim.errors import PluginError
 from sim.overlay.trees import RendezvousTrees
 from sim.policies.reconfiguration.cost import Objective
 from sim.policies.reconfiguration.problem import Problem, ReconfigurationPolicy
@@ -121,7 +121,7 @@ class Manager:
         try:
             objective.place(target)
         except ValueError as error:
-            raise BrokersimError(f"reconfiguration policy {type(setting.policy).__name__}: {error}") from None
+            raise PluginError(f"reconfiguration policy {type(setting.policy).__name__}: {error}") from None
         decision.moved, decision.cost_after = objective.moved, objective.cost
         decision.benefit = decision.cost - decision.cost_after
         decision.move_cost = objective.move_cost(objective.moved)

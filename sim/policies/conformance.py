@@ -18,12 +18,12 @@ from sim.overlay.chord import chord_routes
 from sim.policies.offloading import problem as offloading
 from sim.policies.offloading.problem import Decision, OffloadingPolicy
 from sim.policies.offloading.process import OffloadingParameters
+from sim.policies.promises import constant_breaches, selection_breach
 from sim.policies.reconfiguration.cost import Objective
 from sim.policies.reconfiguration.problem import Problem, Reconfiguration, ReconfigurationPolicy
 from sim.policies.reconfiguration.process import ProcessParameters
-from sim.policies.views import BrokerStates, Exchange, Selection, SelectionPolicy, SelectionSetting, SelectionView
+from sim.policies.views import BrokerStates, SelectionPolicy, SelectionSetting, SelectionView
 
-REACTIONS = frozenset({"subscription", "movement"})
 _USERS, _TOPICS = 60, 30
 
 
@@ -104,10 +104,7 @@ def _breaches(policy: Any, parameters: dict[str, Any], seed: int) -> Iterator[st
 
 def _breaches_in(policies: list[SelectionPolicy], setting: SelectionSetting, seed: int) -> Iterator[str]:
     first, second = policies
-    if not first.reacts_to <= REACTIONS:
-        yield f"reacts_to is {sorted(first.reacts_to)}, allowed are {sorted(REACTIONS)}"
-    if first.exchange is not None:
-        yield from _exchange_breaches(first.exchange, setting)
+    yield from constant_breaches(first, setting.brokers)
     views = _views(setting, seed)
     state = _global_random_state()
     decided: list[int] = []
@@ -117,27 +114,16 @@ def _breaches_in(policies: list[SelectionPolicy], setting: SelectionSetting, see
         except Exception as error:
             yield f"select raised {error!r} for {_describe(view)}"
             return
-        broker = selection.broker if isinstance(selection, Selection) else None
-        if not isinstance(broker, int) or isinstance(broker, bool):
-            yield f"select returned {selection!r}, expected Selection(an int), for {_describe(view)}"
+        if breach := selection_breach(selection, setting.brokers):
+            yield f"{breach}, for {_describe(view)}"
             return
-        if not 0 <= broker < setting.brokers:
-            yield f"select decided for broker {broker} of {setting.brokers}, for {_describe(view)}"
-            return
-        decided.append(broker)
+        decided.append(selection.broker)
     if [first.select(view).broker for view in views] != decided:
         yield "select decides otherwise when it is asked the same again: it must be a pure function of the view"
     elif [second.select(view).broker for view in reversed(views)] != decided[::-1]:
         yield "select decides otherwise when it is asked in another order: it must be a pure function of the view"
     if _global_random_state() != state:
         yield "select draws from the global random state; draw by identity: sim.randomness.uniform(setting.key, view.user)"
-
-
-def _exchange_breaches(exchange: Exchange, setting: SelectionSetting) -> Iterator[str]:
-    if not 0 < exchange.period < float("inf"):
-        yield f"exchange.period is {exchange.period} s, expected a finite time above 0"
-    if exchange.cluster.shape != (setting.brokers,) or exchange.cluster.dtype.kind not in "iu":
-        yield f"exchange.cluster is {exchange.cluster.dtype}{exchange.cluster.shape}, expected an integer for each broker"
 
 
 def _describe(view: SelectionView) -> str:
