@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 import altair as alt
 import pandas as pd
 import vl_convert
+from markupsafe import Markup
 
 from sim.errors import ResultsError
+from sim.escaping import all_printable
 from sim.writing import whole_file
 
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
@@ -53,7 +56,9 @@ class Figure:
     def sized(self, width: int | None = None) -> dict[str, Any]:
         """The specification for a page ("container" wide), or for a picture `width` pixels wide."""
         fixed = self.width or width
-        return {**self.spec, "description": self.description, "width": fixed or "container", "config": _CONFIG}
+        spec = {**self.spec, "description": self.description, "width": fixed or "container", "config": _CONFIG}
+        shown: dict[str, Any] = all_printable(spec)  # XML cannot hold all that names can
+        return shown
 
 
 def save_figures(charts: Sequence[Figure], folder: Path, width: int = 720) -> list[Path]:
@@ -78,11 +83,22 @@ def picture(path: Path) -> str:
 def save_figure(chart: Figure, path: Path, width: int = 720) -> None:
     """Write one chart as what its path ends with: .svg, .png (twice the pixels), .pdf, or .html, a page that needs no network."""
     kind = picture(path)
-    if kind == ".html":
-        content = vl_convert.vegalite_to_html(chart.sized(width), vl_version=VEGA_LITE, bundle=True).encode()
-    else:
-        content = _picture(_svg(chart, width), kind)
+    content = _html(chart.sized(width)).encode() if kind == ".html" else _picture(_svg(chart, width), kind)
     write_atomically(path, content)
+
+
+def _html(spec: dict[str, Any]) -> str:
+    """A page of one chart; its specification stands in a script element, which names must not end."""
+    placeholder = '"the specification"'
+    page: str = vl_convert.vegalite_to_html({"description": placeholder[1:-1]}, vl_version=VEGA_LITE, bundle=True)
+    before, after = page.split(f'{{"description":{placeholder}}}')
+    return f"{before}{script(spec)}{after}"
+
+
+def script(value: Any) -> Markup:
+    """JSON that can stand in a script element whatever text it holds."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
 
 
 def _svg(chart: Figure, width: int) -> str:

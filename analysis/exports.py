@@ -12,6 +12,7 @@ from analysis.charts import write_atomically
 from analysis.compared import PROBABILITIES, MetricTable, tables
 from analysis.comparison import compare_table, headline_of, method
 from sim.errors import ResultsError
+from sim.escaping import csv_cell, printable
 from sim.workloads.tables import write_table
 from sim.writing import whole_file
 
@@ -42,8 +43,8 @@ _TEX = str.maketrans(
 def export_comparison(results: Results, path: Path) -> None:
     """Write the headline metrics, compared, as what the path ends with, in full or not at all.
 
-    .csv and .parquet have the columns of `compare_table`, .tex a table of booktabs for each metric. Raises ResultsError where
-    the path ends with anything else, or cannot be written.
+    .csv and .parquet have the columns of `compare_table`, text in .csv as `sim.escaping.csv_cell` writes it; .tex has a table of
+    booktabs for each metric. Raises ResultsError where the path ends with anything else, or cannot be written.
     """
     _writer(path)(results, path)
 
@@ -61,7 +62,8 @@ def _writer(path: Path) -> Callable[[Results, Path], None]:
 
 
 def _csv(results: Results, path: Path) -> None:
-    text = compare_table(results, headline_of(results)).to_csv(index=False, lineterminator="\n")
+    table = compare_table(results, headline_of(results)).rename(columns=csv_cell)
+    text = table.map(csv_cell).to_csv(index=False, lineterminator="\n")
     write_atomically(path, text.encode())
 
 
@@ -106,5 +108,5 @@ def _line(cells: Iterable[str]) -> str:
 
 def _tex(text: str) -> str:
     """Text for LaTeX: whatever means something there is shown as it is; marks that its fonts lack are left out."""
-    plain = " ".join(text.replace("✓", "").replace("✗", "").split())
+    plain = " ".join(printable(text).replace("✓", "").replace("✗", "").split())
     return plain.translate(_TEX).replace("--", "-{}-")

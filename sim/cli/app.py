@@ -27,6 +27,7 @@ from sim.cli import (
     solve,
     tune,
 )
+from sim.cli.terminal import printable_streams, printable_traceback
 from sim.errors import InputError
 from sim.writing import check_name
 
@@ -104,6 +105,14 @@ app.command()(scenario.policies)
 
 def main() -> None:
     """Run the command line: exit status 2 and one message for what a person got wrong, a traceback for faults of ours."""
+    try:
+        with printable_streams():
+            _run()
+    finally:
+        sys.excepthook = printable_traceback  # in place of Typer's
+
+
+def _run() -> None:
     try:
         for argument in sys.argv[1:]:
             check_name(argument)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sim.cli import terminal
 from sim.cli.run import EngineName, Jobs, Master, Overrides, ScenarioFile, WorkloadFolder
 from sim.cli.search import Json, Out, Quiet, Variant
 
@@ -87,11 +88,9 @@ def capacity(
 
 def _print(bench: Bench, question: Question, found: Capacity) -> None:
     """All values that were tried, and what they say."""
-    from rich.console import Console
     from rich.table import Table
 
     from analysis.formatting import describe, scale
-    from sim.cli.run import PLAIN_WIDTH
     from sim.metrics import METRICS
     from sim.studies.capacity import sentences
 
@@ -108,7 +107,7 @@ def _print(bench: Bench, question: Question, found: Capacity) -> None:
     for one in found.tried:
         mean, interval = describe(one.interval, factor)
         table.add_row(question.text(one.value), str(one.interval.n), mean, interval, one.reason or one.verdict)
-    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console = terminal.console()
     console.print(f"{bench.experiment.title}: {bench.variant}", style="bold")
     console.print(table)
     for sentence in sentences(question, found):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from sim.cli import terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -92,9 +93,7 @@ def compare(
 
 def console() -> Console:
     """Where tables are printed; names are shown as they are, and never read as markup."""
-    from rich.console import Console
-
-    return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    return terminal.console(width=PLAIN_WIDTH)
 
 
 def print_headlines(said: Headlines, to: Console) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from sim.cli import terminal
 from sim.experiments.rounds import expected
 from sim.units import format_duration
 
@@ -198,7 +199,6 @@ class _Live(Display):
 
 @contextmanager
 def _live() -> Generator[Bars]:
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
     columns = (
@@ -206,5 +206,5 @@ def _live() -> Generator[Bars]:
         BarColumn(),
         TextColumn("{task.fields[said]}", markup=False),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bars:
+    with Progress(*columns, console=terminal.console(stderr=True)) as bars:
         yield bars

@@ -34,9 +34,11 @@ def export(
 ) -> None:
     """Write a scenario's overlay, or a topic's tree, as GraphML.
 
-    It is as it stands once all users have joined. Nodes have their broker's number, name and place, edges their round-trip time.
+    It is as it stands once all users have joined. Nodes have their broker's number, name and place, edges their round-trip time. What
+    XML cannot hold of a name is written as JSON does, such as \\u001b.
     """
     from sim.experiments.export import export as as_graph
+    from sim.experiments.export import write_graphml
     from sim.writing import whole_file
 
     if os.path.isdir(graphml):
@@ -45,9 +47,7 @@ def export(
         raise InputError(f"--graphml: no such folder: {graphml.parent}")
     graph = as_graph(scenario, variant, replication, topic, from_, workload, set_ or ())
 
-    import networkx as nx
-
     with whole_file(graphml) as unfinished:
-        nx.write_graphml_xml(graph, unfinished)
+        write_graphml(graph, unfinished)
     what = "overlay" if topic is None else f"tree of {topic}"
     print(f"{graphml}: {what}, {graph.number_of_nodes():,} nodes, {graph.number_of_edges():,} edges")

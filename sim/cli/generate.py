@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
+from sim.cli import terminal
 from sim.cli.parameters import described, options, parameters, settings
 from sim.errors import InputError
 
@@ -126,9 +126,7 @@ def describe(
 
     Counts, rates, distributions, span, and what became of a trace's rows.
     """
-    from rich.console import Console
 
-    from sim.cli.run import PLAIN_WIDTH
     from sim.workloads.summary import summarise
     from sim.workloads.workload import load_workload
 
@@ -136,7 +134,7 @@ def describe(
     if json_:
         print(json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False))
         return
-    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console = terminal.console()
     for table in (_facts, _counts, _distributions, _classes, _movement, _rows):
         if shown := table(summary):
             title, shown.title = shown.title, None  # a title of the table's own would be broken at the table's width

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sim.cli import terminal
 from sim.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -135,12 +136,11 @@ def progress_lines(quiet: bool) -> Iterator[Callable[[str, str], None]]:
 
     What is implausible in a trace is told in any case.
     """
-    from rich.console import Console
     from rich.text import Text
 
     from sim.workloads.traces.strays import TraceWarning
 
-    console = Console(stderr=True)
+    console = terminal.console(stderr=True)
 
     def warn(message: Warning | str, *_: object, **__: object) -> None:
         console.print(Text(f"brokersim: warning: {message}"), soft_wrap=True)

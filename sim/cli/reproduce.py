@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sim.cli.run import PLAIN_WIDTH, EngineName, Jobs, Master, cores
+from sim.cli import terminal
+from sim.cli.run import EngineName, Jobs, Master, cores
 
 if TYPE_CHECKING:
     from analysis.papers.page import Reproduction
@@ -79,7 +80,6 @@ def reproduce(
 def _print(made: Reproduction) -> None:
     """The claims and verdicts as a table, in the reading that counts as the reproduction, and how they are spread in each."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
     from analysis.formatting import describe
@@ -95,7 +95,7 @@ def _print(made: Reproduction) -> None:
             mean, interval = describe(found, signed=claim.target.signed)
             ours = f"{mean}{claim.quantity.unit if found.n else ''} {interval}".rstrip()
             table.add_row(claim.place, claim.statement, claim.target.text, ours, judge(found, claim.target))
-    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console = terminal.console()
     console.print(made.paper.title, style="bold")
     if table.rows:
         console.print(table)

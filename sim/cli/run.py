@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.cli import terminal
 from sim.cli.compare import print_headlines
 from sim.metrics import METRICS
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from sim.experiments.results import Results
     from sim.scenario import Experiment
 
-PLAIN_WIDTH = 100
-"""Columns of a table that is not shown on a terminal."""
 SHOWN = 20
 """Rows of a table that are shown, at most: pairs of topic and subscriber, points and variants."""
 
@@ -154,13 +153,12 @@ def print_summary(results: Results) -> None:
 
     Of a sweep, the first points: a row for each point and variant.
     """
-    from rich.console import Console
 
     from analysis.comparison import method
     from analysis.headlines import headlines
     from analysis.replications import precision_said, warm_up_said
 
-    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console = terminal.console()
     console.print(results.manifest["title"], style="bold")
     sweep = len(results.points) > 1
     console.print(_points(results) if sweep else _variants(results))
@@ -226,11 +224,10 @@ def _checks(results: Results, experiment: Experiment) -> list[DeliveryCheck]:
 
 def print_check(check: DeliveryCheck) -> None:
     """The deliveries of one run beside those of the trace; of many pairs, only those that differ most."""
-    from rich.console import Console
     from rich.table import Table
 
     rows = check.counts if len(check.counts) <= SHOWN else check.differing.head(SHOWN)
-    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console = terminal.console()
     console.print(f"\nDeliveries of {check.variant}, replication {check.replication + 1}", style="bold")
     if len(rows):
         table = Table("topic", "subscriber")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.cli import terminal
 from sim.cli.instances import print_solutions, read_instances
 from sim.cli.prepare_options import Quiet, progress_lines
 from sim.errors import InputError, unknown
+from sim.escaping import csv_cell
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -246,8 +247,8 @@ def _write_table(path: Path, points: Sequence[dict[str, Any]]) -> None:
         unfinished.parent.mkdir(parents=True, exist_ok=True)
         with unfinished.open("w", encoding="utf-8", newline="") as file:
             rows = csv.writer(file, lineterminator="\n")
-            rows.writerow([*columns, "upper_bound"])
-            rows.writerows([*(point[column] for column in columns), _bound(point)] for point in points)
+            rows.writerow(map(csv_cell, [*columns, "upper_bound"]))
+            rows.writerows(map(csv_cell, [*(point[column] for column in columns), _bound(point)]) for point in points)
 
 
 def _bound(found: dict[str, Any]) -> float | None:
@@ -256,11 +257,8 @@ def _bound(found: dict[str, Any]) -> float | None:
 
 
 def _show(source: Path, policy: str, objective: str, solutions: list[dict[str, Any]], listed: bool) -> None:
-    from rich.console import Console
 
-    from sim.cli.run import PLAIN_WIDTH
-
-    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console = terminal.console()
     per = _per(source)
     if not any("curve" in solution for solution in solutions):
         console.print(f"{source}: {policy}{per}", style="bold")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.cli import terminal
 from sim.cli.instances import print_solutions, read_instances
 from sim.errors import InputError, unknown
 
@@ -162,10 +162,7 @@ def _write_graph(path: Path, wanted: list[list[int]], edges: NDArray[np.int32]) 
 
 def _show(title: str, solutions: list[_Solution]) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
-
-    from sim.cli.run import PLAIN_WIDTH
 
     columns = ["nodes", "topics", "edges", "average\ndegree", "maximum\ndegree", "largest\ndiameter", "mean\ndiameter"]
     bounded = any(solution.bounds for solution in solutions)
@@ -186,7 +183,7 @@ def _show(title: str, solutions: list[_Solution]) -> None:
             f"{measures.diameter:,}",
             f"{measures.mean_topic_diameter:.2f}",
         )
-    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console = terminal.console()
     console.print(title, style="bold")
     console.print(table)
     if len(solutions) == 1:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from sim.cli import terminal
 from sim.cli.instances import print_solutions, read_instances
 from sim.errors import InputError, unknown
 
@@ -76,10 +76,7 @@ def _policy(name: str) -> Any:
 
 def _show(title: str, solutions: list[dict[str, Any]]) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
-
-    from sim.cli.run import PLAIN_WIDTH
 
     table = Table(box=box.SIMPLE_HEAD)
     columns = [
@@ -106,7 +103,7 @@ def _show(title: str, solutions: list[dict[str, Any]]) -> None:
             *(_number(solution[key]) for key in ("external", "internal", "delay", "moved")),
             f"{len(solution['swaps']):,}",
         )
-    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console = terminal.console()
     console.print(title, style="bold")
     console.print(table)
     if len(solutions) == 1:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.cli import terminal
 from sim.cli.run import EngineName, Jobs, Master, Overrides, ScenarioFile, WorkloadFolder
 from sim.cli.search import Json, Out, Quiet, Variant
 
@@ -80,17 +81,15 @@ def _line(tuned: Tuned, wanted: Tune) -> str:
 
 def _print(bench: Bench, tuned: Tuned, wanted: Tune) -> None:
     """The best trials with their metrics, and how they are said."""
-    from rich.console import Console
     from rich.table import Table
 
-    from sim.cli.run import PLAIN_WIDTH
     from sim.cli.search import said
     from sim.studies.tune import sentences
 
     table = Table("trial", *wanted.metrics)
     for trial in tuned.best:
         table.add_row(str(trial.number), *_metrics(trial, wanted))
-    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    console = terminal.console()
     console.print(f"{bench.experiment.title}: {bench.variant}", style="bold")
     if tuned.best:
         console.print(table)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim.errors import InputError, ScenarioError, unknown, unknown_of_many
+from sim.escaping import xml_text
 from sim.experiments.run import naming, prepared_folder
 from sim.scenario import Experiment, load_scenario
 from sim.simulation import broker_sites, build, prepare_workload
@@ -14,6 +15,16 @@ from sim.workloads.workload import load_workload
 
 if TYPE_CHECKING:
     import networkx as nx
+
+
+def write_graphml(graph: nx.DiGraph, path: Path) -> None:
+    r"""Write a graph of `export` as GraphML; what XML cannot hold of a name is written as JSON does, such as \u001b."""
+    import networkx as nx
+
+    plain = graph.copy()
+    for _, about in plain.nodes(data=True):
+        about.update((key, xml_text(value)) for key, value in about.items() if isinstance(value, str))
+    nx.write_graphml_xml(plain, path)
 
 
 def export(

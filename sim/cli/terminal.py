@@ -1,0 +1,74 @@
+"""What commands print on: names and other text from files never control the terminal, whatever is in them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TextIO
+
+from sim.escaping import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PLAIN_WIDTH = 100
+"""Width of tables that are printed elsewhere than on a terminal."""
+
+
+class _Printable:
+    """A stream on which all text is printable."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        self.stream.write(printable(text))
+        return len(text)
+
+    def writelines(self, lines: list[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def printable_streams() -> Iterator[None]:
+    """While the body runs, all that is printed is printable; styles and bars come from a `console`."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = _Printable(sys.stdout), _Printable(sys.stderr)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def printable_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """What Python does with an error that nobody has caught, printable."""
+    with printable_streams():
+        sys.__excepthook__(kind, error, trace)
+
+
+def console(stderr: bool = False, width: int = PLAIN_WIDTH) -> Console:
+    """Where tables, bars and styles are printed: names are shown as they are, printable, and never read as markup.
+
+    `width` is that elsewhere than on a terminal.
+    """
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+    from rich.text import Text
+
+    class Printable(Console):
+        def render_str(self, text: str, **options: Any) -> Text:  # before its width is measured
+            return super().render_str(printable(text), **options)
+
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+    stream = sys.stderr if stderr else sys.stdout
+    plain = stream.stream if isinstance(stream, _Printable) else stream
+    return Printable(file=plain, highlight=False, markup=False, width=None if plain.isatty() else width)

@@ -1,0 +1,54 @@
+"""Names and other text from files, made harmless for where it is shown: on terminals, in pages and charts, in XML, in spreadsheets."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+# Of a terminal's and a text's controls, only the tab and the end of a line: no escape sequences, nothing that turns the order of
+# letters around, and no halves of characters, which nothing can be written with.
+_CONTROL = re.compile(
+    "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+# A carriage return is allowed, but read as the end of a line.
+_NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FORMULA = ("=", "+", "-", "@")
+
+
+def printable(text: str) -> str:
+    r"""Text whose controls are shown as JSON writes them, such as \u001b: JSON itself stays what it is."""
+    return _CONTROL.sub(_escape, text)
+
+
+def all_printable(value: Any) -> Any:
+    """The same of all text in lists and dicts, their keys included."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {all_printable(key): all_printable(item) for key, item in value.items()}
+    return [all_printable(item) for item in value] if isinstance(value, list) else value
+
+
+def xml_text(text: str) -> str:
+    r"""Text in which what XML 1.0 cannot hold is written as JSON does, such as \u001b."""
+    return _NOT_XML.sub(_escape, text)
+
+
+def csv_cell(value: Any) -> Any:
+    """A cell of a table for spreadsheets: text that one would compute as a formula gets an apostrophe before it; numbers stay."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
