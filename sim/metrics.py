@@ -63,6 +63,13 @@ def _delay(name: str, description: str) -> list[Metric]:
     ]
 
 
+CAUSES = {
+    "joining": "the broker was not on the tree yet, or no longer",
+    "queue_full": "a broker's queue was full",
+    "offloaded": "the topic was offloaded and the best-effort channel failed",
+}
+"""Why something that was due is lost: the causes, and what follows `because`."""
+
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in [
@@ -201,10 +208,9 @@ METRICS: dict[str, Metric] = {
         _count("due", "count", "(publication, broker) pairs that became due", "neutral"),
         _count("delivered", "count", "due pairs delivered: served by the due broker", "higher", True),
         _count("lost", "count", "due pairs lost", got_through=True),
-        _count("lost_joining", "count", "pairs lost because the broker was not on the tree yet, or no longer"),
-        _count("lost_queue_full", "count", "pairs lost because a broker's queue was full", got_through=True),
-        _count(
-            "lost_offloaded", "count", "pairs lost because the topic was offloaded and the best-effort channel failed"
+        *(
+            _count(f"lost_{cause}", "count", f"pairs lost because {why}", got_through=cause == "queue_full")
+            for cause, why in CAUSES.items()
         ),
         _count("best_effort_deliveries", "count", "delivered pairs that came by the best-effort channel", "neutral"),
         _count("in_flight", "count", "due pairs on their way, or waiting at a broker, at the end", "neutral"),

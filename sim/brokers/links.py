@@ -14,10 +14,12 @@ class Links:
     """Hop times (s) between brokers. With jitter σ > 0 each hop takes a lognormal factor with mean 1, keyed by (message, link).
 
     FIFO per link: with jitter, a message arrives no earlier than the last one on its link; without, that holds by itself.
-    `fixed` holds the hop times by source where there is no jitter, for those who add them up themselves; else it is empty.
+    `hop_delay` (brokers, brokers) are the hop times without jitter; `fixed` holds them by source where there is none, for those who add
+    them up themselves, and else is empty.
     """
 
     def __init__(self, hop_delay: NDArray[np.float64], jitter: float, key: int) -> None:
+        self.hop_delay = hop_delay
         self._rows: list[list[float]] = hop_delay.tolist()
         self._jitter, self._key = jitter, key
         self.fixed = [] if jitter else self._rows

@@ -320,7 +320,7 @@ class Network:
         regions = self.setting.regions
         if regions is None:
             return None
-        return int(self.recorder.links[regions[:, None] != regions, 1].sum())
+        return int(self.recorder.statistics.links[regions[:, None] != regions, 1].sum())
 
     def _measured_seconds(self) -> float:
         return self.setting.horizon - self.setting.warm_up
@@ -328,7 +328,7 @@ class Network:
     def brokers(self) -> Columns:
         """One row per broker: what it hosted (time averages), carried and served after the warm-up."""
         seconds = self._measured_seconds()
-        counted, servers, since = self.recorder.per_broker, self.servers, self._saturated()
+        counted, servers, since = self.recorder.statistics.per_broker, self.servers, self._saturated()
         none = [None] * len(self.node_of)
         return {
             "broker": np.arange(len(self.node_of)),
@@ -352,8 +352,8 @@ class Network:
 
     def links(self) -> Columns:
         """Messages and bytes of every link that carried any after the warm-up."""
-        sources, destinations = np.nonzero(self.recorder.links[:, :, 0])
-        used = self.recorder.links[sources, destinations]
+        sources, destinations = np.nonzero(self.recorder.statistics.links[:, :, 0])
+        used = self.recorder.statistics.links[sources, destinations]
         return {"source": sources, "destination": destinations, "messages": used[:, 0], "bytes": used[:, 1]}
 
     def selections(self) -> Columns:

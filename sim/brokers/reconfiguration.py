@@ -70,7 +70,7 @@ class Manager:
         self._wanted, self._published, self._setting = wanted, published, setting
         self._rates: NDArray[np.float64] | None = None  # publications per topic and period
         self._roots = frozen(np.array(fabric.overlay.roots, np.int32))
-        trips = fabric.recorder.hop_delay
+        trips = fabric.links.hop_delay
         others = len(trips) * (len(trips) - 1)
         mean = float(trips.sum()) / others if others else 0.0
         by_trips = setting.parameters.delay == "round-trips" and mean > 0

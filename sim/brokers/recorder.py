@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
@@ -14,16 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers import record_kernels as rk
+from sim.brokers.delays import Delays
+from sim.brokers.finished import Finished, starts
+from sim.brokers.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED, Ledger
 from sim.brokers.messages import Flight
 from sim.brokers.receipts import Audience, Audiences, Receipts
+from sim.brokers.records import Folds, Offloads, Statistics
 from sim.brokers.satisfaction import Satisfaction
 from sim.brokers.subscriptions import Offloaded
-from sim.errors import ConservationError
 
-CAUSES = ("joining", "queue_full", "offloaded")
 _BATCH = 512  # publications that are entered at once
 _POSITIONS = 1 << 16  # of their trees, likewise
-_NONE: NDArray[np.int32] = np.empty(0, np.int32)
 
 Columns = dict[str, Any]  # column name → array or list
 
@@ -34,6 +34,10 @@ class Channel(NamedTuple):
     probability: float
     extra_delay: float
     key: int
+
+
+OffloadColumns = tuple[Any, Any, Any, Any, Any, Any]
+"""The first six of `Offloads`."""
 
 
 class Recorder:
@@ -64,35 +68,26 @@ class Recorder:
         self.edges: list[float] = [*starts.tolist(), horizon]
         self.horizon, self.warm_up = horizon, warm_up
         self.audiences, self.receipts, self.satisfaction, self.channel = audiences, receipts, satisfaction, channel
-        self._copies = copies
         self._measured = starts >= warm_up
         self.measured: list[bool] = self._measured.tolist()
-        self.hop_delay = hop_delay
         windows, brokers = len(starts), len(hop_delay)
         self._window = 0
-        self._counters = np.zeros((windows, rk.COUNTERS), np.int64)
-        self._sums = np.zeros((windows, rk.SUMS, 2), np.int64)
-        self._maxima = np.zeros(1)
-        self.links = np.zeros((brokers, brokers, 2), np.int64)
-        self.per_broker = np.zeros((brokers, 4), np.int64)
-        self._finished = _Finished()
-        self._offloaded = np.zeros((windows, rk.OFFLOAD_TALLIES), np.int64)
-        slots = 1 << max(15, (4 * brokers).bit_length())  # room for one publication that is delivered everywhere
-        self._keys = np.full(slots, -1, np.int64)
-        self._counts = np.empty((slots, 2), np.int64)  # brokers, users
-        self._used = 0
-        self._histogram = np.empty((3, 0), np.int64)  # key, brokers, users; ascending keys
-        self._emptied: list[NDArray[np.int64]] = []  # such columns in any order, still to be merged
-        self.published = [0] * windows
-        self.rooted = [0] * windows
-        self.dropped = [0] * windows
-        self.climbing = [0] * windows
-        self.due = [0] * windows
-        self.due_users = [0] * windows
-        self.lost = {cause: [0] * windows for cause in CAUSES}
-        self.lost_users = [0] * windows
-        self.in_flight = [0] * windows
-        self.in_flight_users = [0] * windows
+        self.ledger = Ledger(windows, copies)
+        self._delays = Delays(brokers)
+        self.statistics = Statistics(
+            self.ledger.pairs,
+            self.ledger.publications,
+            np.zeros((windows, rk.COUNTERS), np.int64),
+            np.zeros((windows, rk.SUMS, 2), np.int64),
+            np.zeros(1),
+            np.zeros((brokers, brokers, 2), np.int64),
+            np.zeros((brokers, 4), np.int64),
+            self._delays.keys,
+            self._delays.counts,
+            self._measured,
+            hop_delay,
+        )
+        self._finished = Finished()
         self.duplicates = [0] * windows
         self.false_positives = [0] * windows
         self.subscription_changes = [0] * windows
@@ -149,30 +144,29 @@ class Recorder:
         """Enter the finished publications, many at a time: handing arrays to compiled code costs more than the counting."""
         finished = self._finished
         if finished.window:
-            columns: Any = finished.columns()
-            self._kernel(rk.record_flights, columns, len(finished.window))
+            self._kernel(rk.record_all, (finished.ways(),), len(finished.window))
             if finished.offloaded:
                 self.offload(*finished.offloaded_columns())
-            self._finished = _Finished()
+            self._finished = Finished()
 
-    def fold(
-        self, columns: Any, tally: NDArray[np.int64], reached: NDArray[np.int64], latest: NDArray[np.float64]
+    def fold(self, folds: Folds, reached: NDArray[np.int64], latest: NDArray[np.float64]) -> None:
+        """Carry publications down their trees and count them; `reached` and `latest` are those of `fold_all`."""
+        self._kernel(rk.fold_all, (folds, self.horizon, reached, latest), len(folds.published))
+
+    def offload(
+        self, columns: OffloadColumns, entries: Sequence[Offloaded], audiences: Sequence[Audience | None]
     ) -> None:
-        """Carry publications down their trees and enter them; `columns` are the first ones of `fold_publications`."""
-        self._kernel(rk.fold_publications, (*columns, self.horizon, tally, reached, latest), len(columns[-1]))
-
-    def offload(self, columns: Any, entries: Sequence[Offloaded], audiences: Sequence[Audience | None]) -> None:
         """Send what the back end does not serve by the best-effort channel, and enter it.
 
-        `columns` are the first six of `offload_publications`; an entry holds the brokers that publications go to and how many users
+        An entry holds the brokers that publications go to and how many users
         are due there, who are among its audience.
         """
         channel = self.channel
         assert channel is not None
         brokers, users = (np.concatenate(parts) for parts in zip(*entries, strict=True))
         bounds, reached = starts([brokers for brokers, _ in entries]), np.zeros(len(brokers), np.int64)
-        rest = brokers, users, bounds, channel.key, channel.probability, channel.extra_delay, self.horizon
-        self._kernel(rk.offload_publications, (*columns, *rest, self._offloaded, reached), len(columns[0]))
+        offloads, draws = Offloads(*columns, brokers, users, bounds), (channel.key, channel.probability)
+        self._kernel(rk.offload_all, (offloads, *draws, channel.extra_delay, self.horizon, reached), len(columns[0]))
         if self.receipts is not None and self.audiences is not None:
             for audience, first, end in zip(audiences, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
                 if audience is not None:
@@ -190,45 +184,14 @@ class Recorder:
         if self.satisfaction is not None:
             self.satisfaction.receive(period, audience.users, publications, reached)
 
-    def _kernel(self, kernel: Any, columns: Any, publications: int) -> None:
-        """Have a kernel enter publications; whenever the hash table of delays is half full, it is emptied first."""
-        done = 0
+    def _kernel(self, kernel: Any, records: tuple[Any, ...], publications: int) -> None:
+        """Have a kernel count publications; whenever the hash table of delays is half full, it is emptied first."""
+        done, delays = 0, self._delays
         while True:
-            done, self._used = kernel(
-                *columns,
-                done,
-                self._used,
-                self._measured,
-                self.hop_delay,
-                self._counters,
-                self._sums,
-                self._maxima,
-                self.links,
-                self.per_broker,
-                self._keys,
-                self._counts,
-            )
+            done, delays.used = kernel(*records, done, delays.used, self.statistics)
             if done == publications:
                 return
-            self._empty()
-
-    def _empty(self) -> None:
-        """Empty the hash table of delays; what was in it is merged once it is as much as the histogram, so that this happens rarely."""
-        taken = self._keys >= 0
-        self._emptied.append(np.stack([self._keys[taken], *self._counts[taken].T]))
-        self._keys[:] = -1
-        self._used = 0
-        if sum(part.shape[1] for part in self._emptied) > self._histogram.shape[1]:
-            self._merge()
-
-    def _merge(self) -> None:
-        """Move what was counted into the sparse histogram."""
-        parts = np.concatenate([self._histogram, *self._emptied], axis=1)
-        self._emptied = []
-        parts = parts[:, np.argsort(parts[0], kind="stable")]
-        unique, first = np.unique(parts[0], return_index=True)
-        if len(unique):
-            self._histogram = np.stack([unique, *np.add.reduceat(parts[1:], first, axis=1)])
+            delays.empty()
 
     # -- load
 
@@ -256,45 +219,11 @@ class Recorder:
         """Check that nothing was lost count of. Raises ConservationError where due is not delivered + lost + in flight."""
         self._integrate_load(self.horizon)
         self._enter()
-        self._empty()
-        self._merge()
-        self._close_offloaded()
-        for window, due in enumerate(self.due):
-            copies = self._copies * self.published[window]
-            accounted = self.rooted[window] + self.dropped[window] + self.climbing[window]
-            if copies != accounted:
-                raise ConservationError(
-                    f"window {window}: {copies} publications were published, but {accounted} are accounted for"
-                )
-            delivered = int(self._counters[window, rk.DELIVERED])
-            lost = sum(self.lost[cause][window] for cause in CAUSES)
-            if due != delivered + lost + self.in_flight[window]:
-                raise ConservationError(
-                    f"window {window}: {due} notifications were due to brokers, but {delivered} were delivered, {lost} lost "
-                    f"and {self.in_flight[window]} in flight at the end"
-                )
-            delivered = int(self._counters[window, rk.DELIVERED_USERS])
-            accounted = delivered + self.lost_users[window] + self.in_flight_users[window]
-            if self.due_users[window] != accounted:
-                raise ConservationError(
-                    f"window {window}: {self.due_users[window]} notifications were due to users, but {accounted} are accounted for"
-                )
-
-    def _close_offloaded(self) -> None:
-        """Count what became of that which went by the best-effort channel."""
-        books = {
-            rk.OFFLOADED: self.due,
-            rk.OFFLOADED_USERS: self.due_users,
-            rk.MISSED: self.lost["offloaded"],
-            rk.MISSED_USERS: self.lost_users,
-            rk.UNDER_WAY: self.in_flight,
-            rk.UNDER_WAY_USERS: self.in_flight_users,
-        }
-        for column, counts in books.items() if self.channel is not None else ():
-            counts[:] = (self._offloaded[:, column] + counts).tolist()
+        self._delays.close()
+        self.ledger.check()
 
     def _exact(self, row: int, windows: Sequence[int]) -> Fraction:
-        high, low = (sum(self._sums[w, row, part].item() for w in windows) for part in (0, 1))
+        high, low = (sum(self.statistics.sums[w, row, part].item() for w in windows) for part in (0, 1))
         return Fraction((high << 52) + low, 1 << 72)
 
     def _arrival_delay(self, windows: Sequence[int]) -> float:
@@ -303,10 +232,10 @@ class Recorder:
 
     def timeseries(self) -> Columns:
         """Everything that is counted, per window."""
-        c = self._counters
+        c, publications = self.statistics.counters, self.ledger.publications.T.tolist()
+        brokers, users = self.ledger.pairs.T.tolist()  # by row of the ledger, then by window
         starts, ends = self.edges[:-1], self.edges[1:]
         seconds = np.subtract(ends, starts)
-        delivered = c[:, rk.DELIVERED].tolist()
         each = [self._exact_all(row) for row in range(rk.SUMS)]
         ssbr = [self._ssbr_costs(start, end) for start, end in pairwise(self.edges)]
         return {
@@ -314,18 +243,18 @@ class Recorder:
             "start": starts,
             "end": ends,
             "warm_up": [not m for m in self.measured],
-            "publications": self.published,
-            "publications_dropped": self.dropped,
-            "publications_rooted": self.rooted,
-            "due": self.due,
-            "delivered": c[:, rk.DELIVERED],
-            "lost": [sum(self.lost[cause][w] for cause in CAUSES) for w in range(len(starts))],
-            **{f"lost_{cause}": self.lost[cause] for cause in CAUSES},
-            "in_flight": self.in_flight,
+            "publications": publications[PUBLISHED],
+            "publications_dropped": publications[DROPPED],
+            "publications_rooted": publications[ROOTED],
+            "due": brokers[DUE],
+            "delivered": brokers[DELIVERED],
+            "lost": [sum(lost) for lost in zip(*(brokers[row] for row in LOST.values()), strict=True)],
+            **{f"lost_{cause}": brokers[row] for cause, row in LOST.items()},
+            "in_flight": brokers[IN_FLIGHT],
             "duplicates": self.duplicates,
             "false_positive_messages": self.false_positives,
-            "due_users": self.due_users,
-            "delivered_users": c[:, rk.DELIVERED_USERS],
+            "due_users": users[DUE],
+            "delivered_users": users[DELIVERED],
             "best_effort_deliveries": c[:, rk.BEST_EFFORT],
             "best_effort_users": c[:, rk.BEST_EFFORT_USERS],
             "broker_subscription_changes": self.subscription_changes,
@@ -365,31 +294,26 @@ class Recorder:
             "tree_hops_sum": c[:, rk.TREE_HOPS],
             "uplink_hops_sum": c[:, rk.UPLINK_HOPS],
             "notification_delay": [
-                total / n if n else None for total, n in zip(each[rk.NOTIFICATION_DELAY], delivered, strict=True)
+                total / n if n else None
+                for total, n in zip(each[rk.NOTIFICATION_DELAY], brokers[DELIVERED], strict=True)
             ],
             "load_stddev": self._load_area[:, 0] / seconds,
             "load_jain": self._load_area[:, 1] / seconds,
         }
 
     def _exact_all(self, row: int) -> list[float]:
-        return [float(self._exact(row, [w])) for w in range(len(self._sums))]
+        return [float(self._exact(row, [w])) for w in range(len(self.measured))]
 
     def delays(self) -> Columns:
         """The delay histogram: one row per window and bin that is not empty."""
-        keys, brokers, users = self._histogram
-        bins = keys % rk.BINS
-        return {
-            "window": keys // rk.BINS,
-            "lower": np.where(bins == 0, 0.0, rk.FIRST_BIN * (1 + rk.BIN_WIDTH) ** (bins - 1.0)),
-            "upper": rk.FIRST_BIN * (1 + rk.BIN_WIDTH) ** bins.astype(float),
-            "brokers": brokers,
-            "users": users,
-        }
+        return self._delays.table()
 
     def metrics(self) -> dict[str, float | int | None]:
         """The scalar metrics over everything after the warm-up; None where a mean is over nothing."""
         after = [w for w, measured in enumerate(self.measured) if measured]
-        counter = self._counters[after].sum(axis=0).tolist() if after else [0] * rk.COUNTERS
+        counter = self.statistics.counters[after].sum(axis=0).tolist()
+        pairs = self.ledger.pairs[after].sum(axis=0).tolist()
+        published, rooted, dropped, _ = self.ledger.publications[after].sum(axis=0).tolist()
 
         def total(values: list[int]) -> int:
             return sum(values[w] for w in after)
@@ -397,20 +321,19 @@ class Recorder:
         def mean(row: int, count: int) -> float | None:
             return float(self._exact(row, after)) / count if count else None
 
-        publications, due = total(self.published), total(self.due)
-        delivered, delivered_users = counter[rk.DELIVERED], counter[rk.DELIVERED_USERS]
+        (due, due_users), (delivered, delivered_users) = pairs[DUE], pairs[DELIVERED]
         by_tree, by_tree_users = delivered - counter[rk.BEST_EFFORT], delivered_users - counter[rk.BEST_EFFORT_USERS]
         overhead = counter[rk.INTERNAL] + counter[rk.EXTERNAL]
-        rooted = total(self.rooted)
         seconds = self.horizon - self.warm_up
         load = self._load_area[after].sum(axis=0) / seconds if seconds > 0 else np.zeros(2)
-        quantile, ssbr = self._quantiles(), self._ssbr_costs(self.warm_up, self.horizon)
+        quantile = self._delays.quantiles(self._measured, (50, 95, 99))
+        ssbr = self._ssbr_costs(self.warm_up, self.horizon)
         return {
             "broker_subscription_changes": total(self.subscription_changes),
             "subscription_overhead": total(self.subscription_overhead),
             "notification_delay": mean(rk.NOTIFICATION_DELAY, delivered),
             **{f"notification_delay_p{q}": quantile[q] for q in (50, 95, 99)},
-            "notification_delay_max": float(self._maxima[0]) if delivered else None,
+            "notification_delay_max": float(self.statistics.maxima[0]) if delivered else None,
             "arrival_delay": self._arrival_delay(after) / delivered if delivered else None,
             "user_notification_delay": mean(rk.USER_NOTIFICATION_DELAY, delivered_users),
             "tree_delay": mean(rk.TREE_DELAY, by_tree),
@@ -421,7 +344,7 @@ class Recorder:
             "internal_overhead": counter[rk.INTERNAL],
             "external_overhead": counter[rk.EXTERNAL],
             "uplink_messages": counter[rk.UPLINKS],
-            "messages_per_publication": overhead / publications if publications else None,
+            "messages_per_publication": overhead / published if published else None,
             "notification_bytes": counter[rk.INTERNAL_BYTES] + counter[rk.EXTERNAL_BYTES],
             "internal_bytes": counter[rk.INTERNAL_BYTES],
             "external_bytes": counter[rk.EXTERNAL_BYTES],
@@ -439,127 +362,20 @@ class Recorder:
             "bootstrap_messages": self.bootstrap_messages,
             "load_stddev": float(load[0]),
             "load_jain": float(load[1]),
-            "publications": publications,
-            "publications_dropped": total(self.dropped),
+            "publications": published,
+            "publications_dropped": dropped,
             "due": due,
             "delivered": delivered,
-            "lost": sum(total(self.lost[cause]) for cause in CAUSES),
-            **{f"lost_{cause}": total(self.lost[cause]) for cause in CAUSES},
+            "lost": sum(pairs[row][0] for row in LOST.values()),
+            **{f"lost_{cause}": pairs[row][0] for cause, row in LOST.items()},
             "best_effort_deliveries": counter[rk.BEST_EFFORT],
-            "in_flight": total(self.in_flight),
+            "in_flight": pairs[IN_FLIGHT][0],
             "duplicates": total(self.duplicates),
             "false_positive_messages": total(self.false_positives),
-            "delivery_ratio": delivered_users / total(self.due_users) if due else None,
+            "delivery_ratio": delivered_users / due_users if due else None,
             "path_stretch": mean(rk.STRETCH, counter[rk.STRETCHED]),
         }
 
     def _ssbr_costs(self, start: float, end: float) -> list[float]:
         """Those of the reconfiguration periods that ended in a span of time."""
         return [cost for time, cost in self.ssbr_costs if start <= time < end]
-
-    def _quantiles(self) -> dict[int, float | None]:
-        """Quantiles (%) of the notification delay: the middle of the bin that holds the pair of that rank."""
-        keys, brokers, _ = self._histogram
-        kept = np.array(self.measured)[keys // rk.BINS]
-        counts = np.bincount(keys[kept] % rk.BINS, brokers[kept], minlength=1)
-        ranks = np.cumsum(counts)
-        if ranks[-1] == 0:
-            return dict.fromkeys((50, 95, 99))
-        bins = {q: int(np.searchsorted(ranks, math.ceil(ranks[-1] * q / 100))) for q in (50, 95, 99)}
-        return {q: rk.FIRST_BIN * (1 + rk.BIN_WIDTH) ** (b - 0.5) if b else 0.0 for q, b in bins.items()}
-
-
-class _Finished:
-    """Publications that wait to be entered, as columns for `record_flights`.
-
-    Nothing in here is an object that Python's garbage collector tracks, one by one: flights that piled up would have it walk
-    through the backlogs of all brokers again and again.
-    """
-
-    def __init__(self) -> None:
-        self.uplinks: list[NDArray[np.int32]] = []
-        self.brokers: list[NDArray[np.int32]] = []
-        self.parents: list[NDArray[np.int32]] = []
-        self.depth: list[NDArray[np.int32]] = []
-        self.due_users: list[NDArray[np.int32]] = []
-        self.fresh: list[NDArray[np.int32]] = []
-        self.further: list[NDArray[np.bool_]] = []
-        self.arrival = array("d")
-        self.served = array("d")
-        self.sent = bytearray()
-        self.copies = array("i")
-        self.copies_from = array("q", [0])
-        self.uplinks_sent = array("q")
-        self.published = array("d")
-        self.rooted = array("d")
-        self.size = array("q")
-        self.window = array("q")
-        self.offloaded: list[Flight] = []
-
-    def add(self, flight: Flight, uplinks_sent: int) -> None:
-        self.uplinks.append(flight.uplink_array)
-        self.uplinks_sent.append(uplinks_sent)
-        self.brokers.append(flight.broker_array)
-        self.parents.append(_NONE if flight.tree is None else flight.tree.parents)
-        self.depth.append(flight.depth)
-        self.due_users.append(flight.due_users)
-        if len(flight.further):
-            self.fresh.append(flight.fresh)
-            self.further.append(flight.further)
-        self.arrival.extend(flight.arrival)
-        self.served.extend(flight.served)
-        self.sent += flight.sent
-        self.copies += flight.copies
-        self.copies_from.append(len(self.copies) // 2)
-        self.published.append(flight.published)
-        self.rooted.append(flight.rooted)
-        self.size.append(flight.size)
-        self.window.append(flight.window)
-        if flight.offloaded is not None:
-            self.offloaded.append(flight)
-
-    def columns(self) -> tuple[Any, ...]:
-        due_users = np.concatenate(self.due_users)
-        return (
-            np.concatenate(self.uplinks),
-            starts(self.uplinks),
-            np.array(self.uplinks_sent),
-            np.concatenate(self.brokers),
-            np.concatenate(self.parents),
-            np.concatenate(self.depth),
-            due_users,
-            np.array(self.arrival),
-            np.array(self.served),
-            np.array(self.sent),
-            starts(self.brokers),
-            np.array(self.published),
-            np.array(self.rooted),
-            np.array(self.size),
-            np.array(self.window),
-            np.array(self.copies).reshape(-1, 2),
-            np.array(self.copies_from),
-            np.concatenate(self.fresh) if self.fresh else due_users,
-            np.concatenate(self.further) if self.further else np.empty(0, np.bool_),
-        )
-
-    def offloaded_columns(self) -> tuple[Any, list[Offloaded], list[Audience | None]]:
-        """What `Recorder.offload` takes, an entry for each publication."""
-        flights = self.offloaded
-        columns = (
-            np.array([flight.number for flight in flights]),
-            np.arange(len(flights)),
-            np.array([flight.published for flight in flights]),
-            np.array([flight.rooted for flight in flights]),
-            np.array([flight.window for flight in flights]),
-            np.array([flight.uplink[-1] for flight in flights], np.int32),
-        )
-        return (
-            columns,
-            [flight.offloaded for flight in flights if flight.offloaded is not None],
-            [flight.audience for flight in flights],
-        )
-
-
-def starts(parts: list[NDArray[np.int32]]) -> NDArray[np.int64]:
-    """Where each of the parts begins in their concatenation, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum([len(part) for part in parts])])

@@ -20,6 +20,7 @@ from sim.brokers import record_kernels as rk
 from sim.brokers.network import Network
 from sim.brokers.planes.folded import FoldedPlane
 from sim.brokers.planes.messages import MessagePlane
+from sim.brokers.records import Statistics, Way
 from sim.errors import ScenarioError
 from sim.scenario import Scenario, load_scenario
 from sim.simulation import build, prepare_workload
@@ -33,19 +34,18 @@ Deliveries = dict[tuple[float, int, int], list[tuple[int, bytes]]]
 def deliveries() -> Iterator[Deliveries]:
     """While it lasts kernels run as plain Python; all arrivals at brokers, by publication time, window and size."""
     found: Deliveries = {}
-    enter = rk.enter
+    record = rk.record
 
-    def spy(uplink: Any, sent: int, brokers: Any, *rest: Any) -> int:
-        _, _, due_users, _, served, _, published, _, size, window = rest[:10]
-        rows = zip(brokers.tolist(), due_users.tolist(), served[: len(brokers)].tolist(), strict=True)
+    def spy(way: Way, statistics: Statistics) -> int:
+        rows = zip(way.brokers.tolist(), way.due_users.tolist(), way.served[: len(way.brokers)].tolist(), strict=True)
         arrived = [(broker, np.float64(time).tobytes()) for broker, users, time in rows if users and time == time]
-        found.setdefault((published, window, size), []).extend(sorted(arrived))
-        return enter(uplink, sent, brokers, *rest)
+        found.setdefault((way.published, way.window, way.size), []).extend(sorted(arrived))
+        return record(way, statistics)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rk, "enter", spy)
-        patch.setattr(rk, "record_flights", rk.record_flights.py_func)
-        patch.setattr(rk, "fold_publications", rk.fold_publications.py_func)
+        patch.setattr(rk, "record", spy)
+        patch.setattr(rk, "record_all", rk.record_all.py_func)
+        patch.setattr(rk, "fold_all", rk.fold_all.py_func)
         yield found
     for arrived in found.values():
         arrived.sort()  # publications of one moment may be entered in any order

@@ -498,7 +498,7 @@ def test_windows_are_cut_at_the_warm_up_and_hold_what_was_published_in_them() ->
         (9.0, 10.0, False),
     ]
     assert series["publications"] == [2, 1, 1, 0, 1]
-    assert series["delivered"].tolist() == [2, 1, 1, 0, 0]
+    assert series["delivered"] == [2, 1, 1, 0, 0]
     assert series["in_flight"] == [0, 0, 0, 0, 1]
     assert series["notification_delay_sum"] == [2.0, 1.0, 1.0, 0.0, 0.0]
     assert series["notification_delay"] == [1.0, 1.0, 1.0, None, None]

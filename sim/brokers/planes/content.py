@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sim.brokers.clock import ARRIVALS
 from sim.brokers.content import ContentSubscriptions
 from sim.brokers.fabric import Fabric
+from sim.brokers.ledger import CLIMBING, DUE, IN_FLIGHT, LOST, PUBLISHED
 from sim.brokers.messages import Flight, Message
 from sim.brokers.planes.messages import MessagePlane
 from sim.brokers.record_kernels import fold_tree
@@ -19,6 +20,7 @@ from sim.brokers.subscriptions import Subscriptions
 from sim.workloads.workload import Publications
 
 _JOINING, _QUEUE_FULL, _IN_FLIGHT = 1, 2, 3  # the better, the higher
+_OUTCOMES = {_JOINING: LOST["joining"], _QUEUE_FULL: LOST["queue_full"], _IN_FLIGHT: IN_FLIGHT}
 
 
 class Copy(Flight):
@@ -75,7 +77,7 @@ class ContentPlane(MessagePlane):
     def _depart(self, number: int, broker: int, window: int) -> None:
         publications, fields = self._publications, self._content.fields
         published, size = float(publications.time[number]), int(publications.size[number])
-        self._recorder.published[window] += 1
+        self._ledger.count_publication(window, PUBLISHED)
         bundle = Bundle(fields)
         for field, topic in enumerate(self._content.topics(number)):
             path = self._overlay.uplink(topic, int(self._node_of[broker]))
@@ -113,9 +115,9 @@ class ContentPlane(MessagePlane):
             flight.increments = self._increments(flight)
         self._concern(flight)
 
-    def _miss_root(self, flight: Flight, cause: str | None) -> None:
+    def _miss_root(self, flight: Flight, outcome: int) -> None:
         assert isinstance(flight, Copy)
-        flight.elsewhere = _IN_FLIGHT if cause is None else _QUEUE_FULL
+        flight.elsewhere = _IN_FLIGHT if outcome == IN_FLIGHT else _QUEUE_FULL
         self._concern(flight)
 
     def _concern(self, flight: Copy) -> None:
@@ -131,8 +133,7 @@ class ContentPlane(MessagePlane):
                 users += 1
             if bundle.due[user] == broker:
                 here.append(user)
-        self._recorder.due[window] += len(set(bundle.due.values())) - len(brokers)
-        self._recorder.due_users[window] += users
+        self._ledger.count(window, DUE, len(set(bundle.due.values())) - len(brokers), users)
 
     def _lose(self, flight: Flight, position: int, cause: str) -> None:
         assert isinstance(flight, Copy)
@@ -213,20 +214,18 @@ class ContentPlane(MessagePlane):
         window = bundle.copies[0].window
         fates = list(best.values())
         missed = [fate for broker, fate in at_brokers.items() if broker not in brokers]
-        for fate, cause in ((_IN_FLIGHT, None), (_JOINING, "joining"), (_QUEUE_FULL, "queue_full")):
-            self._count_missed(window, cause, missed.count(fate), fates.count(fate))
+        for fate, outcome in _OUTCOMES.items():
+            self._ledger.count(window, outcome, missed.count(fate), fates.count(fate))
 
     def strand(self, number: int, broker: int) -> None:
         """The publication has been held back by its broker to the end: all copies count as on their way to the root."""
         (window,) = self._recorder.windows(self._publications.time[number : number + 1]).tolist()
         topics, host = self._content.topics(number), self._host()
         users = list({user for topic in topics for user in self._content.concerned(number, topic)})
-        self._recorder.published[window] += 1
-        self._recorder.climbing[window] += len(topics)
-        brokers = len(set(host[users].tolist()))
-        self._recorder.due[window] += brokers
-        self._recorder.due_users[window] += len(users)
-        self._count_missed(window, None, brokers, len(users))
+        self._ledger.count_publication(window, PUBLISHED)
+        self._ledger.count_publication(window, CLIMBING, len(topics))
+        for row in (DUE, IN_FLIGHT):
+            self._ledger.count(window, row, len(set(host[users].tolist())), len(users))
 
 
 class FoldedContentPlane(ContentPlane):
@@ -258,7 +257,7 @@ class FoldedContentPlane(ContentPlane):
         assert flight.tree is not None
         recorder = self._recorder
         arrival, sent, last = fold_tree(
-            now, flight.broker_array, flight.tree.parents, recorder.hop_delay, recorder.horizon
+            now, flight.broker_array, flight.tree.parents, self._links.hop_delay, recorder.horizon
         )
         flight.arrival = flight.served = arrival.tolist()
         flight.sent = bytearray(sent)

@@ -8,6 +8,7 @@ from math import isnan
 import numpy as np
 
 from sim.brokers.clock import ARRIVALS
+from sim.brokers.ledger import LOST
 from sim.brokers.messages import Flight, Message
 from sim.brokers.planes.messages import MessagePlane
 
@@ -82,7 +83,7 @@ class FloodPlane(MessagePlane):
             if position in ahead:
                 brokers, users = brokers + 1, users + due
             else:
-                self._count_missed(flight.window, "queue_full", 1, due)
+                self._ledger.count(flight.window, LOST["queue_full"], 1, due)
         return brokers, users
 
     def _still_due(self, flight: Flight, messages: list[Message]) -> tuple[int, int]:

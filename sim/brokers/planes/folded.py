@@ -7,7 +7,6 @@ from array import array
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,11 @@ from numpy.typing import NDArray
 from sim.brokers import record_kernels as rk
 from sim.brokers.clock import BARRIERS
 from sim.brokers.fabric import Fabric
+from sim.brokers.finished import starts
 from sim.brokers.messages import Message
 from sim.brokers.receipts import Audience
-from sim.brokers.recorder import Recorder, starts
+from sim.brokers.recorder import Recorder
+from sim.brokers.records import Folds
 from sim.brokers.subscriptions import NOBODY, Offloaded, SplitSubscriptions, Subscriptions
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
 from sim.workloads.workload import Publications
@@ -43,7 +44,6 @@ class FoldedPlane:
         self._hop_delay: list[list[float]] = fabric.links.fixed
         self._routes: dict[tuple[int, int], tuple[NDArray[np.int32], list[float]]] = {}
         self._climbing: list[_Due] = []  # a heap
-        self._tally = np.zeros((len(fabric.recorder.measured), rk.TALLIES), np.int64)
         self._rooted = _Rooted()
         self._departed: dict[int, float] = {}  # when publications left that were held back; infinite: never
         self._released_until = 0.0  # when the last of them leaves its root
@@ -110,7 +110,7 @@ class FoldedPlane:
         latest, fabric = float(self._latest[0]), self._fabric
         for time, _, topic, uplink in self._climbing:
             tree = fabric.overlay.tree(topic, int(fabric.node_of[uplink[-1]]))
-            hop_delay, brokers = fabric.recorder.hop_delay, fabric.broker_of[tree.nodes]
+            hop_delay, brokers = fabric.links.hop_delay, fabric.broker_of[tree.nodes]
             last = rk.fold_tree(time, brokers, tree.parents, hop_delay, np.inf)[2] if len(tree) else time
             latest = max(latest, last)
         self._at_the_end_of(latest, then)
@@ -171,21 +171,14 @@ class FoldedPlane:
         if rooted.number:
             number = np.array(rooted.number)
             published, window = self._publications.time[number], recorder.windows(self._publications.time[number])
-            tree, time = np.array(rooted.tree), np.array(rooted.time)
-            columns = (
-                *rooted.columns(),
-                tree,
-                published,
-                self._departures(number, published),
-                time,
-                self._publications.size[number].astype(np.int64),
-                window,
-            )
+            size = self._publications.size[number].astype(np.int64)
+            folds = rooted.folds(published, self._departures(number, published), size, window)
             reached = np.zeros(rooted.positions, np.int64)
-            recorder.fold(columns, self._tally, reached, self._latest)
+            recorder.fold(folds, reached, self._latest)
             if any(len(entry.brokers) for entry in rooted.offloaded):
                 root = np.array([uplink[-1] for uplink in rooted.uplinks])
-                recorder.offload((number, tree, published, time, window, root), rooted.offloaded, rooted.audiences)
+                columns = number, folds.tree, published, folds.rooted, window, root
+                recorder.offload(columns, rooted.offloaded, rooted.audiences)
             if recorder.audiences is not None:
                 rooted.arrive(recorder, reached)
             if recorder.satisfaction is not None:
@@ -221,19 +214,6 @@ class FoldedPlane:
         for climbing in self._climbing:
             self._miss_root(*climbing)
         self._fold()
-        recorder, tally = self._fabric.recorder, self._tally.T.tolist()
-        for column, books in {
-            rk.PUBLISHED: recorder.published,
-            rk.ROOTED: recorder.rooted,
-            rk.CLIMBING: recorder.climbing,
-            rk.DUE: recorder.due,
-            rk.DUE_USERS: recorder.due_users,
-            rk.JOINING: recorder.lost["joining"],
-            rk.JOINING_USERS: recorder.lost_users,
-            rk.IN_FLIGHT: recorder.in_flight,
-            rk.IN_FLIGHT_USERS: recorder.in_flight_users,
-        }.items():
-            books[:] = tally[column]
 
 
 class _Rooted:
@@ -281,8 +261,15 @@ class _Rooted:
                 recorder.arrive(audience, self._periods[entry], due[entry], brokers, np.where(due_users > 0, times, 0))
             first += len(brokers)
 
-    def columns(self) -> tuple[Any, ...]:
-        return (
+    def folds(
+        self,
+        published: NDArray[np.float64],
+        departed: NDArray[np.float64],
+        size: NDArray[np.int64],
+        window: NDArray[np.int64],
+    ) -> Folds:
+        """The same, in arrays, with what is known of the publications."""
+        return Folds(
             np.concatenate(self.uplinks),
             starts(self.uplinks),
             np.concatenate([brokers for brokers, _, _ in self._taken]),
@@ -291,4 +278,10 @@ class _Rooted:
             np.concatenate([due_users for _, _, due_users in self._taken]),
             starts([brokers for brokers, _, _ in self._taken]),
             np.array(self._due),
+            np.array(self.tree),
+            published,
+            departed,
+            np.array(self.time),
+            size,
+            window,
         )

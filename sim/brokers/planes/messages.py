@@ -8,6 +8,7 @@ import numpy as np
 
 from sim.brokers.clock import ARRIVALS, BARRIERS
 from sim.brokers.fabric import Fabric
+from sim.brokers.ledger import CLIMBING, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
 from sim.brokers.messages import Flight, Message
 from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
 from sim.workloads.workload import Publications
@@ -30,7 +31,7 @@ class MessagePlane:
         self._links, self._servers, self._service = fabric.links, fabric.servers, fabric.service
         # trees need not reach all that are due
         self._in_part = not fabric.joins_instantly or fabric.overlay.period is not None
-        self._trace = self._recorder.trace
+        self._ledger, self._trace = self._recorder.ledger, self._recorder.trace
         self._active: dict[Flight, None] = {}
         self._released: set[int] = set()  # publications that were held back and have not left their roots yet
         self._when_arrived: Callable[[], None] | None = None
@@ -55,7 +56,7 @@ class MessagePlane:
         path = self._overlay.uplink(topic, int(self._node_of[broker]))
         published = float(publications.time[number])
         flight = Flight(number, topic, broker, published, size, window, self._broker_of[path])
-        self._recorder.published[window] += 1
+        self._ledger.count_publication(window, PUBLISHED)
         self._set_out(flight)
 
     def _set_out(self, flight: Flight) -> None:
@@ -123,8 +124,8 @@ class MessagePlane:
         broker = flight.uplink[message.position]
         if self._servers[broker].accept(message, self._seconds(flight, broker, 0)):
             return True
-        self._recorder.dropped[flight.window] += 1
-        self._miss_root(flight, "queue_full")
+        self._ledger.count_publication(flight.window, DROPPED)
+        self._miss_root(flight, LOST["queue_full"])
         self._rooted(flight)
         self._gone(flight)
         self._enter(flight, message.position)
@@ -157,7 +158,7 @@ class MessagePlane:
         flight.tree = tree
         flight.broker_array = self._broker_of[tree.nodes]
         flight.due_users = self._subscriptions.served[flight.topic][flight.broker_array]
-        self._recorder.rooted[flight.window] += 1
+        self._ledger.count_publication(flight.window, ROOTED)
         self._become_due(flight)
         self._rooted(flight)
         size = len(tree)
@@ -183,27 +184,19 @@ class MessagePlane:
             flight.offloaded = subscriptions.offloaded(flight.topic)
         if recorder.audiences is not None:
             flight.audience = recorder.audiences.audience(flight.topic, subscriptions.version[flight.topic])
-        recorder.due[window] += due
-        recorder.due_users[window] += due_users
+        self._ledger.count(window, DUE, due, due_users)
         if self._in_part:
-            recorder.lost["joining"][window] += due - int(np.count_nonzero(flight.due_users))
-            recorder.lost_users[window] += due_users - int(flight.due_users.sum())
+            reached, users = int(np.count_nonzero(flight.due_users)), int(flight.due_users.sum())
+            self._ledger.count(window, LOST["joining"], due - reached, due_users - users)
 
-    def _miss_root(self, flight: Flight, cause: str | None) -> None:
-        """The publication will not get to its root: it becomes due now, and is lost by the cause, or in flight where there is none."""
+    def _miss_root(self, flight: Flight, outcome: int) -> None:
+        """The publication will not get to its root: it becomes due now, with this outcome."""
         recorder, topic, window = self._recorder, flight.topic, flight.window
         brokers, users = self._subscriptions.brokers_wanting[topic], self._subscriptions.users_wanting[topic]
         if recorder.audiences is not None:
             flight.audience = recorder.audiences.audience(topic, self._subscriptions.version[topic])
-        recorder.due[window] += brokers
-        recorder.due_users[window] += users
-        self._count_missed(window, cause, brokers, users)
-
-    def _count_missed(self, window: int, cause: str | None, brokers: int, users: int) -> None:
-        """Count what is due as lost by the cause, or as in flight where there is none."""
-        recorder = self._recorder
-        (recorder.in_flight if cause is None else recorder.lost[cause])[window] += brokers
-        (recorder.in_flight_users if cause is None else recorder.lost_users)[window] += users
+        self._ledger.count(window, DUE, brokers, users)
+        self._ledger.count(window, outcome, brokers, users)
 
     def _reach_tree(self, message: Message) -> None:
         flight: Flight = message.carries
@@ -282,7 +275,7 @@ class MessagePlane:
         return brokers, users
 
     def _lose(self, flight: Flight, position: int, cause: str) -> None:
-        self._count_missed(flight.window, cause, *self._due_below(flight, position))
+        self._ledger.count(flight.window, LOST[cause], *self._due_below(flight, position))
 
     # -- the end
 
@@ -292,15 +285,14 @@ class MessagePlane:
         published, size = float(publications.time[number]), int(publications.size[number])
         (window,) = recorder.windows(publications.time[number : number + 1]).tolist()
         here = np.array([broker], np.int32)
-        recorder.published[window] += 1
-        recorder.climbing[window] += 1
+        self._ledger.count_publication(window, PUBLISHED)
+        self._ledger.count_publication(window, CLIMBING)
         flight = Flight(number, int(publications.topic[number]), broker, published, size, window, here)
-        self._miss_root(flight, None)
+        self._miss_root(flight, IN_FLIGHT)
         recorder.finish(flight, 0)
 
     def close(self, held: list[Message]) -> None:
         """Count what is on the way at the end: on links (in the clock's heap) or held by brokers."""
-        recorder = self._recorder
         on_links = [event for _, _, _, event in self._clock.pending() if isinstance(event, Message)]
         travelling: dict[Flight, list[Message]] = {flight: [] for flight in self._active}
         for message in on_links + held:
@@ -309,11 +301,11 @@ class MessagePlane:
         for flight, messages in travelling.items():
             if flight.tree is None:
                 for message in messages:  # the one that carries it
-                    recorder.climbing[flight.window] += 1
-                    self._miss_root(flight, None)
+                    self._ledger.count_publication(flight.window, CLIMBING)
+                    self._miss_root(flight, IN_FLIGHT)
                     self._enter(flight, message.position)
             else:
-                self._count_missed(flight.window, None, *self._still_due(flight, messages))
+                self._ledger.count(flight.window, IN_FLIGHT, *self._still_due(flight, messages))
                 self._enter(flight, len(flight.uplink) - 1)
 
     def _still_due(self, flight: Flight, messages: list[Message]) -> tuple[int, int]:

@@ -1,0 +1,55 @@
+"""The ledger: what became of everything that was due, and of every publication, per window."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim.errors import ConservationError
+from sim.metrics import CAUSES
+
+# rows of what is due: all of it, then the outcomes, one of which is that of each pair
+DUE, DELIVERED, IN_FLIGHT = range(3)
+LOST = {cause: IN_FLIGHT + 1 + row for row, cause in enumerate(CAUSES)}
+ROWS = IN_FLIGHT + 1 + len(LOST)
+# columns of the publications
+PUBLISHED, ROOTED, DROPPED, CLIMBING = range(4)
+
+
+class Ledger:
+    """`pairs` (windows, ROWS, 2) counts what is due to brokers and to users, `publications` (windows, 4) what is published.
+
+    Each of `copies` of a publication gets to its root, is dropped on the way, or climbs at the end.
+    """
+
+    def __init__(self, windows: int, copies: int) -> None:
+        self.pairs = np.zeros((windows, ROWS, 2), np.int64)
+        self.publications = np.zeros((windows, 4), np.int64)
+        self._copies = copies
+        # the same memory, of which single items are reached ten times faster
+        self._pairs, self._publications = self.pairs.reshape(-1).data, self.publications.reshape(-1).data
+
+    def count(self, window: int, row: int, brokers: int, users: int) -> None:
+        """So many more brokers and users are in a row."""
+        place = 2 * (window * ROWS + row)
+        self._pairs[place] += brokers
+        self._pairs[place + 1] += users
+
+    def count_publication(self, window: int, column: int, copies: int = 1) -> None:
+        """One more publication, or so many copies of one, are in a column."""
+        self._publications[4 * window + column] += copies
+
+    def check(self) -> None:
+        """Raises ConservationError where something was lost count of."""
+        published = self._copies * self.publications[:, PUBLISHED]
+        accounted = self.publications[:, ROOTED:].sum(axis=1)
+        for window in np.flatnonzero(published != accounted)[:1].tolist():
+            raise ConservationError(
+                f"window {window}: {published[window]} publications were published, but {accounted[window]} are accounted for"
+            )
+        outcomes = self.pairs[:, DELIVERED:].sum(axis=1)
+        for window, whom in np.argwhere(self.pairs[:, DUE] != outcomes)[:1].tolist():
+            due, delivered, in_flight, *lost = self.pairs[window, :, whom].tolist()
+            raise ConservationError(
+                f"window {window}: {due} notifications were due to {('brokers', 'users')[whom]}, but {delivered} were delivered, "
+                f"{sum(lost)} lost and {in_flight} in flight at the end"
+            )

@@ -1,0 +1,121 @@
+"""Records of arrays that the compiled bookkeeping takes, by name instead of by position."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Statistics(NamedTuple):
+    """What is counted: `pairs` and `publications` are the ledger's, `counters` (windows, COUNTERS), exact `sums` (windows, SUMS, 2).
+
+    Windows that are `measured` (windows) count in `links` (brokers, brokers, 2: messages, bytes), `per_broker` (brokers, 4) and
+    `maxima` (1, the largest delay in s). `keys` and `counts` (slots, 2: brokers, users) are a hash table of delays; a delay's key is
+    window · BINS + bin. `hop_delay` (brokers, brokers) are the seconds of a hop without jitter.
+    """
+
+    pairs: NDArray[np.int64]
+    publications: NDArray[np.int64]
+    counters: NDArray[np.int64]
+    sums: NDArray[np.int64]
+    maxima: NDArray[np.float64]
+    links: NDArray[np.int64]
+    per_broker: NDArray[np.int64]
+    keys: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    measured: NDArray[np.bool_]
+    hop_delay: NDArray[np.float64]
+
+
+class Way(NamedTuple):
+    """How one publication travelled: over the brokers `uplink`, of which it took the first `uplinks_sent` hops, and down a tree.
+
+    The tree's arrays (as in TopicTree and Flight), `brokers` to `sent`, are empty where nobody wants the topic or the root was not
+    reached (then `rooted` is NaN). `copies` (m, 2) are the positions from and to of the messages by which it was flooded, if it was.
+    `fresh` are the users, by position, to whom its arrival is the delivery: those due there, but of content, whose copies may arrive
+    one after the other; `further` tells where another copy was the broker's delivery, and is empty else.
+    """
+
+    uplink: NDArray[np.int32]
+    uplinks_sent: int
+    brokers: NDArray[np.int32]
+    parents: NDArray[np.int32]
+    depth: NDArray[np.int32]
+    due_users: NDArray[np.int32]
+    arrival: NDArray[np.float64]
+    served: NDArray[np.float64]
+    sent: NDArray[np.uint8]
+    published: float
+    rooted: float
+    size: int
+    window: int
+    copies: NDArray[np.int32]
+    fresh: NDArray[np.int32]
+    further: NDArray[np.bool_]
+
+
+class Ways(NamedTuple):
+    """Several publications: f has the parts `uplink_from[f]:uplink_from[f + 1]` of `uplinks`, `tree_from[f]:tree_from[f + 1]` of the
+    seven arrays of trees, of `fresh` and of `further`, and `copies_from[f]:copies_from[f + 1]` of `copies`; else see Way."""
+
+    uplinks: NDArray[np.int32]
+    uplink_from: NDArray[np.int64]
+    uplinks_sent: NDArray[np.int64]
+    brokers: NDArray[np.int32]
+    parents: NDArray[np.int32]
+    depth: NDArray[np.int32]
+    due_users: NDArray[np.int32]
+    arrival: NDArray[np.float64]
+    served: NDArray[np.float64]
+    sent: NDArray[np.uint8]
+    tree_from: NDArray[np.int64]
+    published: NDArray[np.float64]
+    rooted: NDArray[np.float64]
+    size: NDArray[np.int64]
+    window: NDArray[np.int64]
+    copies: NDArray[np.int32]
+    copies_from: NDArray[np.int64]
+    fresh: NDArray[np.int32]
+    further: NDArray[np.bool_]
+
+
+class Folds(NamedTuple):
+    """Publications to be carried down their trees, many of which share one: f goes down the tree number `tree[f]`.
+
+    That has the part `tree_from[t]:tree_from[t + 1]` of the four arrays of trees; `due` (trees, 2) are the brokers and users to which a
+    publication was due, on the tree or not yet.
+    """
+
+    uplinks: NDArray[np.int32]
+    uplink_from: NDArray[np.int64]
+    brokers: NDArray[np.int32]
+    parents: NDArray[np.int32]
+    depth: NDArray[np.int32]
+    due_users: NDArray[np.int32]
+    tree_from: NDArray[np.int64]
+    due: NDArray[np.int64]
+    tree: NDArray[np.int64]
+    published: NDArray[np.float64]
+    departed: NDArray[np.float64]
+    rooted: NDArray[np.float64]
+    size: NDArray[np.int64]
+    window: NDArray[np.int64]
+
+
+class Offloads(NamedTuple):
+    """Publications for brokers that the back end does not serve: f leaves the broker `root[f]` at `rooted[f]`.
+
+    It is for the part `entry_from[e]:entry_from[e + 1]` of `brokers`, where so many `users` are due, e being `entry[f]`.
+    """
+
+    number: NDArray[np.int64]
+    entry: NDArray[np.int64]
+    published: NDArray[np.float64]
+    rooted: NDArray[np.float64]
+    window: NDArray[np.int64]
+    root: NDArray[np.int32]
+    brokers: NDArray[np.int32]
+    users: NDArray[np.int32]
+    entry_from: NDArray[np.int64]
