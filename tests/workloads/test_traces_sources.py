@@ -90,6 +90,7 @@ def test_a_pipe_is_told_apart_from_what_is_not_there(folder: Path) -> None:
         (b"a.tsv".ljust(257, b"\0") + b"ustar\x0000" + bytes(247), "tar"),
         (gzip.compress(b"a.tsv".ljust(257, b"\0") + b"ustar  \0" + bytes(247)), "tar"),
     ],
+    ids=["zip", "7z", "tar", "tar in gzip"],
 )
 def test_an_archive_of_files_is_refused_by_its_kind(tmp_path: Path, content: bytes, kind: str) -> None:
     (tmp_path / "a.tsv").write_bytes(content)
