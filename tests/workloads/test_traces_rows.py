@@ -201,6 +201,19 @@ def test_values_of_parquet_become_text_without_loss(spark: SparkSession, tmp_pat
     assert json.loads(found[0][3]) == {"a `b`.c": "2010-10-19T23:55:27.123456", "Time": "x"}
 
 
+def test_times_of_parquet_that_clocks_skipped_stay_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
+    """And are refused as in text; in Paris it was never half past two, but half past two UTC it was."""
+    skipped, layout = dt.datetime(2010, 3, 28, 2, 30), lay_over(PARQUET, columns="user,time", time_zone="Europe/Paris")
+    for number, (unit, zone) in enumerate((unit, zone) for unit in ("ms", "us", "ns") for zone in (None, "UTC")):
+        folder = tmp_path / f"{number}"
+        folder.mkdir()
+        pq.write_table(pa.table({"user": ["a"], "time": pa.array([skipped], pa.timestamp(unit, zone))}), folder / "in")
+        link_sources(find_sources([folder / "in"]), folder / "inputs")
+        rows = read_rows(partitioned(spark, 1, layout.time_zone), folder / "inputs", layout, FIELDS)
+        [[micros]] = rows.select(parse_time(F.col("time"), layout)).collect()
+        assert micros == (None if zone is None else 1_269_743_400_000_000)
+
+
 def test_rows_of_parquet_are_numbered_whatever_the_partitions(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "in.parquet"
     pq.write_table(pa.table({"user": list(range(1000)), "time": ["x"] * 999 + [None]}), path, row_group_size=100)

@@ -304,12 +304,14 @@ def _timed(value: Column, type: pa.DataType) -> Column:
 def _text_of(value: Column, type: pa.DataType) -> Column:
     from pyspark.sql import functions as F
 
-    if pa.types.is_timestamp(type):
-        if type.tz is None:
-            return F.date_format(value, TYPED)
-        text = F.date_format(value, TYPED if type.unit == "ns" else f"{TYPED}XXX")
-        return F.concat(text, F.lit("Z")) if type.unit == "ns" else text
     text = value.cast("string")
+    if pa.types.is_timestamp(type):
+        if type.tz is not None and not _in_ns(type):
+            return F.date_format(value, f"{TYPED}XXX")
+        # Not date_format, which takes a time of no zone for one of the session's, and moves it where clocks there skip it.
+        point = F.when(text.contains("."), "").otherwise(".")
+        text = F.rpad(F.concat(F.translate(text, " ", "T"), point), len("2010-10-19T23:55:27.000000"), "0")
+        return text if type.tz is None else F.concat(text, F.lit("Z"))
     if pa.types.is_floating(type):  # pandas writes NaN where there is nothing
         return F.when(~F.isnan(value), text)
     return F.when(F.is_valid_utf8(text), text)
