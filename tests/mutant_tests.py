@@ -85,9 +85,29 @@ TESTS: dict[str, tuple[str, ...]] = {
     "sim/experiments/statistics": ("tests/experiments/test_statistics.py",),
     "sim/experiments/warm_up": ("tests/experiments/test_warm_up.py", "tests/experiments/test_rounds.py"),
     "sim/brokers/": _BROKERS,
+    "sim/brokers/content": ("tests/brokers/test_content.py",),
+    "sim/brokers/control": (*_BROKERS, "tests/brokers/test_reconfiguration.py"),
+    "sim/brokers/courier": ("tests/brokers/test_semantics.py", "tests/brokers/test_reconfiguration.py"),
+    "sim/brokers/matching": ("tests/brokers/test_matching.py", "tests/brokers/test_content.py"),
+    "sim/brokers/offloading": ("tests/brokers/test_offloading.py",),
+    "sim/brokers/planes/content": ("tests/brokers/test_content.py",),
+    "sim/brokers/planes/flooding": ("tests/brokers/test_flooding.py", "tests/brokers/test_against_oracle.py"),
+    "sim/brokers/planes/folded": (
+        *_BROKERS,
+        "tests/brokers/test_offloading.py",
+        "tests/brokers/test_reconfiguration.py",
+    ),
+    "sim/brokers/protocol": ("tests/brokers/test_reconfiguration.py",),
+    "sim/brokers/receipts": ("tests/brokers/test_folded.py", "tests/brokers/test_offloading.py"),
+    "sim/brokers/reconfiguration": ("tests/brokers/test_reconfiguration.py",),
+    "sim/brokers/record": (*_BROKERS, "tests/brokers/test_offloading.py", "tests/brokers/test_content.py"),
+    "sim/brokers/satisfaction": ("tests/brokers/test_offloading.py",),
+    "sim/brokers/saturation": ("tests/brokers/test_overload.py",),
+    "sim/brokers/sides": ("tests/brokers/test_offloading.py",),
 }
 
 EQUIVALENT: dict[str, str] = {
+    "022d4d5e1ced": "a draw equals the bound once in 2^53",
     "012e61306a5a": "sizes beyond are never drawn: their chance is below 1e-30",
     "0c1f7cf03644": "which of two components takes the other's label shows in time alone",
 }

@@ -266,6 +266,8 @@ def test_clusters_of_places_are_balanced_groups_of_neighbours() -> None:
             assert sizes.max() <= 2 * sizes.min()
     corners = [(lat + d, lon + d) for lat in (0, 40) for lon in (0, 40) for d in (0, 1, 2)]
     assert same_partition([i // 3 for i in range(12)], clusters(setting(places=corners), 3))
+    mixed = rng.permutation(12).tolist()  # whatever brokers' numbers are
+    assert same_partition([i // 3 for i in mixed], clusters(setting(places=[corners[i] for i in mixed]), 3))
 
 
 def test_places_that_are_all_the_same_still_make_small_clusters() -> None:
