@@ -37,9 +37,9 @@ class ConservationError(BrokersimError):
     """A run lost count of a notification: due is not delivered + lost + in flight. A fault of brokersim."""
 
 
-def cut(text: str) -> str:
+def cut(text: str, length: int = 60) -> str:
     """A text as messages have it: its beginning where it is long."""
-    return text if len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= length else text[: length - 3] + "..."
 
 
 def nearest(name: str, allowed: Iterable[str]) -> str | None:

@@ -34,7 +34,7 @@ from pydantic import (
 )
 
 from sim import toml
-from sim.errors import InputError, ScenarioError, nearest
+from sim.errors import InputError, ScenarioError, cut, nearest
 from sim.expressions import Expression, Value
 from sim.files import File, InputFile, NoSuchFile
 from sim.keys import is_integer, text_of, unit_at
@@ -587,12 +587,13 @@ class _Reader:
     def set(self, text: str) -> None:
         """Lay `key.path=value` over the scenario; a key that is swept is so no more."""
         path, equals, value = text.partition("=")
+        said = f"--set {cut(text, 300)}"
         try:
             keys = toml.split(path.strip())
         except ValueError:
             keys = ()
         if not equals or not keys:
-            raise ScenarioError(f"--set {text}: expected key=value, such as network.brokers=200")
+            raise ScenarioError(f"{said}: expected key=value, such as network.brokers=200")
         if isinstance(sweep := self.raw.get("sweep"), dict) and keys[0] != "sweep":
             self.raw["sweep"] = without(sweep, keys)  # what is said last holds
             if sweep and not self.raw["sweep"]:
@@ -600,14 +601,14 @@ class _Reader:
         if keys[0] == "variant":
             if len(keys) < 3 or keys[1] not in self.names:
                 raise ScenarioError(
-                    f"--set {text}: expected variant.NAME.key=value{hint(keys[1] if len(keys) > 1 else '', self.names)}"
+                    f"{said}: expected variant.NAME.key=value{hint(keys[1] if len(keys) > 1 else '', self.names)}"
                 )
             if keys[2] in SHARED | {"name"}:
-                raise ScenarioError(f"--set {text}: '{keys[2]}' cannot be said of a single variant")
+                raise ScenarioError(f"{said}: '{keys[2]}' cannot be said of a single variant")
             keys = ("variant", self.names.index(str(keys[1])), *keys[2:])
         elif keys[0] == "sweep":
             keys = ("sweep", *place_of(self.raw.get("sweep"), keys[1:]))
-        self.override(keys, toml.value(value.strip()), f"--set {text}")
+        self.override(keys, toml.value(value.strip()), said)
 
     def override(self, keys: Keys, value: object, place: str) -> None:
         """Lay one value over the base or, where keys start with ("variant", number), over that variant."""

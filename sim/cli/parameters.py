@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sim.errors import InputError
+from sim.errors import InputError, cut
 
 
 class Given(NamedTuple):
@@ -41,7 +41,7 @@ def settings(texts: Sequence[str]) -> list[Given]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not (equals and key.strip()):
-            raise InputError(f"--set {text}: expected KEY=VALUE, such as users=200")
+            raise InputError(f"--set {cut(text, 300)}: expected KEY=VALUE, such as users=200")
         found.append(Given(key.strip(), value, f"--set {key.strip()}"))
     return found
 
