@@ -68,7 +68,9 @@ def value(text: str) -> Any:
         values = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
         return text
-    return plain(values["value"]) if len(values) == 1 and next(_odd(values), None) is None else text
+    if len(values) == 1 and (isinstance(values["value"], int) or next(_odd(values), None) is None):
+        return plain(values["value"])
+    return text
 
 
 def plain(value: Any) -> Any:

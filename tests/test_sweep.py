@@ -535,7 +535,7 @@ def test_what_sweeps_say_of_themselves_can_be_read_again(tmp_path: Path) -> None
     assert again.sweep == experiment.sweep
     label = swept(tmp_path, 'variant."our own".window = ["1h", "2h"]').points[1].label
     assert label == 'variant."our own".window = 2 h'
-    assert values(swept(tmp_path, "", f"sweep.{label.replace('7200', '[60, 61]')}")) == [(60,), (61,)]
+    assert values(swept(tmp_path, "", f"sweep.{label.replace('2 h', '[60, 61]')}")) == [(60,), (61,)]
 
 
 def order(points: Sequence[tuple[Any, ...]]) -> list[Any]:

@@ -70,7 +70,7 @@ FREE = OPTIONS[:4]
         ((*FREE, "--format", "ciaodvd"), "--format ciaodvd takes the folder that its files are in"),
         ((".",), "--format (lastfm-hetrec, ciaodvd, lastfm-1k) is needed: which data set is in the folder ."),
         ((".", "--format", "ciao"), "--format: unknown data set 'ciao', did you mean 'ciaodvd'?"),
-        ((".", "--format", "lastfm-1k"), ".: no userid-timestamp-artid-artname-traid-traname.tsv and no"),
+        ((".", "--format", "lastfm-1k"), ".: no userid-timestamp-artid-artname-traid-traname.tsv in it, plain or compressed"),
         ((".", "--format", "ciaodvd", *FREE), "--follows: means nothing to --format ciaodvd, which tells what its files hold"),
         ((".", "--format", "ciaodvd", "--no-header"), "--header: means nothing to --format ciaodvd"),
         ((*OPTIONS, "--period", "1 fortnight"), "--period: expected a duration such as '90s', '10h' or '7d'"),

@@ -99,8 +99,8 @@ def test_help(brokersim: Brokersim) -> None:
     )
     listed = [line.split()[0] for line in out.partition("Commands:\n")[2].splitlines() if line.startswith("  ")]
     assert listed == [
-        "demo", "generate", "describe", "plan", "run", "report", "compare", "best", "export", "tune", "capacity", "reproduce",
-        "validate", "schema", "policies", "prepare", "solve",
+        "demo", "generate", "describe", "plan", "run", "report", "compare", "best", "export", "prune", "tune", "capacity",
+        "reproduce", "validate", "schema", "policies", "prepare", "solve",
     ]  # fmt: skip
 
 

@@ -149,6 +149,7 @@ def random_lines(rows: int, chance: random.Random) -> list[str]:
     ]
 
 
+@pytest.mark.filterwarnings("ignore::sim.workloads.traces.strays.TraceWarning")
 def test_same_bytes_for_any_partitions_and_true_line_numbers(spark: SparkSession, tmp_path: Path) -> None:
     chance, out = random.Random(5), tmp_path / "deep" / "w"
     paths = [tmp_path / "first.tsv", tmp_path / "second.txt", tmp_path / "third.gz"]
@@ -165,6 +166,7 @@ def test_same_bytes_for_any_partitions_and_true_line_numbers(spark: SparkSession
     )
 
 
+@pytest.mark.filterwarnings("ignore::sim.workloads.traces.strays.TraceWarning")
 def test_the_order_of_rows_means_nothing(spark: SparkSession, tmp_path: Path) -> None:
     chance = random.Random(6)
     lines = [line for line in random_lines(300, chance) if line.count("\t") == 4]

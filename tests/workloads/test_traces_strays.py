@@ -40,10 +40,17 @@ def test_a_log_of_an_hour_and_a_clock_that_was_not_set() -> None:
 
 def test_a_log_grows_as_far_as_the_gaps_in_it_are_no_longer_than_itself() -> None:
     assert span(0, 30, 90, 200) == Span(0, 201, 0, 200, 0, 0)
-    assert span(0, 31, 31.5) == Span(31, 32, 0, 31, 1, 0)
-    assert span(0, 1, 33) == Span(0, 2, 0, 33, 0, 1)
+    assert span(0, *[31.5] * 200) == Span(31, 32, 0, 31, 1, 0)
+    assert span(*[0.5] * 200, 1, 33) == Span(0, 2, 0, 33, 0, 1)
     assert span(*range(0, 5000, 29)) == Span(0, 4989, 0, 4988, 0, 0)
     assert span(7) == Span(7, 8, 7, 7, 0, 0)
+
+
+def test_what_one_row_in_a_hundred_does_is_no_stray_unless_it_is_a_year_away() -> None:
+    assert span(0, 1, 33) == Span(0, 34, 0, 33, 0, 0)
+    assert span(0, 367, *[367.5] * 98) == Span(367, 368, 0, 367, 1, 0)
+    assert span(0, 366, *[366.5] * 98) == Span(0, 367, 0, 366, 0, 0)
+    assert span(0, 31, *[31.5] * 99) == Span(31, 32, 0, 31, 1, 0)
 
 
 def told(record: pytest.WarningsRecorder, folder: Path) -> list[str]:
@@ -88,7 +95,7 @@ def test_checkins_and_follows_are_looked_at_too(spark: SparkSession, tmp_path: P
     with pytest.warns(TraceWarning) as record:
         workload = prepare_follows(spark, trace, tmp_path / "v")
     assert len(workload.interests.indices) == 1  # until the year 9999: for ever
-    assert "lie up to" in told(record, tmp_path)[0]
+    assert "the trace takes 32 years" in told(record, tmp_path)[0]
     (tmp_path / "e.csv").write_text(
         "".join(f"{year}-{month:02}-01,x\n" for year in range(1980, 2013) for month in range(1, 13))
     )

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _DAY = 86_400_000_000  # µs
 _QUIET = 30  # days from one row to the next that are always plausible
+_FEW = 0.01  # of all rows: from so many on, what lies beyond is no stray unless it is more than a year away
+_YEAR = 366  # days
 _FACTOR = 2  # more are plausible up to so many times the days that the trace takes on this side of the gap
 _LONG = 20 * 366  # days; no broker has written one log for longer
 
@@ -42,7 +44,7 @@ def find_span(times: Sequence[NDArray[np.int64]]) -> Span:
     """What belongs together of rows with these times (µs since 1970; not all empty).
 
     From the median row's day it grows to the nearer of the next days with rows, as long as that is no further away than twice the
-    days it takes by then, or than a month.
+    days it takes by then, or than a month; or than a year, where 1 % of all rows lie beyond.
     """
     least = min(int(some.min()) for some in times if len(some)) // _DAY
     most = max(int(some.max()) for some in times if len(some)) // _DAY
@@ -54,10 +56,15 @@ def find_span(times: Sequence[NDArray[np.int64]]) -> Span:
     before = np.cumsum(counts[days])
     low = high = int(np.searchsorted(before, (before[-1] + 1) // 2))
     gaps = np.diff(days)
-    while low > 0 or high < len(days) - 1:
-        left = gaps[low - 1] if low > 0 else np.inf
-        right = gaps[high] if high < len(days) - 1 else np.inf
-        if min(left, right) > max(_QUIET, _FACTOR * (days[high] - days[low] + 1)):
+
+    def near(gap: int, beyond: int) -> bool:
+        quiet = _QUIET if beyond < _FEW * before[-1] else _YEAR
+        return gap <= max(quiet, _FACTOR * int(days[high] - days[low] + 1))
+
+    while True:
+        left = gaps[low - 1] if low > 0 and near(gaps[low - 1], before[low - 1]) else np.inf
+        right = gaps[high] if high < len(gaps) and near(gaps[high], before[-1] - before[high]) else np.inf
+        if left == right == np.inf:
             break
         low, high = (low - 1, high) if left <= right else (low, high + 1)
     first, end = int(days[low]) + least, int(days[high]) + least + 1
