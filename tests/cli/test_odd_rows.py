@@ -74,9 +74,10 @@ def test_every_odd_row_of_a_log_is_kept_or_in_quarantine(
     text = odd_rows(rng)
     (tmp_path / "log.csv").write_bytes(mutated(rng, text) if number % 3 == 2 else text.encode("utf-8", "surrogatepass"))
     columns = ("--format", "csv", "--columns", "time,action,client,topic,size,publisher")
-    status, out, err = brokersim("prepare", "events", "log.csv", "--out", "w", "--quiet", *columns)
-    assert (status == 2 and err.startswith("brokersim: error: ")) or (status, err) == (0, "")
-    assert "Traceback" not in out + err
+    status, _, err = brokersim("prepare", "events", "log.csv", "--out", "w", "--quiet", *columns)
+    assert status in (0, 2)
+    expected = "brokersim: error: " if status else "brokersim: warning: "  # of times far from the others
+    assert all(line.startswith(expected) for line in err.splitlines())
     if status == 0:
         rows = json.loads((tmp_path / "w" / "manifest.json").read_text())["rows"]
         assert rows["read"] == rows["kept"] + sum(rows["quarantined"].values())
