@@ -242,7 +242,7 @@ def _commands(kind: Kind, seed: str, folder: Path, said: Path) -> str:
         resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
         warnings.simplefilter("error")
         for command in commands:
-            print("$ brokersim", *command, flush=True)
+            print("$ brokersim", *(argument[:200] for argument in command), flush=True)
             if command[0] == "run" and is_large(command):
                 (folder.parent / "large").touch()
                 _limit(LARGE)
