@@ -168,12 +168,19 @@ class Small(UnitLatency):
         self.round_trips = self.round_trips[:3, :3]
 
 
+class Mumbles(UnitLatency):
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.notes: Any = ("a sentence", 7)
+
+
 @pytest.mark.parametrize(
     ("kind", "wrong"),
     [
         (Negative, "from broker 1 to 2 are -1.0 s, allowed: finite and at least 0"),
         (NotANumber, "from broker 3 to 2 are nan s"),
         (OneWay, "between brokers 2 and 3 are 1.0 s and 7.0 s, expected the same to and fro"),
+        (Mumbles, "its notes are ('a sentence', 7), expected a tuple of sentences"),
         (Small, "expected a number of seconds for each two of 8 brokers"),
     ],
 )
