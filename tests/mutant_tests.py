@@ -113,6 +113,8 @@ EQUIVALENT: dict[str, str] = {
     "012e61306a5a": "sizes beyond are never drawn: their chance is below 1e-30",
     "044a66542cac": "the area of no time is 0",
     "0d299ff16676": "of content no copy asks who wanted its topic: time and memory alone",
+    "06e4a706644e": "two readings of the clock are never exactly so far apart",
+    "5713e4fde57f": "equal p values are the same after the correction, whichever comes first",
     "0c1f7cf03644": "which of two components takes the other's label shows in time alone",
 }
 """Mutants that nobody can tell from the code as it is, by their keys, and why."""
