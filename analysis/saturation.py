@@ -52,7 +52,8 @@ def _of_variant(results: Results, variant: str, run: str, times: int, count: int
         .head(NAMED)
         .itertuples(index=False, name=None)
     )
-    others = f" and {number(len(brokers) - NAMED)} others" if len(brokers) > NAMED else ""
+    more = len(brokers) - NAMED
+    others = f" and {number(more)} other{'s' if more > 1 else ''}" if more > 0 else ""
     what = "a broker is" if len(brokers) == 1 else f"{number(len(brokers))} brokers are"
     where = "" if count == 1 else f" in {times} of {count} replications{', the first of them' if times > 1 else ''}"
     return f"{variant}: {what} saturated{where}: {named}{others}. {WARNING}"

@@ -60,7 +60,7 @@ class Pace:
 
 
 class Display:
-    """Keeps count of runs, and says when one fails; is told of runs as any `Progress`, and of failures as any `OnFailure`.
+    """Counts runs and reports failures; its methods are a `Progress` and an `OnFailure`.
 
     Runs that rounds to come will have, too, are counted from the beginning: at least `total`, at most `most`.
     """

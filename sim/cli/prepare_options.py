@@ -134,7 +134,7 @@ def _instant(option: str, text: str | None, zone: str) -> int | None:
 def progress_lines(quiet: bool) -> Iterator[Callable[[str, str], None]]:
     """On a terminal one line that tells the step and its tasks; else a line per step; nothing when quiet. All on stderr.
 
-    What is implausible in a trace is told in any case.
+    What is implausible in a trace is reported in any case.
     """
     from rich.text import Text
 

@@ -209,7 +209,7 @@ def test_saturated_brokers_are_named_with_since_when_and_what_waits_there(tmp_pa
         "b: 4 brokers are saturated in 2 of 5 replications, the first of them: "
         "broker b3 since 2 h (36,000 messages there at the end, 10 h more work than it could do), "
         "broker b1 since 1 min (2 messages there at the end, 5 s more work than it could do), "
-        "broker b4 since 1 min (2 messages there at the end, 4 s more work than it could do) and 1 others. "
+        "broker b4 since 1 min (2 messages there at the end, 4 s more work than it could do) and 1 other. "
         "Delays and deliveries are those of what got through."
     ]
 
