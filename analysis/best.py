@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from analysis.comparison import by_replication, variants_of
 from sim import toml
-from sim.errors import ResultsError, unknown
+from sim.base.errors import ResultsError, unknown
 from sim.experiments.statistics import Interval, mean_interval, paired_t, welch_t
 from sim.expressions import KEEPS_UP, Limit, Value, guarded
 from sim.keys import option_of

@@ -13,8 +13,8 @@ import pandas as pd
 import vl_convert
 from markupsafe import Markup
 
-from sim.errors import ResultsError
-from sim.escaping import all_printable
+from sim.base.errors import ResultsError
+from sim.base.escaping import all_printable
 from sim.writing import whole_file
 
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])

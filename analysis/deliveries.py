@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from sim.errors import ScenarioError
+from sim.base.errors import ScenarioError
 from sim.workloads.manifest import read_manifest
 from sim.workloads.tables import read_frame
 

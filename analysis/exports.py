@@ -11,8 +11,8 @@ import pyarrow as pa
 from analysis.charts import write_atomically
 from analysis.compared import PROBABILITIES, MetricTable, tables
 from analysis.comparison import compare_table, headline_of, method
-from sim.errors import ResultsError
-from sim.escaping import csv_cell, printable
+from sim.base.errors import ResultsError
+from sim.base.escaping import csv_cell, printable
 from sim.workloads.tables import write_table
 from sim.writing import whole_file
 
@@ -43,7 +43,7 @@ _TEX = str.maketrans(
 def export_comparison(results: Results, path: Path) -> None:
     """Write the headline metrics, compared, as what the path ends with, in full or not at all.
 
-    .csv and .parquet have the columns of `compare_table`, text in .csv as `sim.escaping.csv_cell` writes it; .tex has a table of
+    .csv and .parquet have the columns of `compare_table`, text in .csv as `sim.base.escaping.csv_cell` writes it; .tex has a table of
     booktabs for each metric. Raises ResultsError where the path ends with anything else, or cannot be written.
     """
     _writer(path)(results, path)

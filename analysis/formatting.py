@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from sim.base.units import SECONDS
 from sim.experiments.statistics import Interval
-from sim.units import SECONDS
 
 _BYTES = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _SCALES = {"s": {unit: size for unit, size in SECONDS.items() if unit != "w"}, "bytes": _BYTES}

@@ -10,7 +10,7 @@ import vl_convert
 from markupsafe import Markup
 
 from analysis.charts import VEGA_LITE, Figure, script
-from sim.escaping import printable
+from sim.base.escaping import printable
 
 
 def render(template: str, charts: list[Figure], **values: Any) -> str:

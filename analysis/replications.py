@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.comparison import label
 from analysis.formatting import number
-from sim.units import format_duration
+from sim.base.units import format_duration
 
 _TOLD = 8
 

@@ -29,11 +29,11 @@ from analysis.sweeps.figures import sweep_figures
 from analysis.sweeps.page import point_said, sweep_page
 from analysis.sweeps.pareto import DEFAULT
 from sim import plugins, toml
-from sim.errors import ResultsError
+from sim.base.errors import ResultsError
+from sim.base.units import format_duration
 from sim.experiments.results import read_run
 from sim.experiments.statistics import Interval
 from sim.metrics import METRICS
-from sim.units import format_duration
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results

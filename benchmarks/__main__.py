@@ -7,7 +7,7 @@ import platform
 import sys
 from importlib.metadata import version
 
-from sim.errors import unknown
+from sim.base.errors import unknown
 
 NAMES = (
     "relay",

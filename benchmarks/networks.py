@@ -9,11 +9,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim import plugins
+from sim.base.randomness import Streams
 from sim.brokers.network import Network, NetworkSetting
 from sim.overlay.chord import Chord
 from sim.overlay.geometry import GeometrySetting
 from sim.policies.views import Exchange, Selection, SelectionView
-from sim.randomness import Streams
 from sim.workloads.workload import Interests, Publications, SubscriptionEvents, Topics, Users, Workload
 
 

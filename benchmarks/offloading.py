@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from benchmarks.measure import Figure, alternate, cpu_seconds
 from sim import plugins
+from sim.base.randomness import Streams
 from sim.policies.offloading import greedy
 from sim.policies.offloading.greedy import Engine
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Decision, Objective, OffloadingPolicy, Problem
-from sim.randomness import Streams
 
 SHARE = 0.1
 """The capacity, as a share of what all topics cost."""

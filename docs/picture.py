@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from analysis.report import write_report
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.experiments.results import load_results
 from sim.studies.demo import RESULTS, demo
 

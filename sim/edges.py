@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import ParseError
 
-from sim.errors import cut
+from sim.base.errors import cut
 from sim.files import csv_rows
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sim.errors import InputError
+from sim.base.errors import InputError
+from sim.base.units import parse_duration, write_duration
+from sim.base.validation import hint, show
 from sim.metrics import METRICS
-from sim.units import parse_duration, write_duration
-from sim.validation import hint, show
 
 Value = int | float | str | bool
 """What a key or an expression comes to."""

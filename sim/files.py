@@ -15,8 +15,8 @@ from typing import Any, Generic, TypeVar
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
+from sim.base.errors import cut, nearest
 from sim.compression import Damaged, pieces
-from sim.errors import cut, nearest
 
 T = TypeVar("T")
 

@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from sim import toml
+from sim.base.naming import Keys
+from sim.base.units import parse_duration, write_duration
 from sim.kinds import Kinds, Table
 from sim.reading import tables_of
-from sim.toml import Keys
-from sim.units import parse_duration, write_duration
 
 Schema = dict[str, Any]
 

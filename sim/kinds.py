@@ -10,8 +10,8 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic_core import core_schema
 
 from sim import plugins
+from sim.base.validation import hint, nested, problems, show, validate
 from sim.plugins import Parameters
-from sim.validation import hint, nested, problems, show, validate
 
 
 @dataclass(frozen=True)

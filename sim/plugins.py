@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from sim.errors import PluginError, ScenarioError, unknown
+from sim.base.errors import PluginError, ScenarioError, unknown
 
 GROUPS = ("geometry", "latency", "selection", "reconfiguration", "offloading", "workload")
 

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
+from sim.base.validation import Model, Problem, problems
 from sim.kinds import Kinds
-from sim.validation import Model, Problem, problems
 
 
 class Reading:
@@ -22,7 +22,7 @@ class Reading:
     def read(
         self, model: type[Model], table: Mapping[str, Any], more: tuple[str, ...] = ()
     ) -> tuple[Model | None, list[Problem]]:
-        """The model of a table, else None and all that is wrong; strict as `sim.validation.validate` is.
+        """The model of a table, else None and all that is wrong; strict as `sim.base.validation.validate` is.
 
         `more` are keys that are allowed beside the model's. Tables that go without saying are as empty ones.
         """

@@ -34,7 +34,10 @@ from pydantic import (
 )
 
 from sim import toml
-from sim.errors import InputError, ScenarioError, cut, nearest
+from sim.base.errors import InputError, ScenarioError, cut, nearest
+from sim.base.naming import Keys
+from sim.base.units import Duration, Period, PositiveDuration, Quantity, Repeats
+from sim.base.validation import UNKNOWN, Model, Problem, dotted, hint, nested, problems, show, validate
 from sim.expressions import Expression, Value
 from sim.files import File, InputFile, NoSuchFile
 from sim.keys import is_integer, text_of, unit_at
@@ -44,10 +47,7 @@ from sim.overlay.sites import Sites, parse_sites
 from sim.plugins import Parameters
 from sim.reading import Reading, tables_of
 from sim.sweep import GRID, Laid, Sweep, leaves, place_of, read_sweep, sweep_schema, without
-from sim.toml import Keys
 from sim.tuning import Tune
-from sim.units import Duration, Period, PositiveDuration, Quantity, Repeats
-from sim.validation import UNKNOWN, Model, Problem, dotted, hint, nested, problems, show, validate
 
 Raw = dict[str, Any]
 MORE = ("variant", "report", "precision", "sweep", "tune")

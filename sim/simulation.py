@@ -11,14 +11,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim import plugins
+from sim.base.errors import ScenarioError, WorkloadError
+from sim.base.memory import need
+from sim.base.randomness import Streams
+from sim.base.validation import dotted
 from sim.brokers.network import Network, NetworkSetting
 from sim.brokers.offloading import OffloadingSetting
 from sim.brokers.reconfiguration import ReconfigurationSetting
 from sim.brokers.recorder import Columns
 from sim.brokers.subscriptions import frozen
-from sim.errors import ScenarioError, WorkloadError
 from sim.files import File
-from sim.memory import need
 from sim.metrics import METRICS
 from sim.overlay.geometry import Dissemination, GeometrySetting
 from sim.overlay.latency import LatencyModel, LatencySetting
@@ -31,9 +33,7 @@ from sim.policies.promises import WatchedOffloading, WatchedReconfiguration, Wat
 from sim.policies.reconfiguration.problem import ReconfigurationPolicy
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.policies.views import SelectionPolicy, SelectionSetting
-from sim.randomness import Streams
 from sim.scenario import Scenario, Unlimited
-from sim.validation import dotted
 from sim.workloads.location import redrawn
 from sim.workloads.promises import Generator, WatchedGenerator
 from sim.workloads.tables import strings

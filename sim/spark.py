@@ -16,8 +16,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from sim.errors import InputError
-from sim.private import temporary_folder, temporary_home, user_cache
+from sim.base.errors import InputError
+from sim.base.private import temporary_folder, temporary_home, user_cache
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from sim import toml
-from sim.errors import InputError
+from sim.base.errors import InputError
+from sim.base.naming import Keys
+from sim.base.randomness import Streams
+from sim.base.units import parse_duration
+from sim.base.validation import Problem, hint, show, unknown_key
 from sim.expressions import Expression
-from sim.randomness import Streams
-from sim.toml import Keys
-from sim.units import parse_duration
-from sim.validation import Problem, hint, show, unknown_key
 
 Raw = dict[str, Any]
 GRID, LATIN_HYPERCUBE, SALTELLI = SAMPLES = ("grid", "latin-hypercube", "saltelli")

@@ -14,9 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sim.errors import ScenarioError
-
-Keys = tuple[str | int, ...]
+from sim.base.errors import ScenarioError
+from sim.base.naming import Keys
 
 DEEPEST = 50
 """Tables and lists within one another, at most: far more than any scenario has, and few enough for all that walks through them."""

@@ -19,13 +19,13 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 
 from sim import toml
-from sim.errors import InputError
+from sim.base.errors import InputError
+from sim.base.naming import Keys
+from sim.base.units import parse_duration
+from sim.base.validation import Problem, dotted, hint, nested, problems, show, unknown_key
 from sim.expressions import Limit, guarded
 from sim.metrics import METRICS
 from sim.sweep import OPTIONS, leaves
-from sim.toml import Keys
-from sim.units import parse_duration
-from sim.validation import Problem, dotted, hint, nested, problems, show, unknown_key
 
 RANGE = ("from", "to", "scale")
 SCALES = ("linear", "log")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sim.errors import InputError
+from sim.base.errors import InputError
 
 
 @contextmanager

@@ -13,6 +13,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 LEVELS = {
+    "sim.base": 0,
+    "sim.files": 1,
     "sim.overlay": 1,
     "sim.policies": 2,
     "sim.workloads": 2,

@@ -14,7 +14,7 @@ import pytest
 
 import sim
 from sim import plugins
-from sim.errors import PluginError
+from sim.base.errors import PluginError
 from sim.overlay.chord import Chord
 from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geometry import GeometrySetting, TopicTree

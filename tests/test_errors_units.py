@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from sim import errors, plugins
-from sim.errors import BrokersimError, ConservationError, InputError, ScenarioError, nearest, unknown
+from sim import plugins
+from sim.base import errors
+from sim.base.errors import BrokersimError, ConservationError, InputError, ScenarioError, nearest, unknown
+from sim.base.units import SECONDS, Duration, PositiveDuration, format_duration, parse_duration
 from sim.metrics import METRICS
-from sim.units import SECONDS, Duration, PositiveDuration, format_duration, parse_duration
 
 
 def test_what_a_person_got_wrong_is_told_apart_from_faults_of_ours() -> None:

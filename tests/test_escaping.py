@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.escaping import all_printable, csv_cell, printable, xml_text
+from sim.base.escaping import all_printable, csv_cell, printable, xml_text
 
 
 def test_controls_are_shown_as_json_writes_them() -> None:

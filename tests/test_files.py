@@ -17,10 +17,10 @@ import pytest
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from sim.base.validation import problems, validate
 from sim.files import File, InputFile, csv_rows
 from sim.kinds import Kinds
 from sim.plugins import Parameters
-from sim.validation import problems, validate
 
 
 def numbers(text: str) -> NDArray[np.float64]:

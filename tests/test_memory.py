@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sim import memory
-from sim.errors import InputError
+from sim.base import memory
+from sim.base.errors import InputError
 
 
 def test_what_fits_and_what_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.private import claimed_folder, temporary_folder, temporary_home, user_cache
+from sim.base.private import claimed_folder, temporary_folder, temporary_home, user_cache
 
 STRANGER = 12345
 
@@ -85,7 +85,7 @@ def test_a_users_cache_is_used_only_where_it_is_the_users_own(tmp_path: Path, mo
 INSTALLED_BY_ROOT = """
 import os, sys
 os.access = lambda *_: False
-import sim.compiled
+import sim.base.compiled
 print(os.environ["NUMBA_CACHE_DIR"], oct(os.stat(os.path.dirname(os.environ["NUMBA_CACHE_DIR"])).st_mode & 0o777))
 """
 
@@ -108,7 +108,7 @@ def test_compiled_code_is_not_taken_from_a_folder_that_somebody_else_prepared(te
 
 WORKING = """
 import sys, time
-from sim.private import temporary_folder
+from sim.base.private import temporary_folder
 with temporary_folder() as folder:
     (folder / "much").write_text("x")
     print(folder, flush=True)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.randomness import Streams, exponential, mix, normal, subkey, uniform
-from sim.randomness_kernels import keyed_uniform
+from sim.base.randomness import Streams, exponential, mix, normal, subkey, uniform
+from sim.base.randomness_kernels import keyed_uniform
 
 N = 20_000
 KEY = Streams(1).key("test")
@@ -27,7 +27,9 @@ def test_a_stream_begins_anew_whenever_it_is_asked_for() -> None:
 
 
 def test_streams_do_not_depend_on_the_hash_seed() -> None:
-    code = "from sim.randomness import Streams; print(Streams(1, 2).key('x'), Streams(1, 2).generator('x').random())"
+    code = (
+        "from sim.base.randomness import Streams; print(Streams(1, 2).key('x'), Streams(1, 2).generator('x').random())"
+    )
     outputs = {
         subprocess.run(
             [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True

@@ -14,7 +14,7 @@ import pytest
 
 import scenarios
 from sim import plugins
-from sim.errors import ScenarioError
+from sim.base.errors import ScenarioError
 from sim.files import File
 from sim.metrics import METRICS
 from sim.scenario import Scenario, json_schema, load_scenario, merge

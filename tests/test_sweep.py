@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.errors import ScenarioError
+from sim.base.errors import ScenarioError
 from sim.experiments.plan import plan, run_hash
 from sim.scenario import Experiment, Precision, load_scenario
 from sim.sweep import Range, Sweep, read_sweep

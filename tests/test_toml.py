@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim import toml
-from sim.errors import ScenarioError
+from sim.base.errors import ScenarioError
+from sim.base.naming import Keys
 
 # In these texts every number is the number of the line it stands on, and every key path has one.
 EVERYTHING = '''\
@@ -52,7 +53,7 @@ two = 33
 '''
 
 
-def leaves(value: Any, path: toml.Keys = ()) -> Iterator[tuple[toml.Keys, int]]:
+def leaves(value: Any, path: Keys = ()) -> Iterator[tuple[Keys, int]]:
     if isinstance(value, int):
         yield path, value
     elif isinstance(value, (dict, list)):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.errors import InputError, ResultsError
+from sim.base.errors import InputError, ResultsError
 from sim.writing import whole_file
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from analysis.charts import axis_title
 from analysis.comparison import label
 from analysis.papers.claims import Claim, Misprint
-from sim.errors import InputError, unknown
+from sim.base.errors import InputError, unknown
 from sim.metrics import METRICS
 
 

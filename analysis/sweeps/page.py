@@ -22,8 +22,8 @@ from analysis.replications import precision_said, warm_up_said
 from analysis.sweeps.axes import Axis, axes_of, drawn, points_said
 from analysis.sweeps.sobol import TOTAL, saltelli, sensitivity
 from analysis.sweeps.summary import over_points
+from sim.base.units import format_duration
 from sim.metrics import METRICS
-from sim.units import format_duration
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results

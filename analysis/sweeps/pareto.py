@@ -13,7 +13,7 @@ from analysis.charts import INK, Figure, axis_title, by_colour, rounded, spec_of
 from analysis.comparison import label
 from analysis.formatting import number, scale, with_unit
 from analysis.sweeps.axes import Axis, points_said
-from sim.errors import ResultsError, unknown_of_many
+from sim.base.errors import ResultsError, unknown_of_many
 from sim.metrics import METRICS
 
 DEFAULT = ("notification_delay", "notification_overhead")

@@ -6,9 +6,9 @@ import numpy as np
 from pydantic import Field
 
 from sim import plugins
+from sim.base.randomness import uniform
+from sim.base.units import PositiveDuration
 from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView
-from sim.randomness import uniform
-from sim.units import PositiveDuration
 
 
 class TwoChoices:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.errors import ConservationError
+from sim.base.errors import ConservationError
 from sim.metrics import CAUSES
 
 # rows of what is due: all of it, then the outcomes, one of which is that of each pair

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.randomness import normal
+from sim.base.randomness import normal
 
 
 class Links:

@@ -9,6 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.errors import ScenarioError
+from sim.base.randomness import Streams, exponential, uniform
 from sim.brokers.broker import Server
 from sim.brokers.clock import CONTROL, LOOKS, PUBLICATIONS, Clock, Feed
 from sim.brokers.content import ContentSubscriptions
@@ -31,10 +33,8 @@ from sim.brokers.saturation import saturated
 from sim.brokers.sides import Sides
 from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users import Users
-from sim.errors import ScenarioError
 from sim.overlay.geometry import Dissemination, degrees
 from sim.policies.views import SelectionPolicy
-from sim.randomness import Streams, exponential, uniform
 from sim.workloads.workload import Workload
 
 _TOGETHER = 1 << 16  # publications that are handed over at once, at most

@@ -11,6 +11,8 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from sim.base.errors import PluginError
+from sim.base.randomness import subkey
 from sim.brokers.clock import OFFLOADING
 from sim.brokers.control import TreeControl
 from sim.brokers.fabric import Fabric
@@ -19,14 +21,12 @@ from sim.brokers.satisfaction import Outcome, Satisfaction
 from sim.brokers.sides import Sides
 from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users import Users
-from sim.errors import PluginError
 from sim.policies.offloading import problem as offloading
 from sim.policies.offloading.bounds import upper_bounds
 from sim.policies.offloading.outcome import Outcome as Expected
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import OffloadingPolicy, Problem
 from sim.policies.offloading.process import OffloadingParameters
-from sim.randomness import subkey
 
 EVERYWHERE = -1  # the broker of a decision for all of them
 

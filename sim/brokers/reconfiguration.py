@@ -10,16 +10,16 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from sim.base.errors import PluginError
+from sim.base.randomness import subkey
 from sim.brokers.clock import CONTROL
 from sim.brokers.fabric import Fabric
 from sim.brokers.protocol import Protocol
 from sim.brokers.subscriptions import frozen
-from sim.errors import PluginError
 from sim.overlay.trees import RendezvousTrees
 from sim.policies.reconfiguration.cost import Objective
 from sim.policies.reconfiguration.problem import Problem, ReconfigurationPolicy
 from sim.policies.reconfiguration.process import ProcessParameters
-from sim.randomness import subkey
 
 
 @dataclass(frozen=True, eq=False)

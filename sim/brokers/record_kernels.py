@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.compiled import kernel
+from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.ledger import CLIMBING, DELIVERED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
 from sim.brokers.records import Folds, Offloads, Statistics, Way, Ways
-from sim.compiled import kernel
-from sim.randomness_kernels import keyed_uniform
 
 # columns of the counters per window
 (

@@ -9,10 +9,10 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.errors import WorkloadError
 from sim.brokers.clock import CHANGES, CONTROL, Clock, Feed
 from sim.brokers.recorder import Recorder
 from sim.brokers.subscriptions import Subscriptions, frozen
-from sim.errors import WorkloadError
 from sim.policies.views import SelectionPolicy, SelectionView
 from sim.workloads.workload import Interests, Workload
 

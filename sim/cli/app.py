@@ -10,6 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from sim.base.errors import InputError
 from sim.cli import (
     best,
     capacity,
@@ -28,7 +29,6 @@ from sim.cli import (
     tune,
 )
 from sim.cli.terminal import printable_streams, printable_traceback
-from sim.errors import InputError
 from sim.writing import check_name
 
 # What the machine, or a path that was named, does not allow: no fault of ours.

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.base.errors import InputError
 from sim.cli.compare import Folders, console
-from sim.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -8,9 +8,9 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from sim.base.units import format_duration
 from sim.cli import terminal
 from sim.experiments.rounds import expected
-from sim.units import format_duration
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from sim.base.errors import InputError
 from sim.cli.run import Overrides, ScenarioFile, WorkloadFolder
-from sim.errors import InputError
 
 
 def export(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from sim.base.errors import InputError
 from sim.cli import terminal
 from sim.cli.parameters import described, options, parameters, settings
-from sim.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -93,7 +93,7 @@ def generate(
 ) -> None:
     """Make up a workload, with no trace and without Spark."""
     from sim import plugins
-    from sim.randomness import Streams
+    from sim.base.randomness import Streams
     from sim.workloads.synthetic.checkins import write_checkins
     from sim.workloads.workload import write_workload
 
@@ -158,7 +158,7 @@ def _table(title: str, *columns: str, header: bool = True) -> Table:
 
 
 def _facts(summary: dict[str, Any]) -> Table:
-    from sim.units import format_duration
+    from sim.base.units import format_duration
 
     span, generator = summary["span"], summary["generator"]
     table = _table(f"{summary['workload']}: a workload of kind {summary['kind']}", "", "", header=False)

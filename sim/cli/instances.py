@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sim.errors import InputError
-from sim.memory import need
+from sim.base.errors import InputError
+from sim.base.memory import need
 
 _BYTES = 10
 """That a byte of such a file takes once it is read, and its numbers and lists are objects."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sim.errors import InputError, cut
+from sim.base.errors import InputError, cut
 
 
 class Given(NamedTuple):
@@ -66,7 +66,7 @@ def parameters(model: type[Any], given: Sequence[Given]) -> Any:
     from pydantic import ValidationError
 
     from sim import toml
-    from sim.validation import dotted, problems, validate
+    from sim.base.validation import dotted, problems, validate
 
     try:
         return validate(model, {one.key: toml.value(one.text.strip()) for one in given})
@@ -80,7 +80,7 @@ def parameters(model: type[Any], given: Sequence[Given]) -> Any:
 
 
 def _default(field: dict[str, Any]) -> str:
-    from sim.units import format_duration, parse_duration
+    from sim.base.units import format_duration, parse_duration
 
     value = field["default"]
     if field.get("x-unit") == "s" and parse_duration(text := format_duration(value)) == value:

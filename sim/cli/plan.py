@@ -48,7 +48,7 @@ def plan(
 
 
 def _lines(experiment: Experiment, found: Outlook) -> Iterator[tuple[str, str]]:
-    from sim.units import format_duration
+    from sim.base.units import format_duration
 
     if experiment.parameters:
         yield "points", f"{found.points:,}"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sim.base.errors import InputError
 from sim.cli import prepare_options as options
 from sim.cli.prepare_events import events
 from sim.cli.prepare_follows import follows
-from sim.errors import InputError
 
 if TYPE_CHECKING:
     from sim.workloads.traces.checkins import Box

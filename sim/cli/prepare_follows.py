@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.base.errors import InputError, unknown
 from sim.cli import prepare_options as options
-from sim.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from sim.workloads.traces.follow_tables import Inputs
@@ -79,8 +79,8 @@ def follows(
 
     Either a FOLDER with --format, or --follows and --events.
     """
+    from sim.base.units import parse_duration
     from sim.spark import spark_session
-    from sim.units import parse_duration
     from sim.workloads.traces.follow_pipeline import FollowOptions, prepare_follows
     from sim.workloads.traces.follow_tables import PRESETS, free_trace, preset_trace
     from sim.workloads.traces.layouts import lay_over

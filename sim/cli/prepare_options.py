@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sim.base.errors import InputError, unknown
 from sim.cli import terminal
-from sim.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from sim.workloads.traces.layouts import Layout

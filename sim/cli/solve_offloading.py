@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.base.errors import InputError, unknown
+from sim.base.escaping import csv_cell
 from sim.cli import terminal
 from sim.cli.instances import print_solutions, read_instances
 from sim.cli.prepare_options import Quiet, progress_lines
-from sim.errors import InputError, unknown
-from sim.escaping import csv_cell
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from sim.base.naming import Keys
     from sim.policies.offloading.problem import OffloadingPolicy, Problem
-    from sim.toml import Keys
 
     Tell = Callable[[str, str], None]
 
@@ -180,7 +180,7 @@ def _of_file(source: Path, content: Any, given: dict[str, Any], place: Keys) -> 
 
 
 def _of_folder(source: Path, given: dict[str, Any], tell: Tell) -> Problem:
-    from sim.memory import need
+    from sim.base.memory import need
     from sim.policies.offloading.instance import bytes_needed, make_problem
     from sim.workloads.demand import load_demand
 
@@ -276,7 +276,7 @@ def _show(source: Path, policy: str, objective: str, solutions: list[dict[str, A
 
 def _per(source: Path) -> str:
     """The period of a workload's rates."""
-    from sim.units import format_duration
+    from sim.base.units import format_duration
 
     return f", per {format_duration(_manifest(source)['period'])}" if source.is_dir() else ""
 

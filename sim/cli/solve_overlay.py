@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.base.errors import InputError, unknown
 from sim.cli import terminal
 from sim.cli.instances import print_solutions, read_instances
-from sim.errors import InputError, unknown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,7 +101,7 @@ class _Solution:
 
 
 def _factor(text: str) -> Fraction:
-    from sim.units import parse_fraction
+    from sim.base.units import parse_fraction
 
     try:
         value = parse_fraction(text)

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from sim.base.errors import InputError, unknown
 from sim.cli import terminal
 from sim.cli.instances import print_solutions, read_instances
-from sim.errors import InputError, unknown
 
 SHOWN = 40
 

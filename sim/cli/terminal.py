@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sim.escaping import printable
+from sim.base.escaping import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

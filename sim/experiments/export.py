@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim.errors import InputError, ScenarioError, unknown, unknown_of_many
-from sim.escaping import xml_text
+from sim.base.errors import InputError, ScenarioError, unknown, unknown_of_many
+from sim.base.escaping import xml_text
 from sim.experiments.run import naming, prepared_folder
 from sim.scenario import Experiment, load_scenario
 from sim.simulation import broker_sites, build, prepare_workload

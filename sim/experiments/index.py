@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sim.errors import ResultsError
+from sim.base.errors import ResultsError
 from sim.experiments.outcomes import Failure
 from sim.experiments.results import AGAIN, CHANGED, read_json, read_run
 from sim.experiments.rounds import Windows

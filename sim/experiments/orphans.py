@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sim.errors import ResultsError
+from sim.base.errors import ResultsError
 from sim.experiments.results import FORMAT, load_results, read_json
 from sim.experiments.store import UNFINISHED, locked
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.experiments.plan import RunSpec
 
 Progress = Callable[[RunSpec, float], None]

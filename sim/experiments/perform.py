@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sim.errors import InputError, ScenarioError, WorkloadError
+from sim.base.errors import InputError, ScenarioError, WorkloadError
 from sim.experiments.outcomes import Failure, Outcome, Record, clock
 from sim.experiments.plan import RunSpec
 from sim.experiments.store import Store

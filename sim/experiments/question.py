@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sim.errors import ResultsError
+from sim.base.errors import ResultsError
 from sim.experiments.index import Index
 from sim.experiments.plan import plan
 from sim.experiments.results import Manifest

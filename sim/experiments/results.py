@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from sim.errors import ResultsError
+from sim.base.errors import ResultsError
 from sim.experiments.seals import is_sealed, sha256
 from sim.workloads.tables import read_frame
 

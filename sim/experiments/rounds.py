@@ -14,11 +14,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.units import format_duration
 from sim.experiments.plan import RunSpec, plan
 from sim.experiments.precision import precise, replications_needed
 from sim.experiments.warm_up import LEAST, warm_up_of
 from sim.scenario import Experiment, Point, Precision
-from sim.units import format_duration
 
 PILOTS = 5
 """Replications, at most, that a warm-up is detected from: their average shows it better than any alone, and more add little."""

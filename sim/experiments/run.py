@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sim.errors import BrokersimError, ScenarioError, WorkloadError
+from sim.base.errors import BrokersimError, ScenarioError, WorkloadError
 from sim.experiments import engines
 from sim.experiments.index import Index
 from sim.experiments.outcomes import Failure, Progress, clock

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
-from sim.errors import ResultsError
+from sim.base.errors import ResultsError
 from sim.experiments.outcomes import Failure, Finished, Record
 from sim.experiments.pages import remove_stale
 from sim.experiments.plan import RunSpec, version

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from sim import plugins
-from sim.errors import ScenarioError
+from sim.base.errors import ScenarioError
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.tree_kernels import chord_tables
 from sim.overlay.trees import RendezvousTrees, State

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from sim import plugins
-from sim.errors import ScenarioError
+from sim.base.errors import ScenarioError
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.latency import great_circle_km
 from sim.overlay.prefix_kernels import prefix_tables

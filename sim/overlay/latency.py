@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim import plugins
-from sim.errors import ScenarioError
+from sim.base.errors import ScenarioError
+from sim.base.units import Duration, Sigma
 from sim.overlay.sites import Sites
-from sim.units import Duration, Sigma
 
 EARTH_RADIUS_KM = 6371.0088
 

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim import plugins
-from sim.errors import ScenarioError, cut
+from sim.base.errors import ScenarioError, cut
+from sim.base.naming import name_key
+from sim.base.randomness import uniform
+from sim.base.units import Duration, Sigma, format_duration
 from sim.files import File, InputFile, csv_rows
-from sim.naming import name_key
 from sim.overlay.latency import LatencySetting, great_circle_km
 from sim.overlay.sites import Sites
-from sim.randomness import uniform
-from sim.units import Duration, Sigma, format_duration
 
 FIBRE_KM_PER_S = 200_000.0
 """Light in fibre: 5 µs per kilometre (the planning value of ITU-T Recommendation G.114)."""

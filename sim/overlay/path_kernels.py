@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.compiled import kernel
+from sim.base.compiled import kernel
 
 
 @kernel

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.errors import PluginError
+from sim.base.errors import PluginError
 from sim.overlay.geometry import GeometrySetting, TopicTree
 from sim.plugins import described
 

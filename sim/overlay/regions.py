@@ -9,10 +9,10 @@ import numpy as np
 from pydantic import field_validator
 
 from sim import plugins
-from sim.errors import ScenarioError, nearest
+from sim.base.errors import ScenarioError, nearest
+from sim.base.units import Duration, Sigma, format_duration
+from sim.base.validation import nested
 from sim.overlay.latency import LatencySetting
-from sim.units import Duration, Sigma, format_duration
-from sim.validation import nested
 
 
 class RegionLatency:

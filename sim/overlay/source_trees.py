@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.errors import ScenarioError
+from sim.base.errors import ScenarioError
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
 from sim.overlay.tree_kernels import compact_tree, mark_routes
 

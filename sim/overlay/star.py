@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from sim import plugins
-from sim.errors import ScenarioError, unknown_of_many
+from sim.base.errors import ScenarioError, unknown_of_many
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.trees import RendezvousTrees
 

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from sim import plugins
-from sim.errors import ScenarioError
+from sim.base.errors import ScenarioError
 from sim.overlay.chord import hashed, hashed_ids
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.prefix_kernels import prefix_tables, surrogate_roots

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from sim import plugins
-from sim.errors import InputError, ScenarioError
+from sim.base.errors import InputError, ScenarioError
 from sim.overlay.chord import chord_routes
 from sim.policies.offloading import problem as offloading
 from sim.policies.offloading.problem import Decision, OffloadingPolicy
@@ -123,7 +123,7 @@ def _breaches_in(policies: list[SelectionPolicy], setting: SelectionSetting, see
     elif [second.select(view).broker for view in reversed(views)] != decided[::-1]:
         yield "select decides otherwise when it is asked in another order: it must be a pure function of the view"
     if _global_random_state() != state:
-        yield "select draws from the global random state; draw by identity: sim.randomness.uniform(setting.key, view.user)"
+        yield "select draws from the global random state; draw by identity: sim.base.randomness.uniform(setting.key, view.user)"
 
 
 def _describe(view: SelectionView) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from sim.errors import PluginError
+from sim.base.errors import PluginError
 from sim.plugins import described
 from sim.policies.offloading.problem import Decision
 from sim.policies.reconfiguration.problem import Reconfiguration

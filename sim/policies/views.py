@@ -14,7 +14,7 @@ class SelectionSetting:
     """What stays the same in a run: brokers, where they stand (degrees, NaN without places), and their relative speeds.
 
     `cell` is the side (degrees) of the grid cells that brokers stand for, one each, or None where brokers are not cells. `key` is
-    for the policy's own draws, by identity (`sim.randomness.uniform(key, user)`): they shift nobody else's.
+    for the policy's own draws, by identity (`sim.base.randomness.uniform(key, user)`): they shift nobody else's.
     """
 
     users: int

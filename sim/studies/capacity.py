@@ -8,13 +8,13 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Literal
 
-from sim.errors import InputError
+from sim.base.errors import InputError
+from sim.base.units import parse_fraction
 from sim.experiments.outcomes import clock
 from sim.experiments.statistics import Interval, mean_interval
 from sim.expressions import Limit, Value
 from sim.keys import text_of
 from sim.studies.search import SATURATED, Bench, Measure, Verdict, looks, verdict
-from sim.units import parse_fraction
 
 DOUBLINGS = 10
 """Where no end of the range is given, it is the beginning doubled so often."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.randomness import Streams
+from sim.base.randomness import Streams
 from sim.studies.sweeps import Computed, SweepSetting
 from sim.workloads.content import diversity
 from sim.workloads.content.designs import Design, Grid, Subsets, design_subsets

@@ -10,8 +10,8 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim.errors import InputError
-from sim.randomness import Streams
+from sim.base.errors import InputError
+from sim.base.randomness import Streams
 
 if TYPE_CHECKING:
     from sim.experiments.outcomes import Progress

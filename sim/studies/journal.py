@@ -11,8 +11,8 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from sim.errors import ResultsError
-from sim.randomness import Streams, mix
+from sim.base.errors import ResultsError
+from sim.base.randomness import Streams, mix
 from sim.studies.search import Values
 from sim.tuning import Parameter, Range, Tune
 

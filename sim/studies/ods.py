@@ -63,9 +63,9 @@ class _Case:
 def _case(path: Path, scale: float, shape: str, replication: int) -> _Case:
     """The workload is that of `brokersim generate` with the seed of the scenario, one higher for each replication."""
     from sim import plugins
+    from sim.base.randomness import Streams
     from sim.policies.offloading.instance import make_problem
     from sim.policies.offloading.process import OffloadingParameters
-    from sim.randomness import Streams
     from sim.scenario import load_scenario
 
     asked = (f'workload.kind="spotify-{shape}"', f"workload.scale={scale}", 'workload.publications="none"')

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.studies.sweeps import Point, Sweep, SweepSetting, thinned
 
 READINGS = {"coin flips": "coin-flips", "exactly s": "exact"}

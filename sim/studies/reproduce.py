@@ -13,7 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim.errors import InputError, unknown
+from sim.base.errors import InputError, unknown
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim import toml
-from sim.errors import InputError, ResultsError, ScenarioError, unknown
+from sim.base.errors import InputError, ResultsError, ScenarioError, unknown
+from sim.base.naming import Keys
 from sim.experiments import engines
 from sim.experiments.plan import RunSpec, plan
 from sim.experiments.results import Results
@@ -24,7 +25,6 @@ from sim.experiments.store import Store
 from sim.expressions import KEEPS_UP, Limit, Value
 from sim.keys import is_integer, unit_at
 from sim.scenario import SHARED, Experiment, Point, Scenario, load_scenario
-from sim.toml import Keys
 from sim.workloads.mapped import write_mapped
 from sim.workloads.workload import load_workload
 

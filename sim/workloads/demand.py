@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sim.errors import WorkloadError
+from sim.base.errors import WorkloadError
 from sim.workloads.manifest import read_manifest, verify_files
 from sim.workloads.tables import count_rows, read_batches, read_columns
 from sim.workloads.validation import Checks

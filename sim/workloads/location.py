@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sim.errors import WorkloadError
-from sim.randomness import Streams
+from sim.base.errors import WorkloadError
+from sim.base.randomness import Streams
 from sim.workloads.location_kernels import subscription_changes
 from sim.workloads.resampling import resample
 from sim.workloads.sampling import draw_distinct

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sim.errors import WorkloadError
+from sim.base.errors import WorkloadError
 
 FORMAT = 1
 _KEYS: dict[str, tuple[type, ...]] = {

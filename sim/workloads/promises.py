@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sim.errors import PluginError, WorkloadError
+from sim.base.errors import PluginError, WorkloadError
+from sim.base.randomness import Streams
 from sim.plugins import described
-from sim.randomness import Streams
 from sim.workloads.workload import Workload, validate
 
 if TYPE_CHECKING:

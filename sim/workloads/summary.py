@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.units import SECONDS
+from sim.base.units import SECONDS
 from sim.workloads.location import visit_shares, visits_of
 from sim.workloads.workload import DAY, Workload
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sim.errors import WorkloadError
+from sim.base.errors import WorkloadError
 
 if TYPE_CHECKING:
     import pandas as pd

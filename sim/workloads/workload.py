@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sim.errors import WorkloadError
+from sim.base.errors import WorkloadError
 from sim.workloads.content import tables as content_tables
 from sim.workloads.content.json_lines import PUBLICATIONS, SUBSCRIPTIONS
 from sim.workloads.content.predicates import Content, carried, occurring

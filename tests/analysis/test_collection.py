@@ -16,7 +16,7 @@ from analysis.comparison import compare, compare_table, method
 from analysis.comparison_page import draw_comparison, render_comparison
 from analysis.exports import export_comparison
 from analysis.tables import over_time
-from sim.errors import ResultsError
+from sim.base.errors import ResultsError
 from sim.experiments.results import load_results
 
 DELAY = ["notification_delay"]

@@ -12,7 +12,7 @@ from fake_results import grid, write_results, write_sweep
 from analysis.collection import collect
 from analysis.comparison import compare_table, headline_of
 from analysis.exports import export_comparison
-from sim.errors import ResultsError
+from sim.base.errors import ResultsError
 
 RULES = ("toprule", "midrule", "addlinespace", "bottomrule", "centering")
 

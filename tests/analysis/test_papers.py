@@ -24,7 +24,7 @@ from analysis.papers.overlays import PAPER
 from analysis.papers.page import render_page, statements, summary, write_page
 from analysis.papers.paper import Section
 from analysis.papers.views import charts_of
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.experiments.statistics import Interval, mean_interval
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,7 +15,7 @@ from report_numbers import Page, assert_numbers_of_files, body, interval, rows_o
 
 from analysis.formatting import describe
 from analysis.report import render_report, write_report
-from sim.errors import ResultsError
+from sim.base.errors import ResultsError
 from sim.experiments.results import load_results
 from sim.workloads.synthetic.mobility import MobilityWorkload
 

@@ -22,7 +22,7 @@ from analysis.sweeps.axes import axes, axes_of
 from analysis.sweeps.figures import heat_maps, sweep_figures
 from analysis.sweeps.pareto import pareto, trade_off
 from analysis.sweeps.summary import interval_rows, over_points, summarise
-from sim.errors import ResultsError
+from sim.base.errors import ResultsError
 from sim.experiments.results import Results, load_results
 from sim.experiments.statistics import mean_interval
 from sim.scenario import unit_of

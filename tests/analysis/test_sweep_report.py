@@ -16,7 +16,7 @@ from report_numbers import Page, body, interval
 import sim
 from analysis.formatting import describe
 from analysis.report import draw, render_report
-from sim.errors import ResultsError
+from sim.base.errors import ResultsError
 from sim.experiments.results import Results, load_results
 from sim.scenario import load_scenario
 

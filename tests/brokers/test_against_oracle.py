@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from oracles import network as oracle
 from oracles import overlays
 
+from sim.base.randomness import Streams, exponential, normal, uniform
 from sim.brokers.network import Network, NetworkSetting
 from sim.edges import Edge
 from sim.files import File
@@ -32,7 +33,6 @@ from sim.overlay.topic_connected.geometry import TopicConnected
 from sim.policies.selection.fixed import StaticSelection
 from sim.policies.selection.similarity import SimilaritySelection
 from sim.policies.views import SelectionSetting
-from sim.randomness import Streams, exponential, normal, uniform
 from sim.workloads.workload import Workload
 
 GRAIN = 0.25  # s: changes, publications, hops and services share a coarse grid, so that ties are frequent

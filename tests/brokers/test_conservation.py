@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import tiny
 
+from sim.base.errors import ConservationError
 from sim.brokers.ledger import CLIMBING, DROPPED, PUBLISHED, ROOTED, ROWS
 from sim.brokers.messages import Message
 from sim.brokers.network import Network
-from sim.errors import ConservationError
 
 
 def network() -> Network:

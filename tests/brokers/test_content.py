@@ -29,11 +29,11 @@ from test_folded import NOTHING_CONTENDS
 from test_reconfiguration import PAYS, Shuffle, processes
 from tiny import run, tables
 
+from sim.base.errors import ScenarioError
+from sim.base.randomness import Streams, exponential
 from sim.brokers.network import Network
 from sim.brokers.reconfiguration import ReconfigurationSetting
-from sim.errors import ScenarioError
 from sim.policies.reconfiguration.process import ProcessParameters
-from sim.randomness import Streams, exponential
 from sim.scenario import load_scenario
 from sim.simulation import build, prepare_workload, simulate
 from sim.workloads.workload import Workload, load_workload, write_workload

@@ -36,15 +36,15 @@ from test_reconfiguration import PAYS, Shuffle, To, processes
 from tiny import run, tables
 
 from sim import plugins
+from sim.base.errors import BrokersimError, ScenarioError
+from sim.base.randomness import Streams, subkey, uniform
 from sim.brokers.network import Network
 from sim.brokers.offloading import OffloadingSetting
 from sim.brokers.reconfiguration import ReconfigurationSetting
-from sim.errors import BrokersimError, ScenarioError
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Decision, Problem
 from sim.policies.offloading.process import OffloadingParameters
 from sim.policies.reconfiguration.process import ProcessParameters
-from sim.randomness import Streams, subkey, uniform
 from sim.scenario import Scenario, json_schema, load_scenario
 from sim.simulation import build, simulate
 

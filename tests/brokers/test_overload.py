@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tiny
 
+from sim.base.randomness import Streams
 from sim.brokers.network import Network, NetworkSetting
 from sim.brokers.saturation import saturated
-from sim.randomness import Streams
 
 
 def desk(rate: float, horizon: float, seed: int = 1, **setting: Any) -> Network:

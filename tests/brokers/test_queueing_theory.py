@@ -17,8 +17,8 @@ import pytest
 from scipy import stats
 from tiny import Scripted, graph, workload
 
+from sim.base.randomness import Streams
 from sim.brokers.network import Network, NetworkSetting
-from sim.randomness import Streams
 
 REPLICATIONS, WARM_UP, HORIZON = 10, 1000.0, 13_000.0
 SERVICE, HOP = 1.0, 0.25  # s

@@ -32,13 +32,13 @@ from test_against_oracle import (
 from test_folded import NOTHING_CONTENDS
 from tiny import run, tables
 
+from sim.base.errors import BrokersimError, ScenarioError
+from sim.base.randomness import subkey, uniform
 from sim.brokers.network import Network
 from sim.brokers.protocol import Stage
 from sim.brokers.reconfiguration import ReconfigurationSetting
-from sim.errors import BrokersimError, ScenarioError
 from sim.policies.reconfiguration.problem import Problem, Reconfiguration
 from sim.policies.reconfiguration.process import ProcessParameters
-from sim.randomness import subkey, uniform
 from sim.scenario import load_scenario
 from sim.simulation import build, prepare_workload, simulate
 

@@ -10,12 +10,12 @@ import pytest
 import tiny
 from tiny import run
 
+from sim.base.errors import WorkloadError
+from sim.base.randomness import Streams, uniform
 from sim.brokers.network import Network
-from sim.errors import WorkloadError
 from sim.policies.selection.fixed import LocationSelection
 from sim.policies.selection.similarity import SimilaritySelection
 from sim.policies.views import Selection, SelectionSetting, SelectionView
-from sim.randomness import Streams, uniform
 
 SUB, UNSUB = +1, -1
 LINE = [(0, 1), (1, 2), (2, 3)]

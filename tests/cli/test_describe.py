@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sim.randomness import Streams
+from sim.base.randomness import Streams
 from sim.workloads.location import Visits, location_workload, number_cells, publish_each
 from sim.workloads.synthetic.poisson import PoissonWorkload
 from sim.workloads.tables import strings

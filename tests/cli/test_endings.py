@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import sim
-from sim.errors import ResultsError
+from sim.base.errors import ResultsError
 from sim.workloads.synthetic.poisson import PoissonWorkload
 
 Brokersim = Callable[..., tuple[int, str, str]]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
+from sim.base.errors import InputError
 from sim.cli.prepare import app
-from sim.errors import InputError
 from sim.workloads.workload import load_workload
 
 if TYPE_CHECKING:

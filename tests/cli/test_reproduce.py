@@ -15,7 +15,7 @@ from report_numbers import Page, body
 from analysis.formatting import describe
 from analysis.papers.claims import judge
 from analysis.papers.page import Reproduction
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.experiments import perform as performing
 from sim.studies.reproduce import PAGE, STUDIES, Asked, reproduce
 

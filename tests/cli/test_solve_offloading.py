@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from oracles.offloading import Case
 
-from sim import memory, plugins
+from sim import plugins
+from sim.base import memory
+from sim.base.randomness import Streams
 from sim.cli import solve_offloading
-from sim.randomness import Streams
 from sim.workloads.synthetic.poisson import PoissonWorkload
 from sim.workloads.workload import Workload, write_workload
 from tests import tiny

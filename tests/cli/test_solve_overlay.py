@@ -11,7 +11,7 @@ import networkx as nx
 import pytest
 from oracles import topic_connected as oracle
 
-from sim.randomness import Streams
+from sim.base.randomness import Streams
 from sim.workloads.synthetic.poisson import PoissonWorkload
 from sim.workloads.workload import write_workload
 

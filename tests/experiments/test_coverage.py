@@ -16,11 +16,11 @@ from tiny import Scripted, graph, workload
 
 import scenarios
 import sim
+from sim.base.randomness import Streams
 from sim.brokers.network import Network, NetworkSetting
 from sim.experiments.precision import LEAST, replications_needed
 from sim.experiments.statistics import Interval, mean_interval, paired_t, welch_t
 from sim.experiments.warm_up import warm_up_of
-from sim.randomness import Streams
 
 EXPERIMENTS = 1000
 RELATIVE = 0.06  # takes 15 replications on average, so that most experiments add some to the first ten

@@ -19,13 +19,13 @@ from sweeping import contents
 
 import sim
 from sim import plugins
-from sim.errors import InputError, ResultsError, ScenarioError
+from sim.base.errors import InputError, ResultsError, ScenarioError
+from sim.base.randomness import Streams
 from sim.experiments import perform as performing
 from sim.experiments import run as running
 from sim.experiments.plan import RunSpec, foreign_plugins, plan, version
 from sim.experiments.results import load_results
 from sim.metrics import METRICS
-from sim.randomness import Streams
 from sim.scenario import load_scenario
 from sim.simulation import RunRecord, simulate
 from sim.workloads.synthetic.mobility import MobilityWorkload

@@ -11,7 +11,7 @@ import pytest
 from oracles import chord as oracle
 
 import sim
-from sim.errors import InputError, ScenarioError
+from sim.base.errors import InputError, ScenarioError
 from sim.overlay.chord import Chord
 from sim.overlay.geometry import GeometrySetting
 from sim.scenario import load_scenario

@@ -10,7 +10,7 @@ import pytest
 from sweeping import Spy, contents
 
 import sim
-from sim.errors import ResultsError
+from sim.base.errors import ResultsError
 from sim.experiments import rows
 from sim.experiments.results import Results
 from sim.experiments.run import RunFailed

@@ -24,13 +24,13 @@ from test_engines import contents
 
 import sim
 from sim import plugins
-from sim.errors import InputError
+from sim.base.errors import InputError
+from sim.base.randomness import Streams
 from sim.experiments.engines import spark_executor
 from sim.experiments.engines.spark import CODE, PATIENCE, Spark
 from sim.experiments.engines.spark_wheels import pack_wheels
 from sim.experiments.plan import plan
 from sim.experiments.store import Store
-from sim.randomness import Streams
 from sim.scenario import load_scenario
 from sim.workloads.synthetic.poisson import PoissonWorkload
 from sim.workloads.workload import write_workload

@@ -14,7 +14,7 @@ import pytest
 from sweeping import Spy, contents
 
 import sim
-from sim.errors import ResultsError
+from sim.base.errors import ResultsError
 from sim.experiments import store as storing
 from sim.experiments.index import Index
 from sim.experiments.outcomes import Record

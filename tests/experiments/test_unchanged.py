@@ -16,7 +16,7 @@ import sim
 from analysis.collection import collect
 from analysis.comparison_page import write_comparison
 from analysis.report import write_report
-from sim.errors import ResultsError
+from sim.base.errors import ResultsError
 from sim.experiments.results import Results
 
 SMALL: dict[str, Any] = {

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from oracles import chord as oracle
 
-from sim.errors import ScenarioError
+from sim.base.errors import ScenarioError
 from sim.overlay.chord import Chord, even_ids, finger_offsets, hashed, hashed_ids
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.tree_kernels import chord_tables, forward_route

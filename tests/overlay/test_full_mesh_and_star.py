@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tiny
 
-from sim.errors import ScenarioError
+from sim.base.errors import ScenarioError
 from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.sites import Sites

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tiny
 
-from sim.errors import ScenarioError
+from sim.base.errors import ScenarioError
 from sim.scenario import load_scenario
 from sim.simulation import build
 from sim.workloads.workload import Workload

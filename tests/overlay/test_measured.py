@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles.measured import Measured, read_pairs, read_places
 
-from sim.errors import ScenarioError
+from sim.base.errors import ScenarioError
+from sim.base.validation import validate
 from sim.overlay.latency import LatencySetting
 from sim.overlay.measured import MatrixLatency, parse_measurements, parse_places
 from sim.overlay.sites import Sites
-from sim.validation import validate
 
 
 def sites(*places: tuple[float, float]) -> Sites:

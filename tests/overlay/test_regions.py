@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from sim.errors import ScenarioError
+from sim.base.errors import ScenarioError
+from sim.base.validation import problems, validate
 from sim.overlay.latency import LatencySetting
 from sim.overlay.regions import RegionLatency
 from sim.overlay.sites import Sites
-from sim.validation import problems, validate
 
 TABLE = {"eu": {"eu": "2ms", "us": "85ms"}, "us": {"us": "3ms"}, "asia": {"eu": "200ms", "us": "150ms"}}
 

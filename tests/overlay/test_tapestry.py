@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.overlays import Prefix
 
-from sim.errors import ScenarioError
+from sim.base.errors import ScenarioError
 from sim.overlay.chord import Chord, hashed
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.tapestry import Tapestry

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from oracles import topic_connected as oracle
 
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.overlay.topic_connected.design import ALGORITHMS, design, extend
 from sim.overlay.topic_connected.interests import Interests, coin_flips, exactly
 from sim.overlay.topic_connected.measures import is_topic_connected, measure, topic_diameters

@@ -12,7 +12,7 @@ import tiny
 from oracles import topic_connected as oracle
 from test_trees import as_lists
 
-from sim.errors import ScenarioError
+from sim.base.errors import ScenarioError
 from sim.overlay import source_trees
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.topic_connected.design import design

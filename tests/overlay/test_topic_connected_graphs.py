@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.overlay.topic_connected.design import design
 from sim.overlay.topic_connected.graphs import from_graph, to_graph
 from sim.overlay.topic_connected.interests import Interests

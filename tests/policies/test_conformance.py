@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sim import plugins
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.policies.conformance import NotConforming, check_offloading, check_reconfiguration, check_selection
 from sim.policies.offloading.controls import Loudest
 from sim.policies.offloading.problem import Decision

@@ -13,7 +13,7 @@ import pytest
 from oracles import offloading_optimum as oracle
 from oracles.offloading import Case
 
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.policies.offloading import bound_kernels as kernels
 from sim.policies.offloading import enumeration
 from sim.policies.offloading.bounds import lp_dual, threshold, upper_bounds

@@ -11,7 +11,7 @@ import pytest
 from test_offloading_greedy import CASES, problem_of
 
 from sim import plugins
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.policies.offloading.greedy import run
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Problem

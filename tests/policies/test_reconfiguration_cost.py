@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from oracles import ssbr as oracle
 
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.overlay.chord import chord_routes, even_ids, hashed_ids
 from sim.policies.reconfiguration import cost
 from sim.policies.reconfiguration.cost import Objective

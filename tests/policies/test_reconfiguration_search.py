@@ -15,7 +15,7 @@ from test_reconfiguration_cost import case, prefixes, random_problem, ring, trip
 from test_reconfiguration_greedy import PROBLEMS, solve
 
 from sim import plugins
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.policies.conformance import check_reconfiguration
 from sim.policies.reconfiguration import search
 from sim.policies.reconfiguration.cost import Objective

@@ -15,14 +15,14 @@ from oracles import selection as oracle
 from scipy import stats
 
 from sim import plugins
-from sim.errors import ScenarioError
+from sim.base.errors import ScenarioError
+from sim.base.randomness import Streams, uniform
 from sim.overlay.latency import great_circle_km
 from sim.policies.selection.fixed import LocationSelection, StaticSelection
 from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, best_broker
 from sim.policies.selection.places import PlaceIndex, clusters
 from sim.policies.selection.similarity import SimilaritySelection
 from sim.policies.views import BrokerStates, Selection, SelectionSetting, SelectionView
-from sim.randomness import Streams, uniform
 from sim.scenario import load_scenario
 from sim.simulation import simulate
 

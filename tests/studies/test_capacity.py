@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.experiments.results import load_results
 from sim.expressions import Limit
 from sim.studies.capacity import Capacity, Question, Range, capacity, capacity_of, first_beyond, sentences, values

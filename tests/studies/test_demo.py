@@ -8,7 +8,7 @@ import pytest
 from reader import Reader
 
 import sim
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.studies import demo as study
 from sim.workloads.workload import load_workload
 

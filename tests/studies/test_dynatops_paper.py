@@ -13,7 +13,7 @@ import scenarios
 from analysis.papers.claims import Claim
 from analysis.papers.dynatops import PAPER
 from analysis.papers.paper import Section
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.metrics import METRICS
 from sim.studies import dynatops
 from sim.studies.reproduce import Asked, reproduce

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sim.errors import InputError, ResultsError
+from sim.base.errors import InputError, ResultsError
 from sim.studies.journal import Journal
 from sim.studies.search import Measure, Measured, Values
 from sim.studies.tune import Tuned, tune

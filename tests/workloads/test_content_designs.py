@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import targets as oracle
 
-from sim.errors import WorkloadError
+from sim.base.errors import WorkloadError
 from sim.workloads.content import diversity
 from sim.workloads.content.designs import Design, Subsets, design_grid, design_subsets
 from sim.workloads.content.sizes import Sizes, constant, poisson, uniform, weighted

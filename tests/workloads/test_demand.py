@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sim.errors import InputError, WorkloadError
-from sim.randomness import Streams
+from sim.base.errors import InputError, WorkloadError
+from sim.base.randomness import Streams
 from sim.workloads import manifest, tables
 from sim.workloads import workload as workload_module
 from sim.workloads.demand import load_demand, topic_names

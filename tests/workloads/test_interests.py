@@ -14,9 +14,9 @@ import pytest
 from oracles import poisson as oracle
 from pydantic import ValidationError
 
-from sim.randomness import Streams
+from sim.base.randomness import Streams
+from sim.base.validation import validate as validate_model
 from sim.scenario import load_scenario
-from sim.validation import validate as validate_model
 from sim.workloads.synthetic.interests import InterestsWorkload
 from sim.workloads.workload import Workload, validate
 

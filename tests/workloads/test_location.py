@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import location as oracle
 
-from sim.errors import WorkloadError
-from sim.randomness import Streams
+from sim.base.errors import WorkloadError
+from sim.base.randomness import Streams
 from sim.workloads.location import (
     Cells,
     Visits,

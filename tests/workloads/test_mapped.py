@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sim.randomness import Streams
+from sim.base.randomness import Streams
 from sim.workloads.mapped import open_mapped, write_mapped
 from sim.workloads.synthetic.mobility import MobilityWorkload
 from sim.workloads.workload import Workload, load_workload, write_workload

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from oracles import mobility as oracle
 from pydantic import ValidationError
 
-from sim.errors import WorkloadError
-from sim.randomness import Streams
+from sim.base.errors import WorkloadError
+from sim.base.randomness import Streams
 from sim.workloads.location import Visits, VisitShares, visit_shares, visits_of
 from sim.workloads.synthetic.checkins import write_checkins
 from sim.workloads.synthetic.mobility import MobilityWorkload
@@ -211,7 +211,7 @@ def test_files_are_the_same_under_any_hash_seed(tmp_path: Path) -> None:
     script = """if True:
         import sys
         from pathlib import Path
-        from sim.randomness import Streams
+        from sim.base.randomness import Streams
         from sim.workloads.synthetic.checkins import write_checkins
         from sim.workloads.synthetic.mobility import MobilityWorkload
         from sim.workloads.workload import write_workload

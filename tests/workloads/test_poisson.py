@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from oracles import poisson as oracle
 from pydantic import ValidationError
 
-from sim.randomness import Streams
+from sim.base.randomness import Streams
 from sim.workloads.sampling import draw_distinct
 from sim.workloads.synthetic.poisson import PoissonWorkload
 from sim.workloads.synthetic.poisson_kernels import differences, draw_weighted, replacements

@@ -19,9 +19,9 @@ from oracles import spotify as oracle
 from pydantic import ValidationError
 from scipy.stats import spearmanr
 
-from sim import memory
-from sim.errors import InputError
-from sim.randomness import Streams, uniform
+from sim.base import memory
+from sim.base.errors import InputError
+from sim.base.randomness import Streams, uniform
 from sim.scenario import Scenario
 from sim.simulation import prepare_workload, simulate
 from sim.workloads.synthetic.spotify import PERIOD, SpotifyDense, SpotifySparse, whole_rates
@@ -185,7 +185,7 @@ def test_folders_are_the_same_under_any_hash_seed_and_number_of_threads(tmp_path
         import sys
         from pathlib import Path
         from sim import plugins
-        from sim.randomness import Streams
+        from sim.base.randomness import Streams
         from sim.workloads.workload import write_workload
         for kind, chosen in (
             ("spotify-dense", {"scale": 0.0005, "publications": "poisson", "horizon": "1h"}),

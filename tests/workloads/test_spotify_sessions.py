@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from oracles import spotify as oracle
 from pydantic import ValidationError
 
-from sim.randomness import Streams
+from sim.base.randomness import Streams
 from sim.scenario import Scenario
 from sim.simulation import prepare_workload, simulate
 from sim.workloads.synthetic.online import times_during, times_online

@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 from oracles import checkins as oracle
 
-from sim.errors import WorkloadError
-from sim.naming import name_key
-from sim.randomness import Streams
+from sim.base.errors import WorkloadError
+from sim.base.naming import name_key
+from sim.base.randomness import Streams
 from sim.workloads.traces.checkins import BOXES, Box, judge_rows
 from sim.workloads.traces.layouts import (
     CSV,

@@ -15,7 +15,7 @@ from oracles import events as oracle
 from test_event_log import assert_tells
 
 from analysis.deliveries import check_deliveries
-from sim.errors import WorkloadError
+from sim.base.errors import WorkloadError
 from sim.experiments.run import run
 from sim.scenario import load_scenario
 from sim.workloads.traces.event_pipeline import prepare_events

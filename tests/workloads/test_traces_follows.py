@@ -19,8 +19,8 @@ from oracles.follows import Event, Follow
 from test_follow_log import assert_tells
 from test_traces_events import contents, quarantined
 
-from sim.errors import WorkloadError
-from sim.randomness import Streams
+from sim.base.errors import WorkloadError
+from sim.base.randomness import Streams
 from sim.workloads.traces.follow_pipeline import FollowOptions, prepare_follows
 from sim.workloads.traces.follow_tables import free_trace, preset_trace
 from sim.workloads.traces.layouts import CSV, JSONL, PARQUET, Layout, lay_over

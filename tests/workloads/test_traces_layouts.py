@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sim.errors import WorkloadError
+from sim.base.errors import WorkloadError
 from sim.workloads.traces.layouts import CSV, GOWALLA, JSONL, PARQUET, TSV, Layout, guess_layout, lay_over
 
 

@@ -20,7 +20,7 @@ import pytest
 from pyspark.sql import functions as F
 from test_traces_sources import zstd
 
-from sim.errors import WorkloadError
+from sim.base.errors import WorkloadError
 from sim.workloads.traces.layouts import CSV, JSONL, PARQUET, TSV, Layout, guess_layout, lay_over
 from sim.workloads.traces.rows import number_lines, read_rows
 from sim.workloads.traces.session import partitioned

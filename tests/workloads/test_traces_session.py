@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sim.errors import WorkloadError
+from sim.base.errors import WorkloadError
 from sim.workloads.traces.session import partitioned, store
 
 if TYPE_CHECKING:

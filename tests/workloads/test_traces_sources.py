@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from sim.errors import WorkloadError
+from sim.base.errors import WorkloadError
 from sim.workloads.traces.sources import Source, find_sources, link_sources, readable
 from sim.workloads.traces.workshop import check_room, workshop
 

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.errors import WorkloadError
+from sim.base.errors import WorkloadError
 from sim.workloads import manifest, validation
 from sim.workloads import workload as workload_module
 from sim.workloads.content.conjunctions import Conjunctions

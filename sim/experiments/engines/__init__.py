@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
-from sim.errors import InputError, unknown
+from sim.base.errors import InputError, unknown
 from sim.experiments.outcomes import Outcome, Progress
 from sim.experiments.plan import RunSpec
 from sim.experiments.store import Store

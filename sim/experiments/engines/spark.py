@@ -15,12 +15,12 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
-from sim.errors import InputError
+from sim.base.errors import InputError
+from sim.base.private import lasting_folder, temporary_folder
 from sim.experiments.engines.spark_wheels import pack_wheels
 from sim.experiments.outcomes import Failure, Outcome, Progress, Record
 from sim.experiments.plan import RunSpec
 from sim.experiments.store import Store
-from sim.private import lasting_folder, temporary_folder
 from sim.spark import cause, spark_session
 
 PAUSE = 0.2  # s, between two looks at the cluster

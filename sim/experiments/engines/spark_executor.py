@@ -1,6 +1,6 @@
 """What an executor of Spark does for a run. Pickled by value, for it is this that brings brokersim to an executor.
 
-So it imports nothing but what comes with Python and Spark, and `sim.private`, which does the same and is pickled with it.
+So it imports nothing but what comes with Python and Spark, and `sim.base.private`, which does the same and is pickled with it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 from pyspark import SparkFiles
 from pyspark.cloudpickle import register_pickle_by_value
 
-from sim import private
-from sim.private import temporary_home
+from sim.base import private
+from sim.base.private import temporary_home
 
 for _module in (sys.modules[__name__], private):
     register_pickle_by_value(_module)  # type: ignore[no-untyped-call]

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.overlay.topic_connected.greedy_kernels import count_common, greedy
 from sim.overlay.topic_connected.interests import Interests
 from sim.overlay.topic_connected.star_kernels import DENSITY, NEIGHBOURS, WEIGHTED, stars

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from sim import plugins
+from sim.base.units import FactorAboveOne, Period
 from sim.overlay.geometry import EMPTY_TREE, GeometrySetting, TopicTree
 from sim.overlay.source_trees import PublisherTrees
 from sim.overlay.topic_connected.design import DEFAULT_K, Algorithm, design
@@ -16,7 +17,6 @@ from sim.overlay.topic_connected.interests import Interests
 from sim.overlay.topic_connected.measures import adjacency, edge_numbers, topic_diameters
 from sim.overlay.topic_connected.repair import Dcbm, RepairedOverlay
 from sim.overlay.tree_kernels import breadth_first_tree
-from sim.units import FactorAboveOne, Period
 
 
 class TopicConnected(PublisherTrees):

@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.errors import InputError
+from sim.base.errors import InputError
 
 
 def to_graph(interests: Sequence[Iterable[int]], edges: NDArray[np.int32]) -> nx.Graph:

@@ -7,7 +7,7 @@ from itertools import chain, combinations
 
 import numpy as np
 
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.policies.offloading.greedy import run
 from sim.policies.offloading.outcome import cost_of, outcome
 from sim.policies.offloading.problem import Decision, Objective, Problem

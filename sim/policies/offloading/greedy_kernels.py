@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.compiled import kernel
+from sim.base.compiled import kernel
 
 Events: TypeAlias = NDArray[np.int32] | NDArray[np.int64]
 _CHILDREN = 4

@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, PlainValidator, Tag, ValidationError, model_validator
 
-from sim.errors import InputError
+from sim.base.errors import InputError
+from sim.base.naming import Keys
+from sim.base.randomness import Streams
+from sim.base.units import Quantity
+from sim.base.validation import dotted, nested, problems, show
 from sim.policies.offloading import kernels
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Decision, Objective, Problem
 from sim.policies.offloading.process import Capacity, parse_capacity
-from sim.randomness import Streams
-from sim.toml import Keys
-from sim.units import Quantity
-from sim.validation import dotted, nested, problems, show
 
 _KINDS = ("(of all)", "(of each)")  # as what tau is read, which keys of mistakes tell, too
 

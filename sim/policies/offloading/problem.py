@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.policies.offloading import kernels
 
 UNITS = 1000

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from sim import plugins
-from sim.errors import cut
-from sim.units import Duration, Period, Quantity
+from sim.base.errors import cut
+from sim.base.units import Duration, Period, Quantity
 
 
 @dataclass(frozen=True)

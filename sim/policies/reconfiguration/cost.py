@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.errors import InputError
+from sim.base.errors import InputError
 from sim.overlay.tree_kernels import compact_tree
 from sim.policies.reconfiguration import kernels
 from sim.policies.reconfiguration.kernels import Numbers, State

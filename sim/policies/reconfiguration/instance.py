@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from sim.errors import InputError
+from sim.base.errors import InputError
+from sim.base.naming import Keys
+from sim.base.randomness import Streams
+from sim.base.units import Quantity
+from sim.base.validation import dotted, nested, problems, show
 from sim.overlay.chord import chord_routes
 from sim.policies.reconfiguration.cost import Objective
 from sim.policies.reconfiguration.problem import Problem, Reconfiguration
-from sim.randomness import Streams
-from sim.toml import Keys
-from sim.units import Quantity
-from sim.validation import dotted, nested, problems, show
 
 Id = Annotated[int, Field(ge=0)]
 

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from sim.errors import InputError
+from sim.base.errors import InputError
+from sim.base.units import PositiveDuration
 from sim.policies.reconfiguration.assignment import delay_costs
 from sim.policies.reconfiguration.cost import Objective
 from sim.policies.reconfiguration.problem import Problem, Reconfiguration
 from sim.policies.reconfiguration.process import ProcessParameters
-from sim.units import PositiveDuration
 
 MOST_VARIABLES = 600
 """Programmes of this size take seconds: 12 brokers and 20 topics come to 384, 14 and 28 to 588."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.compiled import kernel
+from sim.base.compiled import kernel
 
 Numbers: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from sim import plugins
-from sim.units import SECONDS, Period, PositiveDuration, Quantity
+from sim.base.units import SECONDS, Period, PositiveDuration, Quantity
 
 
 def _ends_later(span: tuple[float, float]) -> tuple[float, float]:

@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.compiled import kernel
+from sim.base.compiled import kernel
+from sim.base.randomness_kernels import keyed_uniform
 from sim.policies.reconfiguration.kernels import State, swap, swap_change
-from sim.randomness_kernels import keyed_uniform
 
 FIRST, SECOND, CHANCE = 0, 1, 2
 """What a draw of a proposal is for: the two brokers, and whether they swap."""

@@ -6,10 +6,10 @@ import math
 from typing import Literal
 
 from sim import plugins
-from sim.errors import ScenarioError
+from sim.base.errors import ScenarioError
+from sim.base.randomness import uniform
 from sim.policies.selection.places import PlaceIndex
 from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView
-from sim.randomness import uniform
 
 
 class StaticSelection:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from sim import plugins
+from sim.base.randomness import uniform
+from sim.base.units import Period, Quantity
 from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, best_broker
 from sim.policies.selection.places import PlaceIndex, clusters
 from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView
-from sim.randomness import uniform
-from sim.units import Period, Quantity
 
 _FORMULA = {"overlap": OVERLAP, "jaccard": JACCARD, "mean-user": MEAN_USER}
 

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.errors import WorkloadError
+from sim.base.errors import WorkloadError
 from sim.workloads.content import diversity
 from sim.workloads.content.conjunctions import Conjunctions
 from sim.workloads.content.kernels import chain_subsets, fill_publications, grid_rows, grid_targets, subset_targets

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
 from sim import plugins
-from sim.errors import nearest
-from sim.randomness import Streams
-from sim.units import SECONDS, PositiveDuration, unit
-from sim.validation import show
+from sim.base.errors import nearest
+from sim.base.randomness import Streams
+from sim.base.units import SECONDS, PositiveDuration, unit
+from sim.base.validation import show
 from sim.workloads.content.conjunctions import MOST_FIELDS
 from sim.workloads.content.designs import Design, Likely, design_grid, design_subsets
 from sim.workloads.content.diversity import subset_size

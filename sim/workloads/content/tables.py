@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sim.errors import WorkloadError
+from sim.base.errors import WorkloadError
 from sim.workloads.content.conjunctions import MOST_FIELDS, Conjunctions
 from sim.workloads.content.predicates import Content, interests, occurring
 from sim.workloads.tables import Columns, read_columns

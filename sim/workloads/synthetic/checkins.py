@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.errors import WorkloadError
+from sim.base.errors import WorkloadError
 from sim.writing import whole_file
 
 _ROWS_AT_ONCE = 100_000

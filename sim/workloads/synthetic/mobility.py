@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from sim import plugins
-from sim.randomness import Streams
-from sim.units import SECONDS, PositiveDuration, Utc, unit
+from sim.base.randomness import Streams
+from sim.base.units import SECONDS, PositiveDuration, Utc, unit
 from sim.workloads.location import (
     LARGEST_CELL,
     SMALLEST_CELL,

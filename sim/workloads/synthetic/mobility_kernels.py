@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.compiled import kernel
+from sim.base.compiled import kernel
 
 T = TypeVar("T", float, NDArray[np.float64])
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from sim import plugins
-from sim.randomness import Streams
-from sim.units import SECONDS, PositiveDuration, unit
+from sim.base.randomness import Streams
+from sim.base.units import SECONDS, PositiveDuration, unit
 from sim.workloads.sampling import draw_distinct
 from sim.workloads.synthetic.poisson_kernels import differences, draw_weighted, replacements
 from sim.workloads.tables import numbers, repeated

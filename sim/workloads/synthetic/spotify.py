@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from sim import plugins
-from sim.memory import need
-from sim.randomness import Streams
-from sim.units import SECONDS, PositiveDuration, unit
+from sim.base.memory import need
+from sim.base.randomness import Streams
+from sim.base.units import SECONDS, PositiveDuration, unit
 from sim.workloads.synthetic.spotify_kernels import draw_interests, guide_to
 from sim.workloads.tables import numbers, repeated
 from sim.workloads.workload import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.compiled import kernel
-from sim.randomness_kernels import keyed_uniform
+from sim.base.compiled import kernel
+from sim.base.randomness_kernels import keyed_uniform
 
 
 def guide_to(below: NDArray[np.float64]) -> NDArray[np.int32]:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from sim import plugins
-from sim.randomness import Streams
-from sim.units import SECONDS, Duration, PositiveDuration, Utc, unit
+from sim.base.randomness import Streams
+from sim.base.units import SECONDS, Duration, PositiveDuration, Utc, unit
 from sim.workloads.synthetic.online import subscriptions, times_during, times_online
 from sim.workloads.synthetic.spotify import popular_interests, whole_sizes
 from sim.workloads.synthetic.spotify_kernels import one_at_a_time

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
-from sim.errors import WorkloadError
-from sim.naming import name_key
+from sim.base.errors import WorkloadError
+from sim.base.naming import name_key
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.quarantine import row_number
 from sim.workloads.traces.rows import NUMBER, read_rows

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim.errors import WorkloadError
+from sim.base.errors import WorkloadError
 from sim.workloads.event_log import event_workload
 from sim.workloads.traces import events as stages
 from sim.workloads.traces.layouts import Layout

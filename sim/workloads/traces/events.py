@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.errors import WorkloadError, unknown
+from sim.base.errors import WorkloadError, unknown
 from sim.workloads.event_kernels import CONNECT, DISCONNECT, SUBSCRIBE, UNSUBSCRIBE
 from sim.workloads.event_log import Control, Delivered, EventLog, Published
 from sim.workloads.traces.layouts import Layout

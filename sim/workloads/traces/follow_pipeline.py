@@ -10,9 +10,9 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim.errors import WorkloadError
-from sim.randomness import Streams
-from sim.units import format_duration
+from sim.base.errors import WorkloadError
+from sim.base.randomness import Streams
+from sim.base.units import format_duration
 from sim.workloads.follow_log import follow_workload
 from sim.workloads.traces import follows as stages
 from sim.workloads.traces.follow_tables import Trace

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
+from sim.base.errors import WorkloadError, nearest
 from sim.compression import ENDINGS
-from sim.errors import WorkloadError, nearest
 from sim.workloads.traces.layouts import Layout, lay_over
 
 Span = Literal["day", "month"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.randomness import Streams
+from sim.base.randomness import Streams
 from sim.workloads.follow_log import EVER, NEVER, FollowLog, Follows, Published
 from sim.workloads.traces.follow_tables import Labels, Span, Table
 from sim.workloads.traces.rows import read_rows

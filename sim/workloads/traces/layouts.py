@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
-from sim.errors import WorkloadError, nearest
+from sim.base.errors import WorkloadError, nearest
 from sim.workloads.traces.sources import is_parquet
 
 Kind = Literal["text", "jsonl", "parquet"]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from sim.errors import WorkloadError
-from sim.randomness import Streams
+from sim.base.errors import WorkloadError
+from sim.base.randomness import Streams
 from sim.workloads.location import (
     LARGEST_CELL,
     SMALLEST_CELL,

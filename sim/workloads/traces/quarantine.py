@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sim.errors import WorkloadError
+from sim.base.errors import WorkloadError
 from sim.workloads.tables import ROW_GROUP, arrow, strings
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.rows import name_keys

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sim.base.errors import WorkloadError, nearest
 from sim.compression import Damaged, first_bytes
-from sim.errors import WorkloadError, nearest
 from sim.workloads.tables import arrow
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.sources import is_parquet, readable

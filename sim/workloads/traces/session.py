@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim.errors import WorkloadError
+from sim.base.errors import WorkloadError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sim.base.errors import WorkloadError, nearest
 from sim.compression import ALLOWED, Damaged, archive, codec_of, first_bytes, pieces
-from sim.errors import WorkloadError, nearest
 
 _PARQUET = b"PAR1"
 _UNPACKED = "-unpacked"

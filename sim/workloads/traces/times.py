@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sim.errors import WorkloadError
+from sim.base.errors import WorkloadError
 from sim.workloads.traces.layouts import NAMED_TIMES, Layout
 
 if TYPE_CHECKING:

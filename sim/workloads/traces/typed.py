@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sim.naming import name_key
+from sim.base.naming import name_key
 from sim.workloads.traces.quarantine import row_number
 
 _BATCH = 1 << 20  # rows; a name is looked up once in each batch that it occurs in

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.errors import WorkloadError
-from sim.randomness import Streams, uniform
+from sim.base.errors import WorkloadError
+from sim.base.randomness import Streams, uniform
 from sim.workloads.location import Visits, merge_checkins, number_cells
 from sim.workloads.traces.checkins import Checkins, Window
 from sim.workloads.traces.layouts import zone_of

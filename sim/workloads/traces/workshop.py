@@ -12,8 +12,8 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from sim.errors import WorkloadError
-from sim.private import claimed_folder
+from sim.base.errors import WorkloadError
+from sim.base.private import claimed_folder
 from sim.spark import cause
 from sim.workloads.traces.sources import Source, original
 

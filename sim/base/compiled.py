@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from sim.private import temporary_home, user_cache
+from sim.base.private import temporary_home, user_cache
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,6 +1,9 @@
-"""Names of users, topics and hosts as they stand in files, in the order that people expect of them."""
+"""Names as they stand in files: of keys in nested tables, and of users, topics and hosts in the order that people expect."""
 
 from __future__ import annotations
+
+Keys = tuple[str | int, ...]
+"""The way to a value through nested tables and lists: names, and positions from 0."""
 
 
 def name_key(name: str) -> tuple[bool, int, str, str]:

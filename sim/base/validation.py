@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
-from sim.errors import cut, nearest
-from sim.toml import Keys
+from sim.base.errors import cut, nearest
+from sim.base.naming import Keys
 
 Model = TypeVar("Model", bound=BaseModel)
 Problem = tuple[Keys, str]

@@ -7,7 +7,7 @@ import os
 import resource
 from pathlib import Path
 
-from sim.errors import InputError
+from sim.base.errors import InputError
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _GROUPS = Path("/sys/fs/cgroup")
