@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from sim.base.errors import ResultsError
 from sim.base.escaping import all_printable
-from sim.writing import whole_file
+from sim.files.atomic import whole_file
 
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
 ROWS = 4500

@@ -13,10 +13,10 @@ from typing import Any
 import pandas as pd
 
 from analysis.comparison import headline_of, metrics_of
-from sim import toml
 from sim.base.errors import ResultsError, unknown, unknown_of_many
 from sim.base.units import parse_duration, write_duration
 from sim.experiments.results import Manifest, Results, load_runs, read_run
+from sim.files import toml
 from sim.metrics import METRICS
 from sim.scenario import unit_of
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from sim.base.errors import ScenarioError
+from sim.files.parquet import read_frame
 from sim.workloads.manifest import read_manifest
-from sim.workloads.tables import read_frame
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results

@@ -13,8 +13,8 @@ from analysis.compared import PROBABILITIES, MetricTable, tables
 from analysis.comparison import compare_table, headline_of, method
 from sim.base.errors import ResultsError
 from sim.base.escaping import csv_cell, printable
-from sim.workloads.tables import write_table
-from sim.writing import whole_file
+from sim.files.atomic import whole_file
+from sim.files.parquet import write_table
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results

@@ -28,11 +28,12 @@ from analysis.replications import precision_said, replications_of, warm_up_said
 from analysis.sweeps.figures import sweep_figures
 from analysis.sweeps.page import point_said, sweep_page
 from analysis.sweeps.pareto import DEFAULT
-from sim import plugins, toml
+from sim import plugins
 from sim.base.errors import ResultsError
 from sim.base.units import format_duration
 from sim.experiments.results import read_run
 from sim.experiments.statistics import Interval
+from sim.files import toml
 from sim.metrics import METRICS
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import ParseError
 
 from sim.base.errors import cut
-from sim.files import csv_rows
+from sim.files.inputs import csv_rows
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from sim import toml
 from sim.base.naming import Keys
 from sim.base.units import parse_duration, write_duration
+from sim.files import toml
 from sim.kinds import Kinds, Table
 from sim.reading import tables_of
 

@@ -33,13 +33,13 @@ from pydantic import (
     model_validator,
 )
 
-from sim import toml
 from sim.base.errors import InputError, ScenarioError, cut, nearest
 from sim.base.naming import Keys
 from sim.base.units import Duration, Period, PositiveDuration, Quantity, Repeats
 from sim.base.validation import UNKNOWN, Model, Problem, dotted, hint, nested, problems, show, validate
 from sim.expressions import Expression, Value
-from sim.files import File, InputFile, NoSuchFile
+from sim.files import toml
+from sim.files.inputs import File, InputFile, NoSuchFile
 from sim.keys import is_integer, text_of, unit_at
 from sim.kinds import Kinds, Table
 from sim.metrics import METRICS

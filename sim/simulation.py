@@ -20,7 +20,8 @@ from sim.brokers.offloading import OffloadingSetting
 from sim.brokers.reconfiguration import ReconfigurationSetting
 from sim.brokers.recorder import Columns
 from sim.brokers.subscriptions import frozen
-from sim.files import File
+from sim.files.inputs import File
+from sim.files.parquet import strings
 from sim.metrics import METRICS
 from sim.overlay.geometry import Dissemination, GeometrySetting
 from sim.overlay.latency import LatencyModel, LatencySetting
@@ -36,7 +37,6 @@ from sim.policies.views import SelectionPolicy, SelectionSetting
 from sim.scenario import Scenario, Unlimited
 from sim.workloads.location import redrawn
 from sim.workloads.promises import Generator, WatchedGenerator
-from sim.workloads.tables import strings
 from sim.workloads.workload import Topics, Workload
 
 BYTES_PER_PAIR = 80

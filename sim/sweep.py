@@ -14,13 +14,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from sim import toml
 from sim.base.errors import InputError
 from sim.base.naming import Keys
 from sim.base.randomness import Streams
 from sim.base.units import parse_duration
 from sim.base.validation import Problem, hint, show, unknown_key
 from sim.expressions import Expression
+from sim.files import toml
 
 Raw = dict[str, Any]
 GRID, LATIN_HYPERCUBE, SALTELLI = SAMPLES = ("grid", "latin-hypercube", "saltelli")

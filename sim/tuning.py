@@ -18,12 +18,12 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
-from sim import toml
 from sim.base.errors import InputError
 from sim.base.naming import Keys
 from sim.base.units import parse_duration
 from sim.base.validation import Problem, dotted, hint, nested, problems, show, unknown_key
 from sim.expressions import Limit, guarded
+from sim.files import toml
 from sim.metrics import METRICS
 from sim.sweep import OPTIONS, leaves
 

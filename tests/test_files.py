@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from sim.base.validation import problems, validate
-from sim.files import File, InputFile, csv_rows
+from sim.files.inputs import File, InputFile, csv_rows
 from sim.kinds import Kinds
 from sim.plugins import Parameters
 

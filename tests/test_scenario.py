@@ -15,10 +15,10 @@ import pytest
 import scenarios
 from sim import plugins
 from sim.base.errors import ScenarioError
-from sim.files import File
+from sim.files.inputs import File
+from sim.files.toml import read
 from sim.metrics import METRICS
 from sim.scenario import Scenario, json_schema, load_scenario, merge
-from sim.toml import read
 
 SHIPPED = sorted(Path(scenarios.__file__).parent.glob("*.toml"))
 

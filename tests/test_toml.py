@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim import toml
 from sim.base.errors import ScenarioError
 from sim.base.naming import Keys
+from sim.files import toml
 
 # In these texts every number is the number of the line it stands on, and every key path has one.
 EVERYTHING = '''\

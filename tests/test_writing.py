@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sim.base.errors import InputError, ResultsError
-from sim.writing import whole_file
+from sim.files.atomic import whole_file
 
 
 def test_a_file_is_replaced_once_the_new_one_is_whole(tmp_path: Path) -> None:

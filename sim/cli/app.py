@@ -29,7 +29,7 @@ from sim.cli import (
     tune,
 )
 from sim.cli.terminal import printable_streams, printable_traceback
-from sim.writing import check_name
+from sim.files.atomic import check_name
 
 # What the machine, or a path that was named, does not allow: no fault of ours.
 _NOT_OURS = {

@@ -39,7 +39,7 @@ def export(
     """
     from sim.experiments.export import export as as_graph
     from sim.experiments.export import write_graphml
-    from sim.writing import whole_file
+    from sim.files.atomic import whole_file
 
     if os.path.isdir(graphml):
         raise InputError(f"--graphml: expected a file to write, '{graphml}' is a folder")

@@ -65,8 +65,8 @@ def parameters(model: type[Any], given: Sequence[Given]) -> Any:
     """The model's parameters of these texts; later ones count. Raises InputError with all that is wrong."""
     from pydantic import ValidationError
 
-    from sim import toml
     from sim.base.validation import dotted, problems, validate
+    from sim.files import toml
 
     try:
         return validate(model, {one.key: toml.value(one.text.strip()) for one in given})

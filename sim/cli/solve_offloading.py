@@ -240,7 +240,7 @@ def _names(folder: Path, topics: Sequence[int]) -> list[str]:
 
 def _write_table(path: Path, points: Sequence[dict[str, Any]]) -> None:
     """The curve as CSV; the bound is the lowest of all, and empty where none was asked for."""
-    from sim.writing import whole_file
+    from sim.files.atomic import whole_file
 
     columns = [key for key in points[0] if key != "upper_bounds"]
     with whole_file(path) as unfinished:

@@ -150,8 +150,8 @@ def _write_graph(path: Path, wanted: list[list[int]], edges: NDArray[np.int32]) 
     """GraphML, whose attributes are no lists: a node's topics are written one after the other, with spaces."""
     import networkx as nx
 
+    from sim.files.atomic import whole_file
     from sim.overlay.topic_connected.graphs import to_graph
-    from sim.writing import whole_file
 
     graph = to_graph(wanted, edges)
     for _, data in graph.nodes(data=True):

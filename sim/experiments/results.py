@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from sim.base.errors import ResultsError
 from sim.experiments.seals import is_sealed, sha256
-from sim.workloads.tables import read_frame
+from sim.files.parquet import read_frame
 
 if TYPE_CHECKING:
     import pandas as pd

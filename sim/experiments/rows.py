@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 
 from sim.experiments.results import RUNS, read_json, read_run
 from sim.experiments.seals import sha256
+from sim.files.parquet import write_table
 from sim.metrics import METRICS
-from sim.workloads.tables import write_table
 
 OFTEN = 5.0  # s, between two writings of a process
 MOST = 1000

@@ -31,10 +31,10 @@ from sim.experiments.results import FORMAT, FORMAT_VERSION, RUNS, Manifest, Resu
 from sim.experiments.rows import Stream, forget_rows, row, rows_of, write_rows
 from sim.experiments.seals import is_sealed, sealed, sha256
 from sim.expressions import Value
+from sim.files.atomic import check_name
+from sim.files.parquet import arrow, write_table
 from sim.metrics import METRICS
 from sim.scenario import Experiment
-from sim.workloads.tables import arrow, write_table
-from sim.writing import check_name
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

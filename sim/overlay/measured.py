@@ -15,7 +15,7 @@ from sim.base.errors import ScenarioError, cut
 from sim.base.naming import name_key
 from sim.base.randomness import uniform
 from sim.base.units import Duration, Sigma, format_duration
-from sim.files import File, InputFile, csv_rows
+from sim.files.inputs import File, InputFile, csv_rows
 from sim.overlay.latency import LatencySetting, great_circle_km
 from sim.overlay.sites import Sites
 

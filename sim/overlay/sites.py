@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.files import Row, csv_rows
+from sim.files.inputs import Row, csv_rows
 
 
 @dataclass(frozen=True, eq=False)

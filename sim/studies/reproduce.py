@@ -131,8 +131,8 @@ def _table(part: Computed, setting: SweepSetting, say: Say) -> pd.DataFrame:
     import pyarrow.parquet as pq
 
     from sim.experiments.plan import version
-    from sim.workloads.tables import read_frame, write_table
-    from sim.writing import whole_file
+    from sim.files.atomic import whole_file
+    from sim.files.parquet import read_frame, write_table
 
     path = setting.folder / part.section / f"{part.part}.parquet"
     identity = {b"version": version().encode(), b"identity": part.identity.encode()}

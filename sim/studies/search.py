@@ -13,7 +13,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sim import toml
 from sim.base.errors import InputError, ResultsError, ScenarioError, unknown
 from sim.base.naming import Keys
 from sim.experiments import engines
@@ -23,6 +22,7 @@ from sim.experiments.run import Work, prepared_folders
 from sim.experiments.statistics import Interval, mean_interval
 from sim.experiments.store import Store
 from sim.expressions import KEEPS_UP, Limit, Value
+from sim.files import toml
 from sim.keys import is_integer, unit_at
 from sim.scenario import SHARED, Experiment, Point, Scenario, load_scenario
 from sim.workloads.mapped import write_mapped

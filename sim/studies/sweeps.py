@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sim import toml
+from sim.files import toml
 from sim.scenario import Experiment, load_scenario
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim import toml
 from sim.experiments.outcomes import clock
 from sim.experiments.statistics import Interval, mean_interval, paired_t
 from sim.expressions import KEEPS_UP, Limit
+from sim.files import toml
 from sim.studies.journal import Ended, Journal, State
 from sim.studies.search import SATURATED, Bench, Measure, Measured, Values, looks, value_at, verdict
 from sim.tuning import Tune
@@ -138,8 +138,8 @@ def sentences(tuned: Tuned, wanted: Tune) -> list[str]:
 def _write(tuned: Tuned, wanted: Tune, path: Path) -> None:
     import pyarrow as pa
 
-    from sim.workloads.tables import write_table
-    from sim.writing import whole_file
+    from sim.files.atomic import whole_file
+    from sim.files.parquet import write_table
 
     with whole_file(path) as unfinished:
         write_table(unfinished, pa.Table.from_pandas(frame(tuned, wanted), preserve_index=False))

@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
+from sim.files.parquet import count_rows, read_batches, read_columns
 from sim.workloads.manifest import read_manifest, verify_files
-from sim.workloads.tables import count_rows, read_batches, read_columns
 from sim.workloads.validation import Checks
 
 _INTERESTS = {"user": pa.int32(), "topic": pa.int32()}

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.files.parquet import repeated, strings
 from sim.workloads import mqtt
 from sim.workloads.event_kernels import SUBSCRIBE, UNSUBSCRIBE, follow_sessions
-from sim.workloads.tables import repeated, strings
 from sim.workloads.workload import (
     DAY,
     Deliveries,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.files.parquet import strings
 from sim.workloads.event_log import SECOND, Numbering
 from sim.workloads.follow_kernels import join_intervals
-from sim.workloads.tables import strings
 from sim.workloads.workload import (
     DAY,
     Interests,

@@ -15,14 +15,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
+from sim.files.atomic import check_name
+from sim.files.parquet import ROW_GROUP, Columns, read_columns, write_columns, write_tables
 from sim.workloads.content import tables as content_tables
 from sim.workloads.content.json_lines import PUBLICATIONS, SUBSCRIPTIONS
 from sim.workloads.content.predicates import Content, carried, occurring
 from sim.workloads.demand import read_interests
 from sim.workloads.manifest import read_manifest, verify_files, write_manifest
-from sim.workloads.tables import ROW_GROUP, Columns, read_columns, write_columns, write_tables
 from sim.workloads.validation import Checks
-from sim.writing import check_name
 
 DAY = 86400.0
 MOST_EVENTS = 1e9  # of a made-up workload: as many fill the memory of most machines

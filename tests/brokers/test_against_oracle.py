@@ -21,7 +21,7 @@ from oracles import overlays
 from sim.base.randomness import Streams, exponential, normal, uniform
 from sim.brokers.network import Network, NetworkSetting
 from sim.edges import Edge
-from sim.files import File
+from sim.files.inputs import File
 from sim.overlay.chord import Chord, hashed
 from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geometry import Dissemination, GeometrySetting

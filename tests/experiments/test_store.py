@@ -20,8 +20,8 @@ from sim.experiments.index import Index
 from sim.experiments.outcomes import Record
 from sim.experiments.plan import RunSpec, plan
 from sim.experiments.store import Store
+from sim.files.parquet import write_table
 from sim.scenario import load_scenario
-from sim.workloads.tables import write_table
 
 HOLD = """
 import sys, time

@@ -14,7 +14,7 @@ from oracles.overlays import Links
 from test_trees import as_lists, check_shape
 
 from sim.edges import Edge
-from sim.files import File
+from sim.files.inputs import File
 from sim.overlay import source_trees
 from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geometry import GeometrySetting

@@ -13,7 +13,8 @@ import pytest
 
 from sim.base.errors import InputError, WorkloadError
 from sim.base.randomness import Streams
-from sim.workloads import manifest, tables
+from sim.files import parquet as tables
+from sim.workloads import manifest
 from sim.workloads import workload as workload_module
 from sim.workloads.demand import load_demand, topic_names
 from sim.workloads.synthetic.poisson import PoissonWorkload

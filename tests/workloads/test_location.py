@@ -13,6 +13,7 @@ from oracles import location as oracle
 
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
+from sim.files.parquet import strings
 from sim.workloads.location import (
     Cells,
     Visits,
@@ -26,7 +27,6 @@ from sim.workloads.location import (
     redrawn,
     visits_of,
 )
-from sim.workloads.tables import strings
 from sim.workloads.workload import Workload, validate
 
 

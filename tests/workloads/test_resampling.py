@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from sim.files.parquet import strings
 from sim.workloads.resampling import resample
-from sim.workloads.tables import strings
 from sim.workloads.workload import (
     Deliveries,
     Interests,

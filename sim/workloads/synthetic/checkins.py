@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
-from sim.writing import whole_file
+from sim.files.atomic import whole_file
 
 _ROWS_AT_ONCE = 100_000
 _REASONS = ("unparsable", "bad_time", "bad_position", "null_island", "outside_box", "outside_window", "duplicate")

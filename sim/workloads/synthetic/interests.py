@@ -11,12 +11,12 @@ from pydantic import Field, model_validator
 from sim import plugins
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, unit
-from sim.files import File, InputFile
+from sim.files.inputs import File, InputFile
+from sim.files.parquet import numbers, repeated
 from sim.overlay.topic_connected.interests import Interests as NodeInterests
 from sim.overlay.topic_connected.interests import coin_flips
 from sim.workloads.sampling import draw_distinct
 from sim.workloads.synthetic.poisson_kernels import replacements
-from sim.workloads.tables import numbers, repeated
 from sim.workloads.workload import (
     DAY,
     MOST_EVENTS,

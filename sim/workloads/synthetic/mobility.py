@@ -16,6 +16,7 @@ from pydantic import Field, field_validator, model_validator
 from sim import plugins
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, Utc, unit
+from sim.files.parquet import numbers
 from sim.workloads.location import (
     LARGEST_CELL,
     SMALLEST_CELL,
@@ -27,7 +28,6 @@ from sim.workloads.location import (
 )
 from sim.workloads.synthetic.checkins import Checkins
 from sim.workloads.synthetic.mobility_kernels import KM_PER_DEGREE, fold, walk
-from sim.workloads.tables import numbers
 from sim.workloads.workload import MOST_EVENTS, Workload
 
 _GAPS_AT_ONCE = 16

@@ -11,9 +11,9 @@ from pydantic import Field, model_validator
 from sim import plugins
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, unit
+from sim.files.parquet import numbers, repeated
 from sim.workloads.sampling import draw_distinct
 from sim.workloads.synthetic.poisson_kernels import differences, draw_weighted, replacements
-from sim.workloads.tables import numbers, repeated
 from sim.workloads.workload import (
     DAY,
     MOST_EVENTS,

@@ -18,8 +18,8 @@ from sim import plugins
 from sim.base.memory import need
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, unit
+from sim.files.parquet import numbers, repeated
 from sim.workloads.synthetic.spotify_kernels import draw_interests, guide_to
-from sim.workloads.tables import numbers, repeated
 from sim.workloads.workload import (
     MOST_EVENTS,
     Interests,

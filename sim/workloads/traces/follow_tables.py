@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sim.base.errors import WorkloadError, nearest
-from sim.compression import ENDINGS
+from sim.files.compression import ENDINGS
 from sim.workloads.traces.layouts import Layout, lay_over
 
 Span = Literal["day", "month"]

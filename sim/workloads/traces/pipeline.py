@@ -12,6 +12,7 @@ import numpy as np
 
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
+from sim.files.parquet import strings
 from sim.workloads.location import (
     LARGEST_CELL,
     SMALLEST_CELL,
@@ -22,7 +23,6 @@ from sim.workloads.location import (
     number_cells,
     publish_each,
 )
-from sim.workloads.tables import strings
 from sim.workloads.traces import checkins as stages
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.quarantine import account, check_form, describe, read_quarantine, store_quarantine

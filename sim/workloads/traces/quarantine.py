@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
-from sim.workloads.tables import ROW_GROUP, arrow, strings
+from sim.files.parquet import ROW_GROUP, arrow, strings
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.rows import name_keys
 from sim.workloads.traces.sources import Source

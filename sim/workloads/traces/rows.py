@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sim.base.errors import WorkloadError, nearest
-from sim.compression import Damaged, first_bytes
-from sim.workloads.tables import arrow
+from sim.files.compression import Damaged, first_bytes
+from sim.files.parquet import arrow
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.sources import is_parquet, readable
 from sim.workloads.traces.times import TYPED, check_times

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sim.base.errors import WorkloadError, nearest
-from sim.compression import ALLOWED, Damaged, archive, codec_of, first_bytes, pieces
+from sim.files.compression import ALLOWED, Damaged, archive, codec_of, first_bytes, pieces
 
 _PARQUET = b"PAR1"
 _UNPACKED = "-unpacked"

@@ -16,7 +16,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
 from sim.base.errors import cut, nearest
-from sim.compression import Damaged, pieces
+from sim.files.compression import Damaged, pieces
 
 T = TypeVar("T")
 
