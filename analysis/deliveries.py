@@ -15,7 +15,7 @@ from sim.workloads.manifest import read_manifest
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results
-    from sim.scenario import Experiment
+    from sim.scenario.model import Experiment
 
 KEYS = ["topic", "user"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from analysis.comparison import variants_of
 from analysis.formatting import number, quantity
 from analysis.sweeps.axes import axes_of, points_said
-from sim.expressions import KEEPS_UP
+from sim.scenario.expressions import KEEPS_UP
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results

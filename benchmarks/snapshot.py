@@ -11,7 +11,7 @@ from benchmarks.reconfiguration import decide, problem, timed
 from sim.overlay.chord import Chord
 from sim.policies.reconfiguration.cost import Objective
 from sim.policies.reconfiguration.problem import Problem
-from sim.scenario import Scenario
+from sim.scenario.model import Scenario
 from sim.simulation import build, prepare_workload
 
 USERS = 40_000

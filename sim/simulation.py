@@ -34,7 +34,7 @@ from sim.policies.promises import WatchedOffloading, WatchedReconfiguration, Wat
 from sim.policies.reconfiguration.problem import ReconfigurationPolicy
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.policies.views import SelectionPolicy, SelectionSetting
-from sim.scenario import Scenario, Unlimited
+from sim.scenario.model import Scenario, Unlimited
 from sim.workloads.location import redrawn
 from sim.workloads.promises import Generator, WatchedGenerator
 from sim.workloads.workload import Topics, Workload

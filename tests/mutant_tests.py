@@ -193,13 +193,13 @@ PICKED: tuple[tuple[str, str, str, str], ...] = (
         "tests/analysis/test_sobol.py::test_another_number_of_points_than_samples_call_for_is_no_sample",
     ),
     (
-        "sim/sweep.py",
+        "sim/scenario/sweep.py",
         "2 * len(self.dimensions) + 2 if",
         "2 * len(self.dimensions) + 1 if",
         "tests/test_sweep.py::test_saltelli_has_blocks_of_a_and_b_and_what_is_between",
     ),
     (
-        "sim/scenario.py",
+        "sim/scenario/model.py",
         "warm_up >= horizon",
         "warm_up > horizon",
         "tests/test_scenario.py::test_a_warm_up_as_long_as_the_run_leaves_nothing_to_measure",

@@ -17,9 +17,9 @@ from reader import DEMO, ROOT, Reader
 
 from sim import plugins
 from sim.metrics import METRICS
-from sim.scenario import Precision, Report, Scenario
-from sim.sweep import OPTIONS, RANGE
-from sim.tuning import Tune
+from sim.scenario.model import Precision, Report, Scenario
+from sim.scenario.sweep import OPTIONS, RANGE
+from sim.scenario.tuning import Tune
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LONG = "```console long"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.base.errors import InputError
-from sim.expressions import LARGEST, Expression, Limit
+from sim.scenario.expressions import LARGEST, Expression, Limit
 
 KEYS = {"network.brokers": 12, "workload.users": 100, "horizon": 86400.0, "selection.kind": "static", "trace": True}
 

@@ -19,8 +19,8 @@ from pydantic import ValidationError
 
 from sim.base.validation import problems, validate
 from sim.files.inputs import File, InputFile, csv_rows
-from sim.kinds import Kinds
 from sim.plugins import Parameters
+from sim.scenario.kinds import Kinds
 
 
 def numbers(text: str) -> NDArray[np.float64]:

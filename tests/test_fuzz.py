@@ -234,7 +234,7 @@ def _is_kind(table: str, kind: str) -> bool:
 
 def odd_keys() -> list[str]:
     """The key paths of all parameters of all plug-ins, and of the scenario's own tables."""
-    from sim.scenario import Brokers, Network, Precision, Report, Scenario, Service
+    from sim.scenario.model import Brokers, Network, Precision, Report, Scenario, Service
 
     tables = {"geometry": "network.geometry", "latency": "network.latency"}
     models = {

@@ -13,7 +13,7 @@ import tiny
 
 from sim.base.errors import InputError, ScenarioError, WorkloadError
 from sim.metrics import METRICS
-from sim.scenario import Scenario, load_scenario
+from sim.scenario.model import Scenario, load_scenario
 from sim.simulation import broker_sites, build, prepare_workload, simulate
 from sim.workloads.workload import Workload
 

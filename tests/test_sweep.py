@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from sim.base.errors import ScenarioError
 from sim.experiments.plan import plan, run_hash
-from sim.scenario import Experiment, Precision, load_scenario
-from sim.sweep import Range, Sweep, read_sweep
+from sim.scenario.model import Experiment, Precision, load_scenario
+from sim.scenario.sweep import Range, Sweep, read_sweep
 
 BASE = """\
 replications = 2

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from analysis.charts import axis_title
 from analysis.formatting import number, scale, with_unit
 from sim.base.units import write_duration
-from sim.expressions import Value
-from sim.scenario import unit_of
-from sim.sweep import GRID
+from sim.scenario.expressions import Value
+from sim.scenario.model import unit_of
+from sim.scenario.sweep import GRID
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results

@@ -18,7 +18,7 @@ from analysis.sweeps.axes import zipped
 from analysis.sweeps.lines import slug
 from analysis.sweeps.summary import over_points
 from sim.experiments.statistics import varies
-from sim.sweep import SALTELLI
+from sim.scenario.sweep import SALTELLI
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results

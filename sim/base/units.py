@@ -93,7 +93,7 @@ PositiveDuration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0,
 class Repeats:
     """Marks a parameter as the time between two steps of something that goes on until the horizon; `what` are those steps.
 
-    How many of them there may be is limited (`sim.scenario.MOST_STEPS`).
+    How many of them there may be is limited (`sim.scenario.model.MOST_STEPS`).
     """
 
     what: str = "periods"

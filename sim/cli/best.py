@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from analysis.best import Bound, Candidate, Ranking
     from analysis.collection import Collection
     from sim.experiments.statistics import Interval
-    from sim.expressions import Limit
+    from sim.scenario.expressions import Limit
 
 
 def best(
@@ -56,7 +56,7 @@ def best(
     """
     from analysis.best import best_for_each
     from analysis.collection import collect
-    from sim.expressions import Limit
+    from sim.scenario.expressions import Limit
 
     metric = minimise or maximise
     if metric is None or (minimise and maximise):
@@ -151,7 +151,7 @@ def _sentences(collection: Collection, ranking: Ranking, explain: bool) -> Itera
 def _fixed(collection: Collection, ranking: Ranking) -> str:
     """The values of the keys that are held fixed, as people read them."""
     from analysis.sweeps.axes import Axis
-    from sim.scenario import unit_of
+    from sim.scenario.model import unit_of
 
     scenario, variants = collection.manifest["scenario"], collection.manifest["variants"]
     units = {key: unit_of(key, scenario, variants) for key in ranking.fixed}

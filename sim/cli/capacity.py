@@ -63,7 +63,7 @@ def capacity(
     the results folder already are not run again. Exit status 1 if the limit holds nowhere.
     """
     from sim.cli.search import bench
-    from sim.expressions import Limit
+    from sim.scenario.expressions import Limit
     from sim.studies import capacity as study
 
     limit = Limit.parse(until)

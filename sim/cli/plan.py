@@ -13,7 +13,7 @@ from sim.cli.run import Jobs, Out, Overrides, ScenarioFile, WorkloadFolder, core
 
 if TYPE_CHECKING:
     from sim.experiments.outlook import Outlook
-    from sim.scenario import Experiment
+    from sim.scenario.model import Experiment
 
 SHOWN = 6
 """Values of a swept key that are shown, at most."""
@@ -33,7 +33,7 @@ def plan(
     """
     from sim.experiments.outlook import outlook
     from sim.experiments.question import default_folder
-    from sim.scenario import load_scenario
+    from sim.scenario.model import load_scenario
 
     experiment = load_scenario(scenario, set_ or (), workload)
     folder = out if out is not None else default_folder(experiment)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from analysis.deliveries import DeliveryCheck
     from sim.experiments.results import Results
-    from sim.scenario import Experiment
+    from sim.scenario.model import Experiment
 
 SHOWN = 20
 """Rows of a table that are shown, at most: pairs of topic and subscriber, points and variants."""
@@ -91,7 +91,7 @@ def run(
     from sim.experiments.question import default_folder
     from sim.experiments.run import RunFailed
     from sim.experiments.run import run as run_experiment
-    from sim.scenario import load_scenario
+    from sim.scenario.model import load_scenario
 
     overrides = [*(set_ or ()), *(["subscribers=true"] if check_deliveries else [])]
     experiment = load_scenario(scenario, overrides, workload)
@@ -194,8 +194,8 @@ def _points(results: Results) -> Table:
 
     from analysis.comparison import compare_points, headline_of, label, variants_of
     from analysis.formatting import describe, scale
-    from sim.keys import text_of
-    from sim.scenario import unit_of
+    from sim.scenario.keys import text_of
+    from sim.scenario.model import unit_of
 
     variants, manifest = variants_of(results), results.manifest
     units = {key: unit_of(key, manifest["scenario"], manifest["variants"]) for key in results.points.columns}

@@ -15,7 +15,7 @@ from sim.cli.parameters import described
 from sim.cli.run import Overrides, ScenarioFile, WorkloadFolder
 
 if TYPE_CHECKING:
-    from sim.scenario import Precision
+    from sim.scenario.model import Precision
 
 
 def validate(
@@ -27,7 +27,7 @@ def validate(
     ] = False,
 ) -> None:
     """Check a scenario file, all mistakes at once."""
-    from sim.scenario import load_scenario
+    from sim.scenario.model import load_scenario
 
     experiment = load_scenario(scenario, set_ or (), workload)
     if json_:
@@ -47,7 +47,7 @@ def validate(
 
 def schema() -> None:
     """Print the JSON Schema of scenario files."""
-    from sim.scenario import json_schema
+    from sim.scenario.model import json_schema
 
     print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
 

@@ -51,7 +51,7 @@ def bench(
 
 def said(bench: Bench, values: Any) -> str:
     """The options by which `brokersim run` takes these values."""
-    from sim.keys import option_of
+    from sim.scenario.keys import option_of
 
     pairs = (f"{bench.path(key)}={option_of(value, bench.unit_of(key))}" for key, value in values.items())
     return " ".join(f"--set {shlex.quote(pair)}" for pair in pairs)

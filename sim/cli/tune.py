@@ -13,9 +13,9 @@ from sim.cli.run import EngineName, Jobs, Master, Overrides, ScenarioFile, Workl
 from sim.cli.search import Json, Out, Quiet, Variant
 
 if TYPE_CHECKING:
+    from sim.scenario.tuning import Tune
     from sim.studies.search import Bench
     from sim.studies.tune import Trial, Tuned
-    from sim.tuning import Tune
 
 
 def _many(metavar: str, help: str, name: str | None = None) -> Any:
@@ -51,8 +51,8 @@ def tune(
     on where fewer ended. Exit status 1 if no point keeps the limits.
     """
     from sim.cli.search import bench
+    from sim.scenario.tuning import Tune
     from sim.studies import tune as study
-    from sim.tuning import Tune
 
     with bench("tune", scenario, set_, workload, variant, out, jobs, engine, master) as opened:
         table = opened.experiment.tune or Tune()

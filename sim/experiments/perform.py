@@ -12,7 +12,7 @@ from sim.base.errors import InputError, ScenarioError, WorkloadError
 from sim.experiments.outcomes import Failure, Outcome, Record, clock
 from sim.experiments.plan import RunSpec
 from sim.experiments.store import Store
-from sim.scenario import Scenario, WorkloadTable
+from sim.scenario.model import Scenario, WorkloadTable
 from sim.simulation import prepare_workload, simulate
 from sim.workloads.mapped import open_mapped
 from sim.workloads.workload import Workload

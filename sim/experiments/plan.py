@@ -12,7 +12,7 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 
 from sim import plugins
-from sim.scenario import Experiment, Scenario
+from sim.scenario.model import Experiment, Scenario
 
 SOURCE = Path(__file__).resolve().parents[1]
 

@@ -15,7 +15,7 @@ from sim.base.errors import ResultsError
 from sim.experiments.index import Index
 from sim.experiments.plan import plan
 from sim.experiments.results import Manifest
-from sim.scenario import ASIDE, Experiment
+from sim.scenario.model import ASIDE, Experiment
 
 _NAMED = 3
 """Keys in which two questions differ that are named, at most."""

@@ -18,7 +18,7 @@ from sim.base.units import format_duration
 from sim.experiments.plan import RunSpec, plan
 from sim.experiments.precision import precise, replications_needed
 from sim.experiments.warm_up import LEAST, warm_up_of
-from sim.scenario import Experiment, Point, Precision
+from sim.scenario.model import Experiment, Point, Precision
 
 PILOTS = 5
 """Replications, at most, that a warm-up is detected from: their average shows it better than any alone, and more add little."""

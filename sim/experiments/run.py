@@ -17,7 +17,7 @@ from sim.experiments.question import Question, default_folder
 from sim.experiments.results import Results
 from sim.experiments.rounds import Conclusion, rounds
 from sim.experiments.store import Store
-from sim.scenario import Experiment, Scenario, load_scenario
+from sim.scenario.model import Experiment, Scenario, load_scenario
 from sim.simulation import check_steps
 from sim.workloads.mapped import write_mapped
 from sim.workloads.workload import Workload, load_workload

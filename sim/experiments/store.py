@@ -30,11 +30,11 @@ from sim.experiments.question import Question, asked
 from sim.experiments.results import FORMAT, FORMAT_VERSION, RUNS, Manifest, Results, read_json, read_run
 from sim.experiments.rows import Stream, forget_rows, row, rows_of, write_rows
 from sim.experiments.seals import is_sealed, sealed, sha256
-from sim.expressions import Value
 from sim.files.atomic import check_name
 from sim.files.parquet import arrow, write_table
 from sim.metrics import METRICS
-from sim.scenario import Experiment
+from sim.scenario.expressions import Value
+from sim.scenario.model import Experiment
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

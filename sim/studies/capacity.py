@@ -12,8 +12,8 @@ from sim.base.errors import InputError
 from sim.base.units import parse_fraction
 from sim.experiments.outcomes import clock
 from sim.experiments.statistics import Interval, mean_interval
-from sim.expressions import Limit, Value
-from sim.keys import text_of
+from sim.scenario.expressions import Limit, Value
+from sim.scenario.keys import text_of
 from sim.studies.search import SATURATED, Bench, Measure, Verdict, looks, verdict
 
 DOUBLINGS = 10

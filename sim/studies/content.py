@@ -51,7 +51,7 @@ def _counted(path: Path, variants: Sequence[str], replications: int) -> pd.DataF
     """Alpha and beta of full subsets, by trying all their targets and by formula, and of the best that one could think of."""
     import pandas as pd
 
-    from sim.scenario import load_scenario
+    from sim.scenario.model import load_scenario
     from sim.workloads.content.generator import ContentWorkload
 
     experiment = load_scenario(path)
@@ -97,7 +97,7 @@ def _across(path: Path, replications: int) -> pd.DataFrame:
     """Targets of two and three within subsets, and all sets that do not contradict themselves."""
     import pandas as pd
 
-    from sim.scenario import load_scenario
+    from sim.scenario.model import load_scenario
     from sim.workloads.content.generator import ContentWorkload
 
     experiment = load_scenario(path)

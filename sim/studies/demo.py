@@ -16,7 +16,7 @@ from sim.base.randomness import Streams
 if TYPE_CHECKING:
     from sim.experiments.outcomes import Progress
     from sim.experiments.results import Results
-    from sim.scenario import Experiment
+    from sim.scenario.model import Experiment
     from sim.workloads.synthetic.mobility import MobilityWorkload
     from sim.workloads.workload import Workload
 
@@ -47,7 +47,7 @@ def demo(
         came_to(_told(workload))
     with as_file(files("scenarios") / "quickstart.toml") as scenario:
         from sim.experiments.run import run
-        from sim.scenario import load_scenario
+        from sim.scenario.model import load_scenario
 
         experiment = load_scenario(scenario, workload=folder / WORKLOAD)
         variants, replications = experiment.variants, experiment.base.replications

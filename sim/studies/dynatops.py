@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from sim.policies.reconfiguration.problem import Problem
-    from sim.scenario import Scenario
+    from sim.scenario.model import Scenario
 
 USERS, DAYS, CELLS = 40_000, 92, (4, 10, 20, 50)
 """The location model: users, days, and the cells of a cluster."""
@@ -113,7 +113,7 @@ def _visits(path: Path, setting: SweepSetting) -> pd.DataFrame:
     import numpy as np
     import pandas as pd
 
-    from sim.scenario import load_scenario
+    from sim.scenario.model import load_scenario
     from sim.simulation import prepare_workload
     from sim.workloads.location import visit_shares, visits_of
     from sim.workloads.workload import DAY
@@ -155,7 +155,7 @@ def _savings(path: Path, setting: SweepSetting, patterns: Sequence[str]) -> pd.D
 
     from sim import plugins
     from sim.policies.reconfiguration.cost import Objective
-    from sim.scenario import load_scenario
+    from sim.scenario.model import load_scenario
 
     rows: list[dict[str, Any]] = []
     for varied, sizes in SIZES.items():

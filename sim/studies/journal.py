@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sim.base.errors import ResultsError
 from sim.base.randomness import Streams, mix
+from sim.scenario.tuning import Parameter, Range, Tune
 from sim.studies.search import Values
-from sim.tuning import Parameter, Range, Tune
 
 if TYPE_CHECKING:
     import optuna

@@ -66,7 +66,7 @@ def _case(path: Path, scale: float, shape: str, replication: int) -> _Case:
     from sim.base.randomness import Streams
     from sim.policies.offloading.instance import make_problem
     from sim.policies.offloading.process import OffloadingParameters
-    from sim.scenario import load_scenario
+    from sim.scenario.model import load_scenario
 
     asked = (f'workload.kind="spotify-{shape}"', f"workload.scale={scale}", 'workload.publications="none"')
     experiment = load_scenario(path, asked)

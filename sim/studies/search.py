@@ -21,10 +21,10 @@ from sim.experiments.results import Results
 from sim.experiments.run import Work, prepared_folders
 from sim.experiments.statistics import Interval, mean_interval
 from sim.experiments.store import Store
-from sim.expressions import KEEPS_UP, Limit, Value
 from sim.files import toml
-from sim.keys import is_integer, unit_at
-from sim.scenario import SHARED, Experiment, Point, Scenario, load_scenario
+from sim.scenario.expressions import KEEPS_UP, Limit, Value
+from sim.scenario.keys import is_integer, unit_at
+from sim.scenario.model import SHARED, Experiment, Point, Scenario, load_scenario
 from sim.workloads.mapped import write_mapped
 from sim.workloads.workload import load_workload
 

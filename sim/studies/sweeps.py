@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sim.files import toml
-from sim.scenario import Experiment, load_scenario
+from sim.scenario.model import Experiment, load_scenario
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from sim.experiments.outcomes import clock
 from sim.experiments.statistics import Interval, mean_interval, paired_t
-from sim.expressions import KEEPS_UP, Limit
 from sim.files import toml
+from sim.scenario.expressions import KEEPS_UP, Limit
+from sim.scenario.tuning import Tune
 from sim.studies.journal import Ended, Journal, State
 from sim.studies.search import SATURATED, Bench, Measure, Measured, Values, looks, value_at, verdict
-from sim.tuning import Tune
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from scipy import stats
 from analysis.best import arguments, best, best_for_each
 from analysis.collection import collect
 from sim.experiments.results import Results, load_results
-from sim.expressions import Limit
+from sim.scenario.expressions import Limit
 
 DELAY = "notification_delay"
 POINTS = grid(network__brokers=[10, 20, 50], selection__cluster_size=[2, 5])

@@ -34,7 +34,7 @@ from sim.base.randomness import Streams, exponential
 from sim.brokers.network import Network
 from sim.brokers.reconfiguration import ReconfigurationSetting
 from sim.policies.reconfiguration.process import ProcessParameters
-from sim.scenario import load_scenario
+from sim.scenario.model import load_scenario
 from sim.simulation import build, prepare_workload, simulate
 from sim.workloads.workload import Workload, load_workload, write_workload
 

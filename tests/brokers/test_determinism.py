@@ -15,7 +15,7 @@ import tiny
 
 from sim.brokers.network import Network
 from sim.policies.views import Selection, SelectionView
-from sim.scenario import Scenario, load_scenario
+from sim.scenario.model import Scenario, load_scenario
 from sim.simulation import RunRecord, build, prepare_workload, simulate
 from sim.workloads.workload import Workload
 

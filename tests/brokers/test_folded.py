@@ -22,7 +22,7 @@ from sim.brokers.network import Network
 from sim.brokers.planes.folded import FoldedPlane
 from sim.brokers.planes.messages import MessagePlane
 from sim.brokers.records import Statistics, Way
-from sim.scenario import Scenario, load_scenario
+from sim.scenario.model import Scenario, load_scenario
 from sim.simulation import build, prepare_workload
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"

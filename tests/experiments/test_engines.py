@@ -26,7 +26,7 @@ from sim.experiments import run as running
 from sim.experiments.plan import RunSpec, foreign_plugins, plan, version
 from sim.experiments.results import load_results
 from sim.metrics import METRICS
-from sim.scenario import load_scenario
+from sim.scenario.model import load_scenario
 from sim.simulation import RunRecord, simulate
 from sim.workloads.synthetic.mobility import MobilityWorkload
 from sim.workloads.synthetic.poisson import PoissonWorkload

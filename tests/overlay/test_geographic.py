@@ -18,7 +18,7 @@ from sim.overlay.geographic import Geographic
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.sites import Sites
 from sim.overlay.tree_kernels import forward_route
-from sim.scenario import Scenario, load_scenario
+from sim.scenario.model import Scenario, load_scenario
 from sim.simulation import build, simulate
 
 Place = tuple[float, float]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sim.base.errors import InputError
 from sim.experiments.results import load_results
-from sim.expressions import Limit
+from sim.scenario.expressions import Limit
 from sim.studies.capacity import Capacity, Question, Range, capacity, capacity_of, first_beyond, sentences, values
 from sim.studies.search import FEW, Bench, Measure, Measured, Values
 

@@ -21,7 +21,7 @@ from sim.policies.offloading.greedy import run
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Problem
 from sim.policies.offloading.process import Capacity, OffloadingParameters
-from sim.scenario import load_scenario
+from sim.scenario.model import load_scenario
 from sim.studies import ods
 from sim.studies.reproduce import PAGE, Asked, reproduce
 

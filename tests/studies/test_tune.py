@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from sim.base.errors import InputError, ResultsError
+from sim.scenario.tuning import Choices, Range, Tune
 from sim.studies.journal import Journal
 from sim.studies.search import Measure, Measured, Values
 from sim.studies.tune import Tuned, tune
-from sim.tuning import Choices, Range, Tune
 
 TABLE: dict[str, Any] = {
     "minimise": "queue_wait",

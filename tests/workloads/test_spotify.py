@@ -22,7 +22,7 @@ from scipy.stats import spearmanr
 from sim.base import memory
 from sim.base.errors import InputError
 from sim.base.randomness import Streams, uniform
-from sim.scenario import Scenario
+from sim.scenario.model import Scenario
 from sim.simulation import prepare_workload, simulate
 from sim.workloads.synthetic.spotify import PERIOD, SpotifyDense, SpotifySparse, whole_rates
 from sim.workloads.synthetic.spotify_kernels import draw_interests, guide_to, weighted

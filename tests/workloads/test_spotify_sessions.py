@@ -15,7 +15,7 @@ from oracles import spotify as oracle
 from pydantic import ValidationError
 
 from sim.base.randomness import Streams
-from sim.scenario import Scenario
+from sim.scenario.model import Scenario
 from sim.simulation import prepare_workload, simulate
 from sim.workloads.synthetic.online import times_during, times_online
 from sim.workloads.synthetic.spotify_kernels import one_at_a_time

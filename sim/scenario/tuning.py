@@ -22,10 +22,10 @@ from sim.base.errors import InputError
 from sim.base.naming import Keys
 from sim.base.units import parse_duration
 from sim.base.validation import Problem, dotted, hint, nested, problems, show, unknown_key
-from sim.expressions import Limit, guarded
 from sim.files import toml
 from sim.metrics import METRICS
-from sim.sweep import OPTIONS, leaves
+from sim.scenario.expressions import Limit, guarded
+from sim.scenario.sweep import OPTIONS, leaves
 
 RANGE = ("from", "to", "scale")
 SCALES = ("linear", "log")

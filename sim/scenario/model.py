@@ -37,17 +37,17 @@ from sim.base.errors import InputError, ScenarioError, cut, nearest
 from sim.base.naming import Keys
 from sim.base.units import Duration, Period, PositiveDuration, Quantity, Repeats
 from sim.base.validation import UNKNOWN, Model, Problem, dotted, hint, nested, problems, show, validate
-from sim.expressions import Expression, Value
 from sim.files import toml
 from sim.files.inputs import File, InputFile, NoSuchFile
-from sim.keys import is_integer, text_of, unit_at
-from sim.kinds import Kinds, Table
 from sim.metrics import METRICS
 from sim.overlay.sites import Sites, parse_sites
 from sim.plugins import Parameters
-from sim.reading import Reading, tables_of
-from sim.sweep import GRID, Laid, Sweep, leaves, place_of, read_sweep, sweep_schema, without
-from sim.tuning import Tune
+from sim.scenario.expressions import Expression, Value
+from sim.scenario.keys import is_integer, text_of, unit_at
+from sim.scenario.kinds import Kinds, Table
+from sim.scenario.reading import Reading, tables_of
+from sim.scenario.sweep import GRID, Laid, Sweep, leaves, place_of, read_sweep, sweep_schema, without
+from sim.scenario.tuning import Tune
 
 Raw = dict[str, Any]
 MORE = ("variant", "report", "precision", "sweep", "tune")

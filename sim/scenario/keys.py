@@ -10,8 +10,8 @@ from pydantic import BaseModel, TypeAdapter
 from sim.base.naming import Keys
 from sim.base.units import parse_duration, write_duration
 from sim.files import toml
-from sim.kinds import Kinds, Table
-from sim.reading import tables_of
+from sim.scenario.kinds import Kinds, Table
+from sim.scenario.reading import tables_of
 
 Schema = dict[str, Any]
 

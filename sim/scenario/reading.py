@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
 from sim.base.validation import Model, Problem, problems
-from sim.kinds import Kinds
+from sim.scenario.kinds import Kinds
 
 
 class Reading:

@@ -19,8 +19,8 @@ from sim.base.naming import Keys
 from sim.base.randomness import Streams
 from sim.base.units import parse_duration
 from sim.base.validation import Problem, hint, show, unknown_key
-from sim.expressions import Expression
 from sim.files import toml
+from sim.scenario.expressions import Expression
 
 Raw = dict[str, Any]
 GRID, LATIN_HYPERCUBE, SALTELLI = SAMPLES = ("grid", "latin-hypercube", "saltelli")
