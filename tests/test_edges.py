@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 
-from sim.edges import Edge, read_edges
+from sim.overlay.edges import Edge, read_edges
 
 
 def graphml(graph: nx.Graph) -> str:

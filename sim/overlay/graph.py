@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from sim import plugins
 from sim.base.errors import ScenarioError, unknown_of_many
-from sim.edges import Edge, read_edges
 from sim.files.inputs import File, InputFile
+from sim.overlay.edges import Edge, read_edges
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.path_kernels import shortest_paths
 from sim.overlay.source_trees import SourceTrees

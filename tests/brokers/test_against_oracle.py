@@ -20,9 +20,9 @@ from oracles import overlays
 
 from sim.base.randomness import Streams, exponential, normal, uniform
 from sim.brokers.network import Network, NetworkSetting
-from sim.edges import Edge
 from sim.files.inputs import File
 from sim.overlay.chord import Chord, hashed
+from sim.overlay.edges import Edge
 from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geometry import Dissemination, GeometrySetting
 from sim.overlay.graph import Graph

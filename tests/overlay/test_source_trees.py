@@ -13,9 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from oracles.overlays import Links
 from test_trees import as_lists, check_shape
 
-from sim.edges import Edge
 from sim.files.inputs import File
 from sim.overlay import source_trees
+from sim.overlay.edges import Edge
 from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.graph import Graph
