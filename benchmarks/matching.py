@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import Figure, alternate, cpu_seconds
-from sim.brokers.matching import MatchingIndex
-from sim.workloads.content.conjunctions import Conjunctions
+from sim.content.conjunctions import Conjunctions
+from sim.content.matching import MatchingIndex
 
 FIELDS, VALUES, MEAN = 20, 100, 4
 BARS = {10_000: 300_000, 100_000: 40_000, 1_000_000: 3_000}

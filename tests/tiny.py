@@ -13,11 +13,11 @@ import pyarrow as pa
 from sim import plugins
 from sim.base.randomness import Streams
 from sim.brokers.network import Network, NetworkSetting
+from sim.content.conjunctions import Conjunctions
+from sim.content.predicates import Content
 from sim.overlay.source_trees import PublisherTrees
 from sim.overlay.trees import RendezvousTrees
 from sim.policies.views import Selection, SelectionView
-from sim.workloads.content.conjunctions import Conjunctions
-from sim.workloads.content.predicates import Content
 from sim.workloads.content.routing import route
 from sim.workloads.workload import (
     Interests,

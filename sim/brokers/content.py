@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.brokers.matching import MatchingIndex
-from sim.brokers.matching_kernels import count_holding
-from sim.workloads.content.predicates import Content, occurring, routing
+from sim.content.matching import MatchingIndex
+from sim.content.matching_kernels import count_holding
+from sim.content.predicates import Content, occurring, routing
 
 _BLOCK = 4096  # publications that are matched at once
 

@@ -148,7 +148,7 @@ def _targets(design: Design, match: int, generator: np.random.Generator) -> NDAr
 
 def _hit(design: Design, targets: NDArray[np.int32], generator: np.random.Generator) -> int:
     """How many of these targets a publication has matched exactly, among all subscriptions."""
-    from sim.brokers.matching import MatchingIndex
+    from sim.content.matching import MatchingIndex
 
     matches = MatchingIndex(design.conjunctions).match_all(design.publish(targets, generator))
     counts = np.diff(matches.indptr)

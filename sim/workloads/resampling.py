@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.content.conjunctions import Conjunctions
+from sim.content.predicates import Content
 from sim.files.parquet import strings
-from sim.workloads.content.conjunctions import Conjunctions
-from sim.workloads.content.predicates import Content
 from sim.workloads.content.routing import route
 from sim.workloads.workload import (
     Deliveries,

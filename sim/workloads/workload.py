@@ -15,11 +15,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
+from sim.content.predicates import Content, carried, occurring
 from sim.files.atomic import check_name
 from sim.files.parquet import ROW_GROUP, Columns, read_columns, write_columns, write_tables
 from sim.workloads.content import tables as content_tables
 from sim.workloads.content.json_lines import PUBLICATIONS, SUBSCRIPTIONS
-from sim.workloads.content.predicates import Content, carried, occurring
 from sim.workloads.demand import read_interests
 from sim.workloads.manifest import read_manifest, verify_files, write_manifest
 from sim.workloads.validation import Checks

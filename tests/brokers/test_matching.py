@@ -10,7 +10,7 @@ import pytest
 import tiny
 from oracles import content as oracle
 
-from sim.brokers.matching import MatchingIndex
+from sim.content.matching import MatchingIndex
 
 
 def drawn(seed: int) -> tuple[list[oracle.Subscription], list[list[int]], int, int]:

@@ -21,11 +21,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim.base.errors import WorkloadError
+from sim.content.conjunctions import Conjunctions
+from sim.content.predicates import Content
 from sim.files.parquet import read_frame, strings, write_columns
 from sim.workloads import manifest, validation
 from sim.workloads import workload as workload_module
-from sim.workloads.content.conjunctions import Conjunctions
-from sim.workloads.content.predicates import Content
 from sim.workloads.content.routing import route
 from sim.workloads.workload import (
     DAY,

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
+from sim.content.conjunctions import Conjunctions
 from sim.workloads.content import diversity
-from sim.workloads.content.conjunctions import Conjunctions
 from sim.workloads.content.kernels import chain_subsets, fill_publications, grid_rows, grid_targets, subset_targets
 from sim.workloads.content.sizes import Sizes
 

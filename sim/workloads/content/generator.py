@@ -15,12 +15,12 @@ from sim.base.errors import nearest
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, unit
 from sim.base.validation import show
+from sim.content.conjunctions import MOST_FIELDS
+from sim.content.predicates import Content
 from sim.files.parquet import numbers
-from sim.workloads.content.conjunctions import MOST_FIELDS
 from sim.workloads.content.designs import Design, Likely, design_grid, design_subsets
 from sim.workloads.content.diversity import subset_size
 from sim.workloads.content.json_lines import PUBLICATIONS, SUBSCRIPTIONS, publication_lines, subscription_lines
-from sim.workloads.content.predicates import Content
 from sim.workloads.content.routing import route
 from sim.workloads.content.sizes import Sizes, constant, poisson, uniform, weighted
 from sim.workloads.workload import Publications, SubscriptionEvents, Users, Workload

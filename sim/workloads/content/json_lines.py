@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.workloads.content.conjunctions import Conjunctions
+from sim.content.conjunctions import Conjunctions
 
 SUBSCRIPTIONS, PUBLICATIONS = "subscriptions.jsonl", "publications.jsonl"
 _AT_ONCE = 10_000

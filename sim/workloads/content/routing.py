@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim.content.predicates import Content, carried, interests, occurring
 from sim.files.parquet import repeated, strings
-from sim.workloads.content.predicates import Content, carried, interests, occurring
 from sim.workloads.workload import DAY, Interests, Topics
 
 

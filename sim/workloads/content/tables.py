@@ -11,9 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
+from sim.content.conjunctions import MOST_FIELDS, Conjunctions
+from sim.content.predicates import Content, interests, occurring
 from sim.files.parquet import Columns, read_columns
-from sim.workloads.content.conjunctions import MOST_FIELDS, Conjunctions
-from sim.workloads.content.predicates import Content, interests, occurring
 from sim.workloads.validation import Checks
 
 _MOST_VALUES = 2**31 - 1

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.workloads.content.conjunctions import Conjunctions
+from sim.content.conjunctions import Conjunctions
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.brokers.matching_kernels import match_publications
-from sim.workloads.content.conjunctions import Conjunctions
+from sim.content.conjunctions import Conjunctions
+from sim.content.matching_kernels import match_publications
 
 
 @dataclass(frozen=True, eq=False)
