@@ -11,7 +11,7 @@ import pandas as pd
 
 from sim.base.errors import ScenarioError
 from sim.files.parquet import read_frame
-from sim.workloads.manifest import read_manifest
+from sim.workloads.format.manifest import read_manifest
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results

@@ -14,7 +14,7 @@ from sim.brokers.network import Network, NetworkSetting
 from sim.overlay.chord import Chord
 from sim.overlay.geometry import GeometrySetting
 from sim.policies.views import Exchange, Selection, SelectionView
-from sim.workloads.workload import Interests, Publications, SubscriptionEvents, Topics, Users, Workload
+from sim.workloads.format.workload import Interests, Publications, SubscriptionEvents, Topics, Users, Workload
 
 
 class Assigned:

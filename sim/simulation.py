@@ -35,9 +35,9 @@ from sim.policies.reconfiguration.problem import ReconfigurationPolicy
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.policies.views import SelectionPolicy, SelectionSetting
 from sim.scenario.model import Scenario, Unlimited
+from sim.workloads.format.workload import Topics, Workload
 from sim.workloads.location import redrawn
 from sim.workloads.promises import Generator, WatchedGenerator
-from sim.workloads.workload import Topics, Workload
 
 BYTES_PER_PAIR = 80
 """What a network takes for each pair of brokers: round-trip times, routes, and what links have carried."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sim.simulation import RunRecord, simulate
-from sim.workloads.workload import Workload
+from sim.workloads.format.workload import Workload
 
 SWEEP = """\
 title = "Small"

@@ -15,7 +15,7 @@ from sim.base.errors import InputError, ScenarioError, WorkloadError
 from sim.metrics import METRICS
 from sim.scenario.model import Scenario, load_scenario
 from sim.simulation import broker_sites, build, prepare_workload, simulate
-from sim.workloads.workload import Workload
+from sim.workloads.format.workload import Workload
 
 MOBILE: dict[str, Any] = {
     "workload": {"kind": "mobility", "users": 30, "horizon": "4d", "friends": 3, "cities": 4},

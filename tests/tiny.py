@@ -19,7 +19,7 @@ from sim.overlay.source_trees import PublisherTrees
 from sim.overlay.trees import RendezvousTrees
 from sim.policies.views import Selection, SelectionView
 from sim.workloads.content.routing import route
-from sim.workloads.workload import (
+from sim.workloads.format.workload import (
     Interests,
     Movements,
     Publications,

@@ -35,7 +35,7 @@ from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users import Users
 from sim.overlay.geometry import Dissemination, degrees
 from sim.policies.views import SelectionPolicy
-from sim.workloads.workload import Workload
+from sim.workloads.format.workload import Workload
 
 _TOGETHER = 1 << 16  # publications that are handed over at once, at most
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.workloads.workload import Workload
+from sim.workloads.format.workload import Workload
 
 _PENDING = 1 << 20  # pairs of topic and user that are held before they are summed up
 

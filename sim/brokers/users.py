@@ -14,7 +14,7 @@ from sim.brokers.clock import CHANGES, CONTROL, Clock, Feed
 from sim.brokers.recorder import Recorder
 from sim.brokers.subscriptions import Subscriptions, frozen
 from sim.policies.views import SelectionPolicy, SelectionView
-from sim.workloads.workload import Interests, Workload
+from sim.workloads.format.workload import Interests, Workload
 
 HANDOVER_MESSAGES = 4  # request, reply, leave, join
 

@@ -16,7 +16,7 @@ from sim.cli.parameters import described, options, parameters, settings
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sim.workloads.workload import Workload
+    from sim.workloads.format.workload import Workload
 
 DISTRIBUTIONS = {
     "interests_per_user": "topics that a user wants, at the start",
@@ -94,8 +94,8 @@ def generate(
     """Make up a workload, with no trace and without Spark."""
     from sim import plugins
     from sim.base.randomness import Streams
+    from sim.workloads.format.workload import write_workload
     from sim.workloads.synthetic.checkins import write_checkins
-    from sim.workloads.workload import write_workload
 
     if out is None and checkins is None:
         raise InputError("nothing to write: give --out WORKLOAD, --checkins FILE or both")
@@ -127,8 +127,8 @@ def describe(
     Counts, rates, distributions, span, and what became of a trace's rows.
     """
 
-    from sim.workloads.summary import summarise
-    from sim.workloads.workload import load_workload
+    from sim.workloads.format.summary import summarise
+    from sim.workloads.format.workload import load_workload
 
     summary = {"workload": str(workload), **summarise(load_workload(workload))}
     if json_:

@@ -11,7 +11,7 @@ import typer
 from sim.cli import prepare_options as options
 
 if TYPE_CHECKING:
-    from sim.workloads.workload import Workload
+    from sim.workloads.format.workload import Workload
 
 
 class Sessions(StrEnum):

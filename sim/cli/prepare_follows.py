@@ -12,9 +12,9 @@ from sim.base.errors import InputError, unknown
 from sim.cli import prepare_options as options
 
 if TYPE_CHECKING:
+    from sim.workloads.format.workload import Workload
     from sim.workloads.traces.follow_tables import Inputs
     from sim.workloads.traces.layouts import Layout
-    from sim.workloads.workload import Workload
 
 
 class Span(StrEnum):

@@ -182,7 +182,7 @@ def _of_file(source: Path, content: Any, given: dict[str, Any], place: Keys) -> 
 def _of_folder(source: Path, given: dict[str, Any], tell: Tell) -> Problem:
     from sim.base.memory import need
     from sim.policies.offloading.instance import bytes_needed, make_problem
-    from sim.workloads.demand import load_demand
+    from sim.workloads.format.demand import load_demand
 
     for key in ("capacity", "tau"):
         if key not in given:
@@ -232,7 +232,7 @@ def _say_nothing(step: str, detail: str) -> None:
 
 
 def _names(folder: Path, topics: Sequence[int]) -> list[str]:
-    from sim.workloads.demand import topic_names
+    from sim.workloads.format.demand import topic_names
 
     known = topic_names(folder)
     return [known[topic].as_py() for topic in topics]
@@ -287,7 +287,7 @@ def _changes(source: Path) -> int:
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    from sim.workloads.manifest import read_manifest
+    from sim.workloads.format.manifest import read_manifest
 
     return read_manifest(folder)[0]
 

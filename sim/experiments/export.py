@@ -11,7 +11,7 @@ from sim.base.escaping import xml_text
 from sim.experiments.run import naming, prepared_folder
 from sim.scenario.model import Experiment, load_scenario
 from sim.simulation import broker_sites, build, prepare_workload
-from sim.workloads.workload import load_workload
+from sim.workloads.format.workload import load_workload
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -15,7 +15,7 @@ from sim.experiments.results import read_json
 from sim.experiments.rounds import expected, rounds
 from sim.experiments.run import prepared_folders
 from sim.scenario.model import Experiment
-from sim.workloads.manifest import read_manifest
+from sim.workloads.format.manifest import read_manifest
 
 ASKED = 200
 """Runs that are asked how long they took, at most, where no table knows."""

@@ -14,8 +14,8 @@ from sim.experiments.plan import RunSpec
 from sim.experiments.store import Store
 from sim.scenario.model import Scenario, WorkloadTable
 from sim.simulation import prepare_workload, simulate
-from sim.workloads.mapped import open_mapped
-from sim.workloads.workload import Workload
+from sim.workloads.format.mapped import open_mapped
+from sim.workloads.format.workload import Workload
 
 ALMOST = 0.999
 """The most that is told of a run whose result is not written yet."""

@@ -19,8 +19,8 @@ from sim.experiments.rounds import Conclusion, rounds
 from sim.experiments.store import Store
 from sim.scenario.model import Experiment, Scenario, load_scenario
 from sim.simulation import check_steps
-from sim.workloads.mapped import write_mapped
-from sim.workloads.workload import Workload, load_workload
+from sim.workloads.format.mapped import write_mapped
+from sim.workloads.format.workload import Workload, load_workload
 
 OnFailure = Callable[[Mapping[str, Any]], None]
 """Told of a run that failed, as `Results.failed` has it."""

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from sim.experiments.outcomes import Progress
     from sim.experiments.results import Results
     from sim.scenario.model import Experiment
+    from sim.workloads.format.workload import Workload
     from sim.workloads.synthetic.mobility import MobilityWorkload
-    from sim.workloads.workload import Workload
 
 CHECKINS, WORKLOAD, RESULTS, REPORT = "checkins.tsv", "workload", "results", "report.html"
 SEED = 1

@@ -25,8 +25,8 @@ from sim.files import toml
 from sim.scenario.expressions import KEEPS_UP, Limit, Value
 from sim.scenario.keys import is_integer, unit_at
 from sim.scenario.model import SHARED, Experiment, Point, Scenario, load_scenario
-from sim.workloads.mapped import write_mapped
-from sim.workloads.workload import load_workload
+from sim.workloads.format.mapped import write_mapped
+from sim.workloads.format.workload import load_workload
 
 FEW = 3
 """Replications before anything is decided: of two, the standard deviation is hardly known at all."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sim.files.parquet import repeated, strings
 from sim.workloads import mqtt
 from sim.workloads.event_kernels import SUBSCRIBE, UNSUBSCRIBE, follow_sessions
-from sim.workloads.workload import (
+from sim.workloads.format.workload import (
     DAY,
     Deliveries,
     Interests,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sim.files.parquet import strings
 from sim.workloads.event_log import SECOND, Numbering
 from sim.workloads.follow_kernels import join_intervals
-from sim.workloads.workload import (
+from sim.workloads.format.workload import (
     DAY,
     Interests,
     Publications,

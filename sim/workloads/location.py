@@ -13,10 +13,19 @@ from numpy.typing import NDArray
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
 from sim.files.parquet import repeated, strings
+from sim.workloads.format.workload import (
+    DAY,
+    Interests,
+    Movements,
+    Publications,
+    SubscriptionEvents,
+    Topics,
+    Users,
+    Workload,
+)
 from sim.workloads.location_kernels import subscription_changes
 from sim.workloads.resampling import resample
 from sim.workloads.sampling import draw_distinct
-from sim.workloads.workload import DAY, Interests, Movements, Publications, SubscriptionEvents, Topics, Users, Workload
 
 # Degrees: a ten-thousandth is about 11 m, finer than any position that people share.
 SMALLEST_CELL, LARGEST_CELL = 1e-4, 180.0

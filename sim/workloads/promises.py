@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sim.base.errors import PluginError, WorkloadError
 from sim.base.randomness import Streams
 from sim.plugins import described
-from sim.workloads.workload import Workload, validate
+from sim.workloads.format.workload import Workload, validate
 
 if TYPE_CHECKING:
     _Kind: Any

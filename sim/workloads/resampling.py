@@ -12,7 +12,7 @@ from sim.content.conjunctions import Conjunctions
 from sim.content.predicates import Content
 from sim.files.parquet import strings
 from sim.workloads.content.routing import route
-from sim.workloads.workload import (
+from sim.workloads.format.workload import (
     Deliveries,
     Interests,
     Movements,

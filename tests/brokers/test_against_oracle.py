@@ -33,7 +33,7 @@ from sim.overlay.topic_connected.geometry import TopicConnected
 from sim.policies.selection.fixed import StaticSelection
 from sim.policies.selection.similarity import SimilaritySelection
 from sim.policies.views import SelectionSetting
-from sim.workloads.workload import Workload
+from sim.workloads.format.workload import Workload
 
 GRAIN = 0.25  # s: changes, publications, hops and services share a coarse grid, so that ties are frequent
 RENDEZVOUS = ("chord", "star", "tapestry")

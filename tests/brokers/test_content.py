@@ -36,7 +36,7 @@ from sim.brokers.reconfiguration import ReconfigurationSetting
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.scenario.model import load_scenario
 from sim.simulation import build, prepare_workload, simulate
-from sim.workloads.workload import Workload, load_workload, write_workload
+from sim.workloads.format.workload import Workload, load_workload, write_workload
 
 
 @dataclass

@@ -17,7 +17,7 @@ from sim.brokers.network import Network
 from sim.policies.views import Selection, SelectionView
 from sim.scenario.model import Scenario, load_scenario
 from sim.simulation import RunRecord, build, prepare_workload, simulate
-from sim.workloads.workload import Workload
+from sim.workloads.format.workload import Workload
 
 BASE: dict[str, Any] = {
     "seed": 7,

@@ -14,9 +14,9 @@ import pytest
 
 from sim.base.randomness import Streams
 from sim.files.parquet import strings
+from sim.workloads.format.workload import Workload, write_workload
 from sim.workloads.location import Visits, location_workload, number_cells, publish_each
 from sim.workloads.synthetic.poisson import PoissonWorkload
-from sim.workloads.workload import Workload, write_workload
 
 Brokersim = Callable[..., tuple[int, str, str]]
 

@@ -19,8 +19,8 @@ from sim import plugins
 from sim.base import memory
 from sim.base.randomness import Streams
 from sim.cli import solve_offloading
+from sim.workloads.format.workload import Workload, write_workload
 from sim.workloads.synthetic.poisson import PoissonWorkload
-from sim.workloads.workload import Workload, write_workload
 from tests import tiny
 
 Brokersim = Callable[..., tuple[int, str, str]]

@@ -12,8 +12,8 @@ import pytest
 from oracles import topic_connected as oracle
 
 from sim.base.randomness import Streams
+from sim.workloads.format.workload import write_workload
 from sim.workloads.synthetic.poisson import PoissonWorkload
-from sim.workloads.workload import write_workload
 
 Brokersim = Callable[..., tuple[int, str, str]]
 

@@ -28,9 +28,9 @@ from sim.experiments.results import load_results
 from sim.metrics import METRICS
 from sim.scenario.model import load_scenario
 from sim.simulation import RunRecord, simulate
+from sim.workloads.format.workload import Workload, load_workload, write_workload
 from sim.workloads.synthetic.mobility import MobilityWorkload
 from sim.workloads.synthetic.poisson import PoissonWorkload
-from sim.workloads.workload import Workload, load_workload, write_workload
 
 TINY = """\
 title = "Tiny"

@@ -32,8 +32,8 @@ from sim.experiments.engines.spark_wheels import pack_wheels
 from sim.experiments.plan import plan
 from sim.experiments.store import Store
 from sim.scenario.model import load_scenario
+from sim.workloads.format.workload import write_workload
 from sim.workloads.synthetic.poisson import PoissonWorkload
-from sim.workloads.workload import write_workload
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

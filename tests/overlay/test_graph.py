@@ -14,7 +14,7 @@ import tiny
 from sim.base.errors import ScenarioError
 from sim.scenario.model import load_scenario
 from sim.simulation import build
-from sim.workloads.workload import Workload
+from sim.workloads.format.workload import Workload
 
 PLACES = [(0.5, 0.5), (0.5, 2.5), (0.5, 4.5), (0.5, 6.5)]
 SQUARE = "source,target,rtt_ms\nt0,t1,10\nt1,t2,20\nt2,t3,\nt3,t0,100\n"

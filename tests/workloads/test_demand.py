@@ -14,11 +14,11 @@ import pytest
 from sim.base.errors import InputError, WorkloadError
 from sim.base.randomness import Streams
 from sim.files import parquet as tables
-from sim.workloads import manifest
-from sim.workloads import workload as workload_module
-from sim.workloads.demand import load_demand, topic_names
+from sim.workloads.format import manifest
+from sim.workloads.format import workload as workload_module
+from sim.workloads.format.demand import load_demand, topic_names
+from sim.workloads.format.workload import load_workload, write_workload
 from sim.workloads.synthetic.poisson import PoissonWorkload
-from sim.workloads.workload import load_workload, write_workload
 from tests import tiny
 
 

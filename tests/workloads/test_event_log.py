@@ -21,7 +21,7 @@ from sim.workloads.event_log import (
     filters_unexpanded,
     looks_unsupported,
 )
-from sim.workloads.workload import Workload, validate
+from sim.workloads.format.workload import Workload, validate
 
 CONTROL = ("connect", "subscribe", "unsubscribe", "disconnect")
 TOPICS = ["a", "a/b", "a/b/c", "a//c", "/a", "$a", "$a/b", "b", "10", "9"]

@@ -13,7 +13,7 @@ from oracles.follows import DAY, Event, Follow, Story
 
 from sim.workloads import follow_log
 from sim.workloads.follow_log import FollowLog, Follows, Published, follow_workload, unfollowed
-from sim.workloads.workload import Workload, validate
+from sim.workloads.format.workload import Workload, validate
 
 USERS, TOPICS = ["2", "10", "ann"], ["1", "a", "b", "c"]
 START = 20_000 * DAY

@@ -17,8 +17,8 @@ from pydantic import ValidationError
 from sim.base.randomness import Streams
 from sim.base.validation import validate as validate_model
 from sim.scenario.model import load_scenario
+from sim.workloads.format.workload import Workload, validate
 from sim.workloads.synthetic.interests import InterestsWorkload
-from sim.workloads.workload import Workload, validate
 
 
 def generate(seed: int = 1, replication: int = 0, **parameters: Any) -> Workload:

@@ -14,6 +14,7 @@ from oracles import location as oracle
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
 from sim.files.parquet import strings
+from sim.workloads.format.workload import Workload, validate
 from sim.workloads.location import (
     Cells,
     Visits,
@@ -27,7 +28,6 @@ from sim.workloads.location import (
     redrawn,
     visits_of,
 )
-from sim.workloads.workload import Workload, validate
 
 
 def visits(*rows: tuple[float, int, int]) -> Visits:

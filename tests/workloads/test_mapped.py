@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from sim.base.randomness import Streams
-from sim.workloads.mapped import open_mapped, write_mapped
+from sim.workloads.format.mapped import open_mapped, write_mapped
+from sim.workloads.format.workload import Workload, load_workload, write_workload
 from sim.workloads.synthetic.mobility import MobilityWorkload
-from sim.workloads.workload import Workload, load_workload, write_workload
 from tests import tiny
 
 

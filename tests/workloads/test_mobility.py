@@ -20,11 +20,11 @@ from pydantic import ValidationError
 
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
+from sim.workloads.format.workload import validate
 from sim.workloads.location import Visits, VisitShares, visit_shares, visits_of
 from sim.workloads.synthetic.checkins import write_checkins
 from sim.workloads.synthetic.mobility import MobilityWorkload
 from sim.workloads.synthetic.mobility_kernels import fold, walk
-from sim.workloads.workload import validate
 
 BOX = (30.0, -126.0, 50.0, -66.0)
 
@@ -214,7 +214,7 @@ def test_files_are_the_same_under_any_hash_seed(tmp_path: Path) -> None:
         from sim.base.randomness import Streams
         from sim.workloads.synthetic.checkins import write_checkins
         from sim.workloads.synthetic.mobility import MobilityWorkload
-        from sim.workloads.workload import write_workload
+        from sim.workloads.format.workload import write_workload
         out, streams = Path(sys.argv[1]), Streams(5)
         made = MobilityWorkload(MobilityWorkload.Parameters(users=30, horizon="9d"))
         write_workload(made.generate(streams), out / "w")

@@ -16,10 +16,10 @@ from oracles import poisson as oracle
 from pydantic import ValidationError
 
 from sim.base.randomness import Streams
+from sim.workloads.format.workload import Workload, validate
 from sim.workloads.sampling import draw_distinct
 from sim.workloads.synthetic.poisson import PoissonWorkload
 from sim.workloads.synthetic.poisson_kernels import differences, draw_weighted, replacements
-from sim.workloads.workload import Workload, validate
 
 
 def generate(seed: int = 1, replication: int = 0, **parameters: Any) -> Workload:

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from sim.files.parquet import strings
-from sim.workloads.resampling import resample
-from sim.workloads.workload import (
+from sim.workloads.format.workload import (
     Deliveries,
     Interests,
     Publications,
@@ -21,6 +20,7 @@ from sim.workloads.workload import (
     Workload,
     validate,
 )
+from sim.workloads.resampling import resample
 from tests import tiny
 
 NAN = np.full(3, np.nan)

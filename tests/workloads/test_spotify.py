@@ -24,9 +24,9 @@ from sim.base.errors import InputError
 from sim.base.randomness import Streams, uniform
 from sim.scenario.model import Scenario
 from sim.simulation import prepare_workload, simulate
+from sim.workloads.format.workload import Workload, load_workload, validate
 from sim.workloads.synthetic.spotify import PERIOD, SpotifyDense, SpotifySparse, whole_rates
 from sim.workloads.synthetic.spotify_kernels import draw_interests, guide_to, weighted
-from sim.workloads.workload import Workload, load_workload, validate
 
 FIFTIETH = {SpotifyDense: 98_000 * 20.6, SpotifySparse: 98_000 * 2.8}
 """Interests at 1/50, about."""
@@ -186,7 +186,7 @@ def test_folders_are_the_same_under_any_hash_seed_and_number_of_threads(tmp_path
         from pathlib import Path
         from sim import plugins
         from sim.base.randomness import Streams
-        from sim.workloads.workload import write_workload
+        from sim.workloads.format.workload import write_workload
         for kind, chosen in (
             ("spotify-dense", {"scale": 0.0005, "publications": "poisson", "horizon": "1h"}),
             ("spotify-sessions", {"users": 50, "playlists": 9, "artists": 20, "release_rate": 1}),

@@ -17,10 +17,10 @@ from pydantic import ValidationError
 from sim.base.randomness import Streams
 from sim.scenario.model import Scenario
 from sim.simulation import prepare_workload, simulate
+from sim.workloads.format.workload import Sessions, Workload, validate
 from sim.workloads.synthetic.online import times_during, times_online
 from sim.workloads.synthetic.spotify_kernels import one_at_a_time
 from sim.workloads.synthetic.spotify_sessions import SpotifySessions
-from sim.workloads.workload import Sessions, Workload, validate
 
 HOUR, DAY = 3600.0, 86_400.0
 FEW: dict[str, Any] = {"users": 60, "playlists": 20, "artists": 15}

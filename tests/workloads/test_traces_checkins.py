@@ -22,6 +22,7 @@ from oracles import checkins as oracle
 from sim.base.errors import WorkloadError
 from sim.base.naming import name_key
 from sim.base.randomness import Streams
+from sim.workloads.format.workload import Workload, load_workload
 from sim.workloads.traces.checkins import BOXES, Box, judge_rows
 from sim.workloads.traces.layouts import (
     CSV,
@@ -35,7 +36,6 @@ from sim.workloads.traces.layouts import (
 )
 from sim.workloads.traces.pipeline import prepare_checkins
 from sim.workloads.traces.user_filters import UserFilters, sampled
-from sim.workloads.workload import Workload, load_workload
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

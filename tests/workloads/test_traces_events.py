@@ -18,10 +18,10 @@ from analysis.deliveries import check_deliveries
 from sim.base.errors import WorkloadError
 from sim.experiments.run import run
 from sim.scenario.model import load_scenario
+from sim.workloads.format.workload import load_workload
 from sim.workloads.traces.event_pipeline import prepare_events
 from sim.workloads.traces.events import ACTIONS, MQTT, action_words
 from sim.workloads.traces.layouts import CSV, JSONL, PARQUET, lay_over
-from sim.workloads.workload import load_workload
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,10 +24,11 @@ from sim.base.errors import WorkloadError
 from sim.content.conjunctions import Conjunctions
 from sim.content.predicates import Content
 from sim.files.parquet import read_frame, strings, write_columns
-from sim.workloads import manifest, validation
-from sim.workloads import workload as workload_module
 from sim.workloads.content.routing import route
-from sim.workloads.workload import (
+from sim.workloads.format import checks as validation
+from sim.workloads.format import manifest
+from sim.workloads.format import workload as workload_module
+from sim.workloads.format.workload import (
     DAY,
     Deliveries,
     Interests,
@@ -560,7 +561,7 @@ def test_a_broken_workload_is_not_written(tmp_path: Path) -> None:
 
 
 def test_publications_are_counted_on_each_topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sim.workloads.workload.ROW_GROUP", 1)
+    monkeypatch.setattr("sim.workloads.format.workload.ROW_GROUP", 1)
     published = small().publications
     expected = [int((published.topic == topic).sum()) for topic in range(5)]
     assert sum(expected) == len(published) > 1

@@ -17,7 +17,7 @@ from sim.brokers.messages import Flight, Message
 from sim.brokers.planes.messages import MessagePlane
 from sim.brokers.record_kernels import fold_tree
 from sim.brokers.subscriptions import Subscriptions
-from sim.workloads.workload import Publications
+from sim.workloads.format.workload import Publications
 
 _JOINING, _QUEUE_FULL, _IN_FLIGHT = 1, 2, 3  # the better, the higher
 _OUTCOMES = {_JOINING: LOST["joining"], _QUEUE_FULL: LOST["queue_full"], _IN_FLIGHT: IN_FLIGHT}

@@ -21,7 +21,7 @@ from sim.brokers.recorder import Recorder
 from sim.brokers.records import Folds
 from sim.brokers.subscriptions import NOBODY, Offloaded, SplitSubscriptions, Subscriptions
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
-from sim.workloads.workload import Publications
+from sim.workloads.format.workload import Publications
 
 _BATCH = 4096  # publications that are folded at once
 _POSITIONS = 1 << 18  # of their trees, likewise

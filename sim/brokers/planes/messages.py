@@ -11,7 +11,7 @@ from sim.brokers.fabric import Fabric
 from sim.brokers.ledger import CLIMBING, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
 from sim.brokers.messages import Flight, Message
 from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
-from sim.workloads.workload import Publications
+from sim.workloads.format.workload import Publications
 
 NAN = float("nan")
 

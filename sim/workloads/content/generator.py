@@ -23,7 +23,7 @@ from sim.workloads.content.diversity import subset_size
 from sim.workloads.content.json_lines import PUBLICATIONS, SUBSCRIPTIONS, publication_lines, subscription_lines
 from sim.workloads.content.routing import route
 from sim.workloads.content.sizes import Sizes, constant, poisson, uniform, weighted
-from sim.workloads.workload import Publications, SubscriptionEvents, Users, Workload
+from sim.workloads.format.workload import Publications, SubscriptionEvents, Users, Workload
 
 MOST_VALUES = 1e9
 """Values of all publications; as many take four gigabytes."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from sim.content.predicates import Content, carried, interests, occurring
 from sim.files.parquet import repeated, strings
-from sim.workloads.workload import DAY, Interests, Topics
+from sim.workloads.format.workload import DAY, Interests, Topics
 
 
 def route(content: Content, users: int, horizon: float, period: float = DAY) -> tuple[Topics, Interests]:

@@ -14,7 +14,7 @@ from sim.base.errors import WorkloadError
 from sim.content.conjunctions import MOST_FIELDS, Conjunctions
 from sim.content.predicates import Content, interests, occurring
 from sim.files.parquet import Columns, read_columns
-from sim.workloads.validation import Checks
+from sim.workloads.format.checks import Checks
 
 _MOST_VALUES = 2**31 - 1
 _PREDICATE = {"field": pa.int32(), "value": pa.int32()}

@@ -15,9 +15,7 @@ from sim.files.inputs import File, InputFile
 from sim.files.parquet import numbers, repeated
 from sim.overlay.topic_connected.interests import Interests as NodeInterests
 from sim.overlay.topic_connected.interests import coin_flips
-from sim.workloads.sampling import draw_distinct
-from sim.workloads.synthetic.poisson_kernels import replacements
-from sim.workloads.workload import (
+from sim.workloads.format.workload import (
     DAY,
     MOST_EVENTS,
     Interests,
@@ -27,6 +25,8 @@ from sim.workloads.workload import (
     Users,
     Workload,
 )
+from sim.workloads.sampling import draw_distinct
+from sim.workloads.synthetic.poisson_kernels import replacements
 
 MOST_FLIPS = 2e8
 """Coins that are flipped at most; as many take two gigabytes."""

@@ -17,6 +17,7 @@ from sim import plugins
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, Utc, unit
 from sim.files.parquet import numbers
+from sim.workloads.format.workload import MOST_EVENTS, Workload
 from sim.workloads.location import (
     LARGEST_CELL,
     SMALLEST_CELL,
@@ -28,7 +29,6 @@ from sim.workloads.location import (
 )
 from sim.workloads.synthetic.checkins import Checkins
 from sim.workloads.synthetic.mobility_kernels import KM_PER_DEGREE, fold, walk
-from sim.workloads.workload import MOST_EVENTS, Workload
 
 _GAPS_AT_ONCE = 16
 _NEAREST_KM = 1.0  # a step shorter than this leads to no other place

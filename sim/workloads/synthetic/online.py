@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.workloads.format.workload import Interests, Sessions, SubscriptionEvents
 from sim.workloads.synthetic.spotify_kernels import after_online
-from sim.workloads.workload import Interests, Sessions, SubscriptionEvents
 
 
 def subscriptions(

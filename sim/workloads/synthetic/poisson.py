@@ -12,9 +12,7 @@ from sim import plugins
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, unit
 from sim.files.parquet import numbers, repeated
-from sim.workloads.sampling import draw_distinct
-from sim.workloads.synthetic.poisson_kernels import differences, draw_weighted, replacements
-from sim.workloads.workload import (
+from sim.workloads.format.workload import (
     DAY,
     MOST_EVENTS,
     Interests,
@@ -24,6 +22,8 @@ from sim.workloads.workload import (
     Users,
     Workload,
 )
+from sim.workloads.sampling import draw_distinct
+from sim.workloads.synthetic.poisson_kernels import differences, draw_weighted, replacements
 
 
 class PoissonWorkload:

@@ -19,8 +19,7 @@ from sim.base.memory import need
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, unit
 from sim.files.parquet import numbers, repeated
-from sim.workloads.synthetic.spotify_kernels import draw_interests, guide_to
-from sim.workloads.workload import (
+from sim.workloads.format.workload import (
     MOST_EVENTS,
     Interests,
     Publications,
@@ -29,6 +28,7 @@ from sim.workloads.workload import (
     Users,
     Workload,
 )
+from sim.workloads.synthetic.spotify_kernels import draw_interests, guide_to
 
 PERIOD = 10 * SECONDS["d"]
 """What event rates count in (s): the length of the trace."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sim.base.errors import WorkloadError
 from sim.workloads.event_log import event_workload
+from sim.workloads.format.workload import Workload, write_workload
 from sim.workloads.traces import events as stages
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.quarantine import account, check_form, describe, read_quarantine, store_quarantine
@@ -19,7 +20,6 @@ from sim.workloads.traces.session import partitioned, store, watched
 from sim.workloads.traces.sources import find_sources, link_sources
 from sim.workloads.traces.strays import warn_of_strays
 from sim.workloads.traces.workshop import Progress, blaming, check_room, iso, put_in_place, workshop
-from sim.workloads.workload import Workload, write_workload
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

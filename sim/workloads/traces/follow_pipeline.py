@@ -14,6 +14,7 @@ from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
 from sim.base.units import format_duration
 from sim.workloads.follow_log import follow_workload
+from sim.workloads.format.workload import DAY, Workload, write_workload
 from sim.workloads.traces import follows as stages
 from sim.workloads.traces.follow_tables import Trace
 from sim.workloads.traces.quarantine import account, check_form, describe, read_quarantine, store_quarantine
@@ -23,7 +24,6 @@ from sim.workloads.traces.sources import find_groups, link_sources
 from sim.workloads.traces.strays import warn_of_strays
 from sim.workloads.traces.user_filters import sampled
 from sim.workloads.traces.workshop import Progress, blaming, check_room, iso, put_in_place, workshop
-from sim.workloads.workload import DAY, Workload, write_workload
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,6 +13,7 @@ import numpy as np
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
 from sim.files.parquet import strings
+from sim.workloads.format.workload import DAY, Publications, Workload, write_workload
 from sim.workloads.location import (
     LARGEST_CELL,
     SMALLEST_CELL,
@@ -32,7 +33,6 @@ from sim.workloads.traces.sources import find_sources, link_sources
 from sim.workloads.traces.strays import warn_of_strays
 from sim.workloads.traces.user_filters import UserFilters, select_users
 from sim.workloads.traces.workshop import Progress, blaming, check_room, iso, put_in_place, workshop
-from sim.workloads.workload import DAY, Publications, Workload, write_workload
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

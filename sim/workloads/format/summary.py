@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.units import SECONDS
+from sim.workloads.format.workload import DAY, Workload
 from sim.workloads.location import visit_shares, visits_of
-from sim.workloads.workload import DAY, Workload
 
 QUANTILES = {"p5": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95, "p99": 0.99}
 CLASSES = {"none": 0, "1 to 9": 1, "10 to 99": 10, "100 to 999": 100, "1000 and more": 1000}

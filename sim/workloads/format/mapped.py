@@ -7,7 +7,7 @@ import os
 import pickle
 from pathlib import Path
 
-from sim.workloads.workload import Workload
+from sim.workloads.format.workload import Workload
 
 ALIGNMENT = 64  # bytes: where arrow wants its buffers to begin; numpy is content with less
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
 from sim.files.parquet import count_rows, read_batches, read_columns
-from sim.workloads.manifest import read_manifest, verify_files
-from sim.workloads.validation import Checks
+from sim.workloads.format.checks import Checks
+from sim.workloads.format.manifest import read_manifest, verify_files
 
 _INTERESTS = {"user": pa.int32(), "topic": pa.int32()}
 Fits = Callable[[int, int, int], None]

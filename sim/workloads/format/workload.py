@@ -20,9 +20,9 @@ from sim.files.atomic import check_name
 from sim.files.parquet import ROW_GROUP, Columns, read_columns, write_columns, write_tables
 from sim.workloads.content import tables as content_tables
 from sim.workloads.content.json_lines import PUBLICATIONS, SUBSCRIPTIONS
-from sim.workloads.demand import read_interests
-from sim.workloads.manifest import read_manifest, verify_files, write_manifest
-from sim.workloads.validation import Checks
+from sim.workloads.format.checks import Checks
+from sim.workloads.format.demand import read_interests
+from sim.workloads.format.manifest import read_manifest, verify_files, write_manifest
 
 DAY = 86400.0
 MOST_EVENTS = 1e9  # of a made-up workload: as many fill the memory of most machines
