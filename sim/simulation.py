@@ -36,7 +36,7 @@ from sim.policies.reconfiguration.process import ProcessParameters
 from sim.policies.views import SelectionPolicy, SelectionSetting
 from sim.scenario.model import Scenario, Unlimited
 from sim.workloads.format.workload import Topics, Workload
-from sim.workloads.location import redrawn
+from sim.workloads.models.location import redrawn
 from sim.workloads.promises import Generator, WatchedGenerator
 
 BYTES_PER_PAIR = 80

@@ -127,8 +127,8 @@ def _counted(workload: Workload) -> str:
 
 def _unmatched(workload: Workload, expanded: bool) -> str:
     """How many subscriptions match nothing that is published, with an example; filters that could yet be expanded apart."""
-    from sim.workloads.event_log import filters_unexpanded, looks_unsupported
-    from sim.workloads.mqtt import is_filter, is_shared
+    from sim.workloads.models.event_log import filters_unexpanded, looks_unsupported
+    from sim.workloads.models.mqtt import is_filter, is_shared
 
     filters = 0 if expanded else filters_unexpanded(workload)
     said = f"; {filters:,} subscriptions look like MQTT filters (--mqtt-filters expands them)" if filters else ""

@@ -156,7 +156,7 @@ def _plain(option: str, files: list[str] | None, format: str | None) -> tuple[La
 
 
 def _counted(workload: Workload) -> str:
-    from sim.workloads.follow_log import unfollowed
+    from sim.workloads.models.follow_log import unfollowed
     from sim.workloads.traces.quarantine import describe
 
     rows = workload.rows or {}

@@ -116,7 +116,7 @@ def _visits(path: Path, setting: SweepSetting) -> pd.DataFrame:
     from sim.scenario.model import load_scenario
     from sim.simulation import prepare_workload
     from sim.workloads.format.workload import DAY
-    from sim.workloads.location import visit_shares, visits_of
+    from sim.workloads.models.location import visit_shares, visits_of
 
     rows: list[dict[str, Any]] = []
     users = setting.sized(USERS)

@@ -15,7 +15,7 @@ import pytest
 from sim.base.randomness import Streams
 from sim.files.parquet import strings
 from sim.workloads.format.workload import Workload, write_workload
-from sim.workloads.location import Visits, location_workload, number_cells, publish_each
+from sim.workloads.models.location import Visits, location_workload, number_cells, publish_each
 from sim.workloads.synthetic.poisson import PoissonWorkload
 
 Brokersim = Callable[..., tuple[int, str, str]]

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from oracles import events as oracle
 from oracles.events import Row
 
-from sim.workloads import mqtt
-from sim.workloads.event_log import (
+from sim.workloads.format.workload import Workload, validate
+from sim.workloads.models import mqtt
+from sim.workloads.models.event_log import (
     Control,
     Delivered,
     EventLog,
@@ -21,7 +22,6 @@ from sim.workloads.event_log import (
     filters_unexpanded,
     looks_unsupported,
 )
-from sim.workloads.format.workload import Workload, validate
 
 CONTROL = ("connect", "subscribe", "unsubscribe", "disconnect")
 TOPICS = ["a", "a/b", "a/b/c", "a//c", "/a", "$a", "$a/b", "b", "10", "9"]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from oracles import follows as oracle
 from oracles.follows import DAY, Event, Follow, Story
 
-from sim.workloads import follow_log
-from sim.workloads.follow_log import FollowLog, Follows, Published, follow_workload, unfollowed
 from sim.workloads.format.workload import Workload, validate
+from sim.workloads.models import follow_log
+from sim.workloads.models.follow_log import FollowLog, Follows, Published, follow_workload, unfollowed
 
 USERS, TOPICS = ["2", "10", "ann"], ["1", "a", "b", "c"]
 START = 20_000 * DAY

@@ -15,7 +15,7 @@ from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
 from sim.files.parquet import strings
 from sim.workloads.format.workload import Workload, validate
-from sim.workloads.location import (
+from sim.workloads.models.location import (
     Cells,
     Visits,
     cells_of,

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
 from sim.workloads.format.workload import validate
-from sim.workloads.location import Visits, VisitShares, visit_shares, visits_of
+from sim.workloads.models.location import Visits, VisitShares, visit_shares, visits_of
 from sim.workloads.synthetic.checkins import write_checkins
 from sim.workloads.synthetic.mobility import MobilityWorkload
 from sim.workloads.synthetic.mobility_kernels import fold, walk

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from sim.base.randomness import Streams
 from sim.workloads.format.workload import Workload, validate
-from sim.workloads.sampling import draw_distinct
+from sim.workloads.models.sampling import draw_distinct
 from sim.workloads.synthetic.poisson import PoissonWorkload
 from sim.workloads.synthetic.poisson_kernels import differences, draw_weighted, replacements
 

@@ -20,7 +20,7 @@ from sim.workloads.format.workload import (
     Workload,
     validate,
 )
-from sim.workloads.resampling import resample
+from sim.workloads.models.resampling import resample
 from tests import tiny
 
 NAN = np.full(3, np.nan)

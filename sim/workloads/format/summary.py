@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sim.base.units import SECONDS
 from sim.workloads.format.workload import DAY, Workload
-from sim.workloads.location import visit_shares, visits_of
+from sim.workloads.models.location import visit_shares, visits_of
 
 QUANTILES = {"p5": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95, "p99": 0.99}
 CLASSES = {"none": 0, "1 to 9": 1, "10 to 99": 10, "100 to 999": 100, "1000 and more": 1000}
@@ -23,7 +23,7 @@ def summarise(workload: Workload) -> dict[str, Any]:
 
     Times are ISO 8601 in UTC, `horizon` and `period` seconds, `cell` degrees; rates tell their unit in their name.
     `distributions` are over all users or all topics, interests and subscribers those at time 0; `users_by_changes` counts
-    users by their subscription changes; `movement`, of location workloads, is `sim.workloads.location.VisitShares`.
+    users by their subscription changes; `movement`, of location workloads, is `sim.workloads.models.location.VisitShares`.
     """
     users, topics = len(workload.users), len(workload.topics)
     events, published, moves = workload.subscription_events, workload.publications, workload.movements

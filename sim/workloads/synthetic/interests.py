@@ -25,7 +25,7 @@ from sim.workloads.format.workload import (
     Users,
     Workload,
 )
-from sim.workloads.sampling import draw_distinct
+from sim.workloads.models.sampling import draw_distinct
 from sim.workloads.synthetic.poisson_kernels import replacements
 
 MOST_FLIPS = 2e8

@@ -18,7 +18,7 @@ from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, Utc, unit
 from sim.files.parquet import numbers
 from sim.workloads.format.workload import MOST_EVENTS, Workload
-from sim.workloads.location import (
+from sim.workloads.models.location import (
     LARGEST_CELL,
     SMALLEST_CELL,
     Visits,

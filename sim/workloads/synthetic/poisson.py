@@ -22,7 +22,7 @@ from sim.workloads.format.workload import (
     Users,
     Workload,
 )
-from sim.workloads.sampling import draw_distinct
+from sim.workloads.models.sampling import draw_distinct
 from sim.workloads.synthetic.poisson_kernels import differences, draw_weighted, replacements
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WorkloadError
-from sim.workloads.event_log import event_workload
 from sim.workloads.format.workload import Workload, write_workload
+from sim.workloads.models.event_log import event_workload
 from sim.workloads.traces import events as stages
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.quarantine import account, check_form, describe, read_quarantine, store_quarantine

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError, unknown
-from sim.workloads.event_kernels import CONNECT, DISCONNECT, SUBSCRIBE, UNSUBSCRIBE
-from sim.workloads.event_log import Control, Delivered, EventLog, Published
+from sim.workloads.models.event_kernels import CONNECT, DISCONNECT, SUBSCRIBE, UNSUBSCRIBE
+from sim.workloads.models.event_log import Control, Delivered, EventLog, Published
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.times import parse_time
 from sim.workloads.traces.typed import Names, read_typed

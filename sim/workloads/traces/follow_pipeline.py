@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
 from sim.base.units import format_duration
-from sim.workloads.follow_log import follow_workload
 from sim.workloads.format.workload import DAY, Workload, write_workload
+from sim.workloads.models.follow_log import follow_workload
 from sim.workloads.traces import follows as stages
 from sim.workloads.traces.follow_tables import Trace
 from sim.workloads.traces.quarantine import account, check_form, describe, read_quarantine, store_quarantine

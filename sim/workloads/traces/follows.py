@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.randomness import Streams
-from sim.workloads.follow_log import EVER, NEVER, FollowLog, Follows, Published
+from sim.workloads.models.follow_log import EVER, NEVER, FollowLog, Follows, Published
 from sim.workloads.traces.follow_tables import Labels, Span, Table
 from sim.workloads.traces.rows import read_rows
 from sim.workloads.traces.times import parse_time

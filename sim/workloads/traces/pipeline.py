@@ -14,7 +14,7 @@ from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
 from sim.files.parquet import strings
 from sim.workloads.format.workload import DAY, Publications, Workload, write_workload
-from sim.workloads.location import (
+from sim.workloads.models.location import (
     LARGEST_CELL,
     SMALLEST_CELL,
     Cells,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams, uniform
-from sim.workloads.location import Visits, merge_checkins, number_cells
+from sim.workloads.models.location import Visits, merge_checkins, number_cells
 from sim.workloads.traces.checkins import Checkins, Window
 from sim.workloads.traces.layouts import zone_of
 

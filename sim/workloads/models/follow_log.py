@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.files.parquet import strings
-from sim.workloads.event_log import SECOND, Numbering
-from sim.workloads.follow_kernels import join_intervals
 from sim.workloads.format.workload import (
     DAY,
     Interests,
@@ -21,6 +19,8 @@ from sim.workloads.format.workload import (
     Users,
     Workload,
 )
+from sim.workloads.models.event_log import SECOND, Numbering
+from sim.workloads.models.follow_kernels import join_intervals
 
 EVER, NEVER = -(1 << 62), 1 << 62  # µs since 1970: a follow that has always held, one that never ends
 _AT_ONCE = 8_000_000  # follows

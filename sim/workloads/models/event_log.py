@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.files.parquet import repeated, strings
-from sim.workloads import mqtt
-from sim.workloads.event_kernels import SUBSCRIBE, UNSUBSCRIBE, follow_sessions
 from sim.workloads.format.workload import (
     DAY,
     Deliveries,
@@ -24,6 +22,8 @@ from sim.workloads.format.workload import (
     Users,
     Workload,
 )
+from sim.workloads.models import mqtt
+from sim.workloads.models.event_kernels import SUBSCRIBE, UNSUBSCRIBE, follow_sessions
 
 SECOND = 1_000_000  # µs
 

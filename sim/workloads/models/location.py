@@ -23,9 +23,9 @@ from sim.workloads.format.workload import (
     Users,
     Workload,
 )
-from sim.workloads.location_kernels import subscription_changes
-from sim.workloads.resampling import resample
-from sim.workloads.sampling import draw_distinct
+from sim.workloads.models.location_kernels import subscription_changes
+from sim.workloads.models.resampling import resample
+from sim.workloads.models.sampling import draw_distinct
 
 # Degrees: a ten-thousandth is about 11 m, finer than any position that people share.
 SMALLEST_CELL, LARGEST_CELL = 1e-4, 180.0
@@ -242,7 +242,7 @@ def visits_of(workload: Workload) -> Visits:
 def redrawn(workload: Workload, streams: Streams, resample_users: bool = False) -> Workload:
     """Another replication of a fixed workload: friends of a location workload are drawn anew, interests follow.
 
-    With `resample_users` the users are first drawn with replacement, see `sim.workloads.resampling`. Raises WorkloadError
+    With `resample_users` the users are first drawn with replacement, see `sim.workloads.models.resampling`. Raises WorkloadError
     where a location workload's tables disagree.
     """
     location = workload.kind == "location"
