@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.papers.claims import FALLS, Claim, Misprint, near
-from analysis.papers.overlays import GAP
-from analysis.papers.page import Reproduction, SectionRuns
-from analysis.papers.paper import Chart, Paper, Section, Table
-from analysis.papers.quantities import extreme_step, largest_ratio, value
+from sim.papers.claims import FALLS, Claim, Misprint, near
+from sim.papers.overlays.page import GAP
+from sim.papers.page import Reproduction, SectionRuns
+from sim.papers.paper import Chart, Paper, Section, Table
+from sim.papers.quantities import extreme_step, largest_ratio, value
 
 READINGS = ("loose", "strict")
 CHARTS = (

@@ -12,7 +12,7 @@ from sim.cli import terminal
 from sim.cli.run import EngineName, Jobs, Master, cores
 
 if TYPE_CHECKING:
-    from analysis.papers.page import Reproduction
+    from sim.papers.page import Reproduction
 
 
 def reproduce(
@@ -53,7 +53,7 @@ def reproduce(
     Runs them, and writes one page with its claims, what came out, and verdicts with reasons. Runs that are in the folder already are
     not run again.
     """
-    from sim.studies import reproduce as study
+    from sim.papers import reproduce as study
 
     def say(line: str) -> None:
         if not quiet:
@@ -83,8 +83,8 @@ def _print(made: Reproduction) -> None:
     from rich.table import Table
 
     from analysis.formatting import describe
-    from analysis.papers.claims import judge
-    from analysis.papers.page import summary
+    from sim.papers.claims import judge
+    from sim.papers.page import summary
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column, width in (("where", 17), ("claim", 34), ("paper", 12), ("ours", 22), ("verdict", 11)):

@@ -18,14 +18,14 @@ from report_numbers import Page, body, rows_of
 from scipy import stats
 
 from analysis.formatting import describe
-from analysis.papers import quantities
-from analysis.papers.claims import FALLS, RISES, Target, at_most, judge, near
-from analysis.papers.overlays import PAPER
-from analysis.papers.page import render_page, statements, summary, write_page
-from analysis.papers.paper import Section
-from analysis.papers.views import charts_of
 from sim.base.errors import InputError
 from sim.experiments.statistics import Interval, mean_interval
+from sim.papers import quantities
+from sim.papers.claims import FALLS, RISES, Target, at_most, judge, near
+from sim.papers.overlays.page import PAPER
+from sim.papers.page import render_page, statements, summary, write_page
+from sim.papers.paper import Section
+from sim.papers.views import charts_of
 
 ROOT = Path(__file__).resolve().parents[2]
 NUMBERS = st.floats(-1e6, 1e6)

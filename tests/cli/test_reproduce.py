@@ -13,11 +13,11 @@ from browser import CHROMIUM, show
 from report_numbers import Page, body
 
 from analysis.formatting import describe
-from analysis.papers.claims import judge
-from analysis.papers.page import Reproduction
 from sim.base.errors import InputError
 from sim.experiments import perform as performing
-from sim.studies.reproduce import PAGE, STUDIES, Asked, reproduce
+from sim.papers.claims import judge
+from sim.papers.page import Reproduction
+from sim.papers.reproduce import PAGE, STUDIES, Asked, reproduce
 
 SCALE = 0.06
 Brokersim = Callable[..., tuple[int, str, str]]

@@ -12,11 +12,11 @@ import pytest
 from browser import CHROMIUM, show
 from oracles import targets as oracle
 
-from analysis.papers.claims import judge
-from analysis.papers.content import PAPER
-from analysis.papers.page import Reproduction
-from sim.studies.content import MATCHES, PRINTED, Printed
-from sim.studies.reproduce import PAGE, Asked, reproduce
+from sim.papers.claims import judge
+from sim.papers.content.page import PAPER
+from sim.papers.content.runs import MATCHES, PRINTED, Printed
+from sim.papers.page import Reproduction
+from sim.papers.reproduce import PAGE, Asked, reproduce
 from sim.workloads.content import diversity
 from sim.workloads.content.designs import design_subsets
 from sim.workloads.content.sizes import constant, poisson

@@ -10,14 +10,14 @@ import pandas as pd
 import pytest
 
 import scenarios
-from analysis.papers.claims import Claim
-from analysis.papers.dynatops import PAPER
-from analysis.papers.paper import Section
 from sim.base.errors import InputError
 from sim.metrics import METRICS
-from sim.studies import dynatops
-from sim.studies.reproduce import Asked, reproduce
-from sim.studies.sweeps import Computed, Sweep, SweepSetting
+from sim.papers.claims import Claim
+from sim.papers.dynatops import runs as dynatops
+from sim.papers.dynatops.page import PAPER
+from sim.papers.paper import Section
+from sim.papers.reproduce import Asked, reproduce
+from sim.papers.sweeps import Computed, Sweep, SweepSetting
 
 SCENARIOS = Path(scenarios.__file__).parent
 GOLDEN = [[12.408, 2.862, 0.453, 0.515, 0.16], [9.798, 2.79, 0.478, 0.4, 0.198], [12.57, 3.005, 0.448, 0.497, 0.148]]

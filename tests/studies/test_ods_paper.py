@@ -13,17 +13,17 @@ from browser import CHROMIUM, show
 from oracles import offloading as oracle
 
 import scenarios
-from analysis.papers.claims import judge
-from analysis.papers.ods import AT_MOST, B3M, BEST, BOUND, FB3M, LESS_THAN, PAPER, PORTFOLIO, RATIOS, SLOW
-from analysis.papers.page import Reproduction
 from sim.cli.app import main
+from sim.papers.claims import judge
+from sim.papers.ods import runs as ods
+from sim.papers.ods.page import AT_MOST, B3M, BEST, BOUND, FB3M, LESS_THAN, PAPER, PORTFOLIO, RATIOS, SLOW
+from sim.papers.page import Reproduction
+from sim.papers.reproduce import PAGE, Asked, reproduce
 from sim.policies.offloading.greedy import run
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Problem
 from sim.policies.offloading.process import Capacity, OffloadingParameters
 from sim.scenario.model import load_scenario
-from sim.studies import ods
-from sim.studies.reproduce import PAGE, Asked, reproduce
 
 SCALE = 0.0005
 GOLDEN = {"sparse": [0.9378, 0.9312, 0.9112, 0.859], "dense": [0.9992, 0.9988, 0.9886, 0.9135]}

@@ -13,7 +13,7 @@ from oracles import topic_connected as oracle
 
 from sim.overlay.topic_connected.design import design
 from sim.overlay.topic_connected.interests import Interests, coin_flips, exactly
-from sim.studies.overlays import EXAMPLES
+from sim.papers.overlays.runs import EXAMPLES
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "overlays"
 Rows = list[set[int]]

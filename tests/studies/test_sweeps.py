@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.experiments.run import run
-from sim.studies.sweeps import Point, Sweep, SweepSetting, thinned
+from sim.papers.sweeps import Point, Sweep, SweepSetting, thinned
 
 SCENARIO = """
 workload = { kind = "interests", users = 6, topics = 4, per_user = 2 }

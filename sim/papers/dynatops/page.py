@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analysis.papers.dynatops_claims import BS, BS_BNR, LOCATION, MISPRINTS, OURS, SYSTEMS, TCO, claims
-from analysis.papers.paper import Chart, Derived, Paper, Section, Table
+from sim.papers.dynatops.claims import BS, BS_BNR, LOCATION, MISPRINTS, OURS, SYSTEMS, TCO, claims
+from sim.papers.paper import Chart, Derived, Paper, Section, Table
 
 
 def _number(name: str, title: str) -> Derived:

@@ -13,9 +13,9 @@ import pandas as pd
 from analysis.charts import write_atomically
 from analysis.formatting import describe, number
 from analysis.page import render
-from analysis.papers.claims import LESS, VERDICTS, Claim, Target, judge
-from analysis.papers.paper import Paper
-from analysis.papers.views import charts_of, tables_of
+from sim.papers.claims import LESS, VERDICTS, Claim, Target, judge
+from sim.papers.paper import Paper
+from sim.papers.views import charts_of, tables_of
 
 MARKS = {"reproduces": "better", "in part": "unclear", "does not": "worse", "not run": "unclear"}
 """How verdicts are coloured."""

@@ -11,9 +11,9 @@ import pandas as pd
 
 from analysis.charts import axis_title
 from analysis.comparison import label
-from analysis.papers.claims import Claim, Misprint
 from sim.base.errors import InputError, unknown
 from sim.metrics import METRICS
+from sim.papers.claims import Claim, Misprint
 
 
 @dataclass(frozen=True)

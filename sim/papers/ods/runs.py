@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.papers.sweeps import Computed, SweepSetting
 from sim.policies.offloading.problem import Objective, OffloadingPolicy, Problem
-from sim.studies.sweeps import Computed, SweepSetting
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,8 +14,8 @@ from pandas.api.types import is_numeric_dtype
 from analysis.charts import Figure, by_colour, by_dash, rounded, spec_of
 from analysis.comparison import label, percent
 from analysis.formatting import describe, number
-from analysis.papers.paper import Chart, Drawing, Paper, Section, Table
 from sim.experiments.statistics import Interval, mean_interval, paired_difference_percent
+from sim.papers.paper import Chart, Drawing, Paper, Section, Table
 
 
 def charts_of(paper: Paper, section: Section, runs: pd.DataFrame) -> list[Figure]:

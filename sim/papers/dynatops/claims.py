@@ -1,11 +1,11 @@
-"""What “DYNATOPS” claims, and why that comes out as it does; `analysis.papers.dynatops` shows it."""
+"""What “DYNATOPS” claims, and why that comes out as it does; `sim.papers.dynatops.page` shows it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis.papers.claims import FALLS, LESS, MORE, RISES, Claim, Misprint, at_least, at_most, between, near
-from analysis.papers.quantities import change, difference, gain, least, mean_gain, mean_of, shift, value
+from sim.papers.claims import FALLS, LESS, MORE, RISES, Claim, Misprint, at_least, at_most, between, near
+from sim.papers.quantities import change, difference, gain, least, mean_gain, mean_of, shift, value
 
 LOCATION, GEOPS, GREEDY = "Bayeux (loc)", "GeoPS (reconstruction)", "DYNATOPS, w_d = 1"
 CHORD = "Bayeux (loc) on Chord"

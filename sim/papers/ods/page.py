@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pandas as pd
 
-from analysis.papers.claims import FALLS, MORE, RISES, Claim, Misprint, Quantity, Target, at_least, at_most, near
-from analysis.papers.paper import Chart, Derived, Paper, Section, Table
-from analysis.papers.quantities import NOTHING, change, largest, mean_of, value
+from sim.papers.claims import FALLS, MORE, RISES, Claim, Misprint, Quantity, Target, at_least, at_most, near
+from sim.papers.paper import Chart, Derived, Paper, Section, Table
+from sim.papers.quantities import NOTHING, change, largest, mean_of, value
 
 READINGS = ("sparse", "dense")
 B3M, FB3M, SLOW, PORTFOLIO = "GreedyB3M", "ModifiedGreedyFB3M", "ModifiedGreedyFB3MSlow", "ours: portfolio"

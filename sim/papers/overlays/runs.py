@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sim.base.errors import InputError
-from sim.studies.sweeps import Point, Sweep, SweepSetting, thinned
+from sim.papers.sweeps import Point, Sweep, SweepSetting, thinned
 
 READINGS = {"coin flips": "coin-flips", "exactly s": "exact"}
 """The ways to read the paper's interest model, and what the workload calls them."""

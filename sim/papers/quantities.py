@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis.papers.claims import Quantity
+from sim.papers.claims import Quantity
 
 NOTHING = pd.Series(dtype=float)
 """No value in any replication: the runs that a number needs are missing."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.randomness import Streams
-from sim.studies.sweeps import Computed, SweepSetting
+from sim.papers.sweeps import Computed, SweepSetting
 from sim.workloads.content import diversity
 from sim.workloads.content.designs import Design, Grid, Subsets, design_subsets
 from sim.workloads.content.sizes import Sizes, constant, poisson

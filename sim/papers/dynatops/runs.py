@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim.studies.sweeps import Computed, Point, Sweep, SweepSetting, thinned
+from sim.papers.sweeps import Computed, Point, Sweep, SweepSetting, thinned
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from analysis.papers.claims import FALLS, RISES, Claim, Misprint, Quantity, Target, at_most, near
-from analysis.papers.paper import Chart, Derived, Paper, Section, Table
-from analysis.papers.quantities import (
+from sim.papers.claims import FALLS, RISES, Claim, Misprint, Quantity, Target, at_most, near
+from sim.papers.paper import Chart, Derived, Paper, Section, Table
+from sim.papers.quantities import (
     between_variants,
     change,
     extreme_step,

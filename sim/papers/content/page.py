@@ -11,9 +11,9 @@ import altair as alt
 import pandas as pd
 
 from analysis.charts import INK, colour_of
-from analysis.papers.claims import RISES, Claim, Misprint, Quantity, Target, near
-from analysis.papers.paper import Chart, Derived, Drawing, Paper, Section, Table
-from analysis.papers.quantities import value
+from sim.papers.claims import RISES, Claim, Misprint, Quantity, Target, near
+from sim.papers.paper import Chart, Derived, Drawing, Paper, Section, Table
+from sim.papers.quantities import value
 
 MATCHES = range(1, 9)
 OVERLAPS = tuple(f"v = {v}" for v in range(5))

@@ -18,18 +18,18 @@ from sim.base.errors import InputError, unknown
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.papers.page import Reproduction, SectionRuns
-    from analysis.papers.paper import Paper
     from sim.experiments.outcomes import Progress
     from sim.experiments.plan import RunSpec
     from sim.experiments.results import Results
-    from sim.studies.sweeps import Computed, Sweep, SweepSetting
+    from sim.papers.page import Reproduction, SectionRuns
+    from sim.papers.paper import Paper
+    from sim.papers.sweeps import Computed, Sweep, SweepSetting
 
 STUDIES = {
-    "content": ("analysis.papers.content", "sim.studies.content"),
-    "dynatops": ("analysis.papers.dynatops", "sim.studies.dynatops"),
-    "ods": ("analysis.papers.ods", "sim.studies.ods"),
-    "overlays": ("analysis.papers.overlays", "sim.studies.overlays"),
+    "content": ("sim.papers.content.page", "sim.papers.content.runs"),
+    "dynatops": ("sim.papers.dynatops.page", "sim.papers.dynatops.runs"),
+    "ods": ("sim.papers.ods.page", "sim.papers.ods.runs"),
+    "overlays": ("sim.papers.overlays.page", "sim.papers.overlays.runs"),
 }
 """Modules of each paper: `PAPER`, what it claims and its page shows; and `sweeps(setting)`, what is run or computed for it."""
 PAGE = "index.html"
@@ -84,11 +84,11 @@ def reproduce(
     `master` are those of `sim.run`. Raises InputError where `out` holds something else, the data is not what is expected, or there
     is no such figure or engine.
     """
-    from analysis.papers.page import Reproduction, write_page
     from sim.experiments.engines import resolved
     from sim.experiments.plan import version
     from sim.experiments.run import run
-    from sim.studies.sweeps import SweepSetting
+    from sim.papers.page import Reproduction, write_page
+    from sim.papers.sweeps import SweepSetting
 
     paper_module, sweeps_module = STUDIES[asked.paper]
     paper, sweeps = import_module(paper_module).PAPER, import_module(sweeps_module).sweeps
@@ -113,8 +113,8 @@ def _made(parts: Sequence[Sweep | Computed], setting: SweepSetting, do: Do, say:
     """What one section shows: a sweep, or a table in parts."""
     import pandas as pd
 
-    from analysis.papers.page import SectionRuns
-    from sim.studies.sweeps import Sweep
+    from sim.papers.page import SectionRuns
+    from sim.papers.sweeps import Sweep
 
     first = parts[0]
     if isinstance(first, Sweep):
@@ -150,7 +150,7 @@ def _run(sweep: Sweep, setting: SweepSetting, do: Do, say: Say) -> SectionRuns:
     """All runs of one section."""
     import pandas as pd
 
-    from analysis.papers.page import SectionRuns
+    from sim.papers.page import SectionRuns
 
     for note in sweep.notes:
         say(f"{sweep.section}: {note}")
