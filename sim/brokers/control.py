@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sim.brokers.courier import Courier
 from sim.brokers.fabric import Fabric
+from sim.brokers.recorder import Recorder
 from sim.brokers.sides import Sides
 
 
@@ -24,10 +25,16 @@ class TreeControl:
     """
 
     def __init__(
-        self, fabric: Fabric, courier: Courier, requests: bool, settle: Callable[[], None], sides: Sides | None = None
+        self,
+        fabric: Fabric,
+        recorder: Recorder,
+        courier: Courier,
+        requests: bool,
+        settle: Callable[[], None],
+        sides: Sides | None = None,
     ) -> None:
-        self._fabric, self._recorder, self._courier = fabric, fabric.recorder, courier
-        self._requests, self._settle, self._sides = requests, settle, sides
+        self._fabric, self._recorder, self._courier = fabric, recorder, courier
+        self._requests, self.settle, self.sides = requests, settle, sides
         self._joined = None if sides is None else np.zeros_like(sides.kept)  # topics, nodes
         self._pending = 0
         self._answered: Callable[[], None] | None = None
@@ -41,18 +48,18 @@ class TreeControl:
             recorder.bootstrap_messages += self._messages(topic, node)
             self.enact(topic, node, change)
             return
-        recorder.subscription_changes[recorder.window(fabric.clock.now)] += 1
+        recorder.count("broker_subscription_changes", fabric.clock.now)
         answered = partial(self.enact, topic, node, change)
-        if self._sides is not None:
-            if not self._sides.kept[topic, broker]:
+        if self.sides is not None:
+            if not self.sides.kept[topic, broker]:
                 return
-            answered = partial(self._unless_moved, topic, broker, int(self._sides.moves[topic, broker]), answered)
-        self.ask(topic, node, recorder.subscription_overhead, answered)
+            answered = partial(self._unless_moved, topic, broker, int(self.sides.moves[topic, broker]), answered)
+        self.ask(topic, node, "subscription_overhead", answered)
 
     def _unless_moved(self, topic: int, broker: int, moves: int, enact: Callable[[], None]) -> None:
         """Enact what was asked for, but not if the topic has changed sides since: then the tree has followed already."""
-        assert self._sides is not None
-        if self._sides.moves[topic, broker] == moves:
+        assert self.sides is not None
+        if self.sides.moves[topic, broker] == moves:
             enact()
 
     def follow(self, moved: NDArray[np.bool_], served: NDArray[np.int32]) -> None:
@@ -63,14 +70,14 @@ class TreeControl:
         for topic, broker in np.argwhere(wrong).tolist():
             self.enact(topic, int(node_of[broker]), 1 if served[topic, broker] else -1)
 
-    def ask(self, topic: int, node: int, books: list[int], answered: Callable[[], None]) -> None:
+    def ask(self, topic: int, node: int, counter: str, answered: Callable[[], None]) -> None:
         """Ask the root to let the node join or leave the topic's tree: `answered()` is called when its answer is back.
 
-        The messages count in `books`, per window, when they are sent.
+        The messages are counted as `counter` when they are sent.
         """
         fabric, recorder = self._fabric, self._recorder
         if fabric.joins_instantly:
-            books[recorder.window(fabric.clock.now)] += self._messages(topic, node)
+            recorder.count(counter, fabric.clock.now, self._messages(topic, node))
             answered()
             return
         path: list[int] = fabric.broker_of[fabric.overlay.control_path(topic, node)].tolist()
@@ -78,10 +85,10 @@ class TreeControl:
 
         def passed(position: int) -> None:
             messages = (position == 0) + (position == root) if self._requests else int(position < last)
-            books[recorder.window(fabric.clock.now)] += messages
+            recorder.count(counter, fabric.clock.now, messages)
 
         def arrived() -> None:
-            self._settle()
+            self.settle()
             answered()
             self._pending -= 1
             if not self._pending and self._answered is not None:
@@ -109,11 +116,11 @@ class TreeControl:
         if self.bootstrapping:
             self._recorder.bootstrap_messages += messages
         else:
-            self._recorder.reconfiguration_overhead[self._recorder.window(self._fabric.clock.now)] += messages
+            self._recorder.count("reconfiguration_overhead", self._fabric.clock.now, messages)
 
     def adjust_again(self) -> float | None:
         """Have links follow that do so periodically; when to do it next."""
-        self._settle()
+        self.settle()
         self.adjust()
         period = self._fabric.overlay.period
         return None if period is None else self._fabric.clock.now + period

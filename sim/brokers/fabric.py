@@ -1,4 +1,4 @@
-"""What everything that carries messages stands on: the clock, the overlay, who stands where, the links, the servers, the books."""
+"""The fabric that carries all messages: the clock, the overlay, which broker stands where, the links, the servers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sim.brokers.broker import Server
 from sim.brokers.clock import Clock
 from sim.brokers.links import Links
-from sim.brokers.recorder import Recorder
 from sim.overlay.geometry import Dissemination
 
 
@@ -31,5 +30,4 @@ class Fabric:
     links: Links
     servers: list[Server]
     service: Callable[[int, int, int, int], float]
-    recorder: Recorder
     joins_instantly: bool

@@ -1,4 +1,4 @@
-"""Publications whose way is over, until they are counted."""
+"""Finished publications, collected until they are counted."""
 
 from __future__ import annotations
 
@@ -8,22 +8,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.brokers.messages import Flight
+from sim.brokers.flights import Flight
 from sim.brokers.receipts import Audience
-from sim.brokers.records import Ways
+from sim.brokers.recorder import Recorder
+from sim.brokers.records import Ways, starts
 from sim.brokers.subscriptions import Offloaded
 
+_BATCH = 512  # publications that are counted at once
+_POSITIONS = 1 << 16  # of their trees, likewise
 _NONE: NDArray[np.int32] = np.empty(0, np.int32)
 
 
 class Finished:
-    """Publications that wait to be entered, as columns for `record_all`.
+    """Collects finished publications, as columns, for the recorder to count.
 
     Nothing in here is an object that Python's garbage collector tracks, one by one: flights that piled up would have it walk
     through the backlogs of all brokers again and again.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._clear()
+
+    def _clear(self) -> None:
         self.uplinks: list[NDArray[np.int32]] = []
         self.brokers: list[NDArray[np.int32]] = []
         self.parents: list[NDArray[np.int32]] = []
@@ -44,6 +51,7 @@ class Finished:
         self.offloaded: list[Flight] = []
 
     def add(self, flight: Flight, uplinks_sent: int) -> None:
+        """Count a publication that no message carries any more, or that the end of the run overtook."""
         self.uplinks.append(flight.uplink_array)
         self.uplinks_sent.append(uplinks_sent)
         self.brokers.append(flight.broker_array)
@@ -64,8 +72,25 @@ class Finished:
         self.window.append(flight.window)
         if flight.offloaded is not None:
             self.offloaded.append(flight)
+        recorder, satisfaction = self._recorder, self._recorder.satisfaction
+        period = 0 if satisfaction is None else int(satisfaction.period_of[flight.number])
+        if flight.audience is not None:
+            delivered = ~np.isnan(flight.served) & (flight.due_users > 0)
+            recorder.arrive(flight.audience, period, 1, flight.broker_array, delivered)
+        if satisfaction is not None:
+            satisfaction.enter(period, 1)
+        if len(self.window) >= _BATCH or len(self.arrival) >= _POSITIONS:
+            self.record()
 
-    def ways(self) -> Ways:
+    def record(self) -> None:
+        """Have all counted: many at a time, since handing arrays to compiled code costs more than the counting."""
+        if self.window:
+            self._recorder.record(self._ways())
+            if self.offloaded:
+                self._recorder.offload(*self._offloaded_columns())
+            self._clear()
+
+    def _ways(self) -> Ways:
         """The same, in arrays."""
         due_users = np.concatenate(self.due_users)
         return Ways(
@@ -90,7 +115,7 @@ class Finished:
             np.concatenate(self.further) if self.further else np.empty(0, np.bool_),
         )
 
-    def offloaded_columns(self) -> tuple[tuple[Any, Any, Any, Any, Any, Any], list[Offloaded], list[Audience | None]]:
+    def _offloaded_columns(self) -> tuple[tuple[Any, Any, Any, Any, Any, Any], list[Offloaded], list[Audience | None]]:
         """What `Recorder.offload` takes, an entry for each publication."""
         flights = self.offloaded
         columns = (
@@ -106,8 +131,3 @@ class Finished:
             [flight.offloaded for flight in flights if flight.offloaded is not None],
             [flight.audience for flight in flights],
         )
-
-
-def starts(parts: list[NDArray[np.int32]]) -> NDArray[np.int64]:
-    """Where each of the parts begins in their concatenation, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum([len(part) for part in parts])])

@@ -117,14 +117,13 @@ class Network:
             Links(setting.hop_delay, setting.jitter, streams.key("jitter")),
             self.servers,
             self._service(streams.key("service")),
-            self.recorder,
             setting.join == "instant",
         )
         courier = Courier(fabric)
         topics, offloading = len(workload.topics), setting.offloading
         sides = None if offloading is None or offloading.policy is None else Sides(topics, brokers)
         requests = setting.control_count == "requests"
-        self.control = TreeControl(fabric, courier, requests, lambda: self.plane.settle(), sides)
+        self.control = TreeControl(fabric, self.recorder, courier, requests, lambda: self.plane.settle(), sides)
         self.subscriptions = (
             Subscriptions(topics, brokers, self.control.transition)
             if sides is None
@@ -145,12 +144,13 @@ class Network:
         if setting.reconfiguration is not None:
             parameters, served = setting.reconfiguration.parameters, self.subscriptions.served
             process = courier, self.control, self.plane, self.users, served
-            self._protocol = Protocol(fabric, *process, parameters.timeout, parameters.manager_down)
-            self.manager = Manager(fabric, self._protocol, served, workload.published, setting.reconfiguration)
+            self._protocol = Protocol(fabric, self.recorder, *process, parameters)
+            decides = self._protocol, served, workload.published, setting.reconfiguration
+            self.manager = Manager(fabric, self.recorder, *decides)
         self.offloading: Service | None = None
-        if offloading is not None and self.recorder.satisfaction is not None:
-            split = self.control, self.users, self.subscriptions, sides, self.recorder.satisfaction, self._protocol
-            self.offloading = Service(fabric, *split, self.plane.settle, workload.published, offloading)
+        if offloading is not None:
+            split = self.control, self.users, self.subscriptions, self._protocol
+            self.offloading = Service(fabric, self.recorder, *split, workload.published, offloading)
         self._outside = streams.key("outside publishers")
         self._publication = 0
 
@@ -182,7 +182,7 @@ class Network:
     def _plane(self, fabric: Fabric) -> FoldedPlane | MessagePlane:
         """The data plane asked for, or the fastest that is exact. Raises ScenarioError where there is none."""
         setting, content = self.setting, self.workload.content
-        folds, carried = _folds(setting), (fabric, self.subscriptions, self.workload.publications)
+        folds, carried = _folds(setting), (fabric, self.recorder, self.subscriptions, self.workload.publications)
         if content is None:
             plane = FloodPlane if setting.overlay.floods else FoldedPlane if folds else MessagePlane
             return plane(*carried)

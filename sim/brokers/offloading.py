@@ -17,7 +17,8 @@ from sim.brokers.clock import OFFLOADING
 from sim.brokers.control import TreeControl
 from sim.brokers.fabric import Fabric
 from sim.brokers.protocol import Protocol
-from sim.brokers.satisfaction import Outcome, Satisfaction
+from sim.brokers.recorder import Recorder
+from sim.brokers.satisfaction import Outcome
 from sim.brokers.sides import Sides
 from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users import Users
@@ -72,19 +73,18 @@ class Service:
     def __init__(
         self,
         fabric: Fabric,
+        recorder: Recorder,
         control: TreeControl,
         users: Users,
         subscriptions: Subscriptions,
-        sides: Sides | None,
-        satisfaction: Satisfaction,
         protocol: Protocol | None,
-        settle: Callable[[], None],
         published: Callable[[float, float], NDArray[np.int64]],
         setting: OffloadingSetting,
     ) -> None:
-        self._fabric, self._control, self._users, self._protocol = fabric, control, users, protocol
-        self._subscriptions, self._sides, self._satisfaction = subscriptions, sides, satisfaction
-        self._settle, self._published, self._setting = settle, published, setting
+        assert recorder.satisfaction is not None
+        self._fabric, self._recorder, self._control, self._users = fabric, recorder, control, users
+        self._subscriptions, self._protocol, self._satisfaction = subscriptions, protocol, recorder.satisfaction
+        self._published, self._setting = published, setting
         self._rates: NDArray[np.float64] | None = None  # publications per topic and period
         self._former: dict[int, offloading.Decision] = {}
         self._period = 0
@@ -122,7 +122,7 @@ class Service:
 
     def _decide(self) -> None:
         """Ask the policy, and enact what it says."""
-        policy, sides, now = self._setting.policy, self._sides, self._fabric.clock.now
+        policy, sides, now = self._setting.policy, self._control.sides, self._fabric.clock.now
         if policy is None or sides is None:
             self.decisions[self._period] = self._all_kept()
             return
@@ -140,9 +140,8 @@ class Service:
             bound += min(upper_bounds(problem, policy.objective, chosen.topics).values())
         churn, messages = self._enact(sides, kept)
         self.decisions[self._period] = Decision(now, topics, cost, capacity, value, bound, churn, messages)
-        recorder = self._fabric.recorder
-        recorder.offload_churn[recorder.window(now)] += churn
-        recorder.offload_messages[recorder.window(now)] += messages
+        self._recorder.count("offload_churn", now, churn)
+        self._recorder.count("offload_messages", now, messages)
 
     def _all_kept(self) -> Decision:
         assert self._rates is not None
@@ -194,7 +193,7 @@ class Service:
         topics = np.flatnonzero(moved.any(axis=1))
         if not len(topics):
             return 0, 0
-        self._settle()
+        self._control.settle()
         sides.kept[:] = kept
         sides.moves += moved
         for topic in topics.tolist():
@@ -209,17 +208,15 @@ class Service:
     # -- what came out
 
     def close(self) -> None:
-        """Enter into the books, per window, what was decided in it, and what the periods came to that began in it."""
-        recorder = self._fabric.recorder
+        """Count decisions in the windows in which they were made, and periods in those in which they began."""
+        count = self._recorder.count
         for decision in self.decisions.values():
-            (window,) = recorder.windows(np.array([decision.time])).tolist()
-            recorder.decisions[window] += 1
-            recorder.backend_load[window] += decision.cost
+            count("decisions", decision.time)
+            count("backend_load_sum", decision.time, decision.cost)
         for start, measured in self._measured(0.0):
-            (window,) = recorder.windows(np.array([start])).tolist()
-            recorder.periods[window] += 1
-            recorder.satisfied[window] += measured.satisfied
-            recorder.share[window] += measured.satisfaction / measured.subscribers
+            count("periods", start)
+            count("satisfied_subscribers_sum", start, measured.satisfied)
+            count("satisfaction_sum", start, measured.satisfaction / measured.subscribers)
 
     def _measured(self, since: float) -> list[tuple[float, Outcome]]:
         """The periods that began since then, and what they came to, if anything was due to anybody."""
@@ -229,7 +226,7 @@ class Service:
 
     def metrics(self) -> dict[str, float | None]:
         """Means over the periods and decisions after the warm-up; None where there are none."""
-        warm_up = self._fabric.recorder.warm_up
+        warm_up = self._recorder.warm_up
         decisions = [decision for decision in self.decisions.values() if decision.time >= warm_up]
         measured = [each for _, each in self._measured(warm_up)]
         return {
@@ -242,7 +239,7 @@ class Service:
 
     def table(self) -> dict[str, Any]:
         """A row for each period that began: what was decided in it, and whom the back end satisfied."""
-        period, horizon = self._setting.parameters.period, self._fabric.recorder.horizon
+        period, horizon = self._setting.parameters.period, self._recorder.horizon
         numbers = range(math.ceil(horizon / period))
         decisions = [self.decisions.get(number) for number in numbers]
         measured = [self._satisfaction.outcomes.get(number) for number in numbers]

@@ -20,8 +20,10 @@ from sim.brokers.courier import Courier
 from sim.brokers.fabric import Fabric
 from sim.brokers.planes.folded import FoldedPlane
 from sim.brokers.planes.messages import MessagePlane
+from sim.brokers.recorder import Recorder
 from sim.brokers.users import Users
 from sim.overlay.trees import RendezvousTrees
+from sim.policies.reconfiguration.process import ProcessParameters
 
 
 class Stage(Enum):
@@ -76,19 +78,19 @@ class Protocol:
     def __init__(
         self,
         fabric: Fabric,
+        recorder: Recorder,
         courier: Courier,
         control: TreeControl,
         plane: FoldedPlane | MessagePlane,
         users: Users,
         wanted: NDArray[np.int32],
-        timeout: float,
-        manager_down: Sequence[tuple[float, float]],
+        parameters: ProcessParameters,
     ) -> None:
         assert isinstance(fabric.overlay, RendezvousTrees)
-        self._fabric, self._clock, self._recorder = fabric, fabric.clock, fabric.recorder
+        self._fabric, self._clock, self._recorder = fabric, fabric.clock, recorder
         self._overlay = fabric.overlay
         self._courier, self._control, self._plane, self._users = courier, control, plane, users
-        self._wanted, self._timeout, self._manager_down = wanted, timeout, manager_down
+        self._wanted, self._timeout, self._manager_down = wanted, parameters.timeout, parameters.manager_down
         brokers = len(fabric.node_of)
         sums = [math.fsum(times) for times in fabric.links.hop_delay]  # exact, so that ties are
         self._manager = sums.index(min(sums))
@@ -129,12 +131,12 @@ class Protocol:
 
     # -- messages
 
-    def _send(self, path: Sequence[int], books: list[int], arrived: Callable[[], None], to_broker: bool = True) -> None:
-        """Send a message over brokers; each hop counts in `books`. The manager is no broker, but stands beside one."""
+    def _send(self, path: Sequence[int], counter: str, arrived: Callable[[], None], to_broker: bool = True) -> None:
+        """Send a message over brokers; each hop is counted as `counter`. The manager is no broker, but stands beside one."""
         hops = len(path) - 1
 
         def passed(position: int) -> None:
-            books[self._recorder.window(self._clock.now)] += position < hops
+            self._recorder.count(counter, self._clock.now, position < hops)
 
         if not self._fabric.joins_instantly:
             self._courier.send(path, passed, arrived, to_broker)
@@ -151,16 +153,16 @@ class Protocol:
     def _order(self, transition: Transition, broker: int, order: Callable[[Transition, int], None]) -> None:
         """From the manager to a broker."""
         path = (self._manager, broker)
-        self._send(path, self._recorder.reconfiguration_overhead, partial(order, transition, broker))
+        self._send(path, "reconfiguration_overhead", partial(order, transition, broker))
 
-    def _answer(self, transition: Transition, broker: int, books: list[int]) -> None:
+    def _answer(self, transition: Transition, broker: int, counter: str) -> None:
         """From a broker to the manager."""
         path = (broker, self._manager)
-        self._send(path, books, partial(self._answered, transition), to_broker=False)
+        self._send(path, counter, partial(self._answered, transition), to_broker=False)
 
     def _tell(self, here: int, there: int, message: Callable[[], None]) -> None:
         """From a broker to another."""
-        self._send((here, there), self._recorder.reconfiguration_overhead, message)
+        self._send((here, there), "reconfiguration_overhead", message)
 
     # -- the manager
 
@@ -219,7 +221,7 @@ class Protocol:
         """Nothing is on its way any more; each broker reports so."""
         for broker, stage in enumerate(transition.stage):
             if stage is Stage.HOLDING:
-                self._answer(transition, broker, self._recorder.drain_messages)
+                self._answer(transition, broker, "drain_messages")
 
     # -- step 2, they change places
 
@@ -227,11 +229,11 @@ class Protocol:
         if transition.stage[broker] is Stage.HOLDING:
             transition.stage[broker] = Stage.MOVED
             self._stand(broker, transition.new[broker])
-            self._answer(transition, broker, self._recorder.reconfiguration_overhead)
+            self._answer(transition, broker, "reconfiguration_overhead")
 
     def _stand(self, broker: int, node: int) -> None:
         """Leave the ring and rejoin it on another node."""
-        self._recorder.reconfiguration_overhead[self._recorder.window(self._clock.now)] += self._rejoin
+        self._recorder.count("reconfiguration_overhead", self._clock.now, self._rejoin)
         self._fabric.node_of[broker] = node
         self._fabric.broker_of[node] = broker
         self._plane.remap()
@@ -246,7 +248,7 @@ class Protocol:
         successor = transition.successor[broker]
         self._send(
             self._fabric.broker_of[route].tolist(),
-            self._recorder.reconfiguration_overhead,
+            "reconfiguration_overhead",
             partial(self._on_table, transition, successor),
         )
         if transition.table[broker]:
@@ -265,7 +267,7 @@ class Protocol:
         for topic in wrong:
             change = 1 if self._wanted[topic, broker] else -1
             answered = partial(self._repaired, transition, broker, topic, change)
-            self._control.ask(topic, node, self._recorder.reconfiguration_overhead, answered)
+            self._control.ask(topic, node, "reconfiguration_overhead", answered)
         if not wrong:
             self._ready(transition, broker)
 
@@ -281,7 +283,7 @@ class Protocol:
 
     def _ready(self, transition: Transition, broker: int) -> None:
         transition.stage[broker] = Stage.REPAIRED
-        self._answer(transition, broker, self._recorder.reconfiguration_overhead)
+        self._answer(transition, broker, "reconfiguration_overhead")
 
     # -- step 4, they go on
 
@@ -298,9 +300,8 @@ class Protocol:
 
     def _enter(self, transition: Transition) -> None:
         """Enter the new configuration into the books."""
-        window = self._recorder.window(self._clock.now)
-        self._recorder.reconfigurations[window] += 1
-        self._recorder.reconfigured_brokers[window] += len(transition.moved)
+        self._recorder.count("reconfigurations", self._clock.now)
+        self._recorder.count("reconfigured_brokers", self._clock.now, len(transition.moved))
         for broker in transition.moved:
             self.moved_at.append(self._clock.now)
             self.moves.extend((broker, transition.old[broker], transition.new[broker]))

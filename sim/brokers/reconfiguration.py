@@ -15,6 +15,7 @@ from sim.base.randomness import subkey
 from sim.brokers.clock import CONTROL
 from sim.brokers.fabric import Fabric
 from sim.brokers.protocol import Protocol
+from sim.brokers.recorder import Recorder
 from sim.brokers.subscriptions import frozen
 from sim.overlay.trees import RendezvousTrees
 from sim.policies.reconfiguration.cost import Objective
@@ -60,13 +61,14 @@ class Manager:
     def __init__(
         self,
         fabric: Fabric,
+        recorder: Recorder,
         protocol: Protocol,
         wanted: NDArray[np.int32],
         published: Callable[[float, float], NDArray[np.int64]],
         setting: ReconfigurationSetting,
     ) -> None:
         assert isinstance(fabric.overlay, RendezvousTrees)
-        self._fabric, self._overlay, self._protocol = fabric, fabric.overlay, protocol
+        self._fabric, self._overlay, self._protocol, self._recorder = fabric, fabric.overlay, protocol, recorder
         self._wanted, self._published, self._setting = wanted, published, setting
         self._rates: NDArray[np.float64] | None = None  # publications per topic and period
         self._roots = frozen(np.array(fabric.overlay.roots, np.int32))
@@ -109,7 +111,7 @@ class Manager:
     def _decide(self, number: int) -> NDArray[np.int32] | None:
         """Ask the policy; where brokers shall stand, or None where they stay."""
         setting, parameters = self._setting, self._setting.parameters
-        recorder, now = self._fabric.recorder, self._fabric.clock.now
+        recorder, now = self._recorder, self._fabric.clock.now
         problem = self._problem(number)
         objective = Objective(problem)
         decision = Decision(now, objective.cost, parameters.threshold * objective.max_move_cost)
@@ -129,7 +131,7 @@ class Manager:
         recorder.ssbr_costs.append((now, decision.cost_after if decision.enacted else decision.cost))
         if not decision.enacted:
             return None
-        recorder.reconfiguration_bound[recorder.window(now)] += decision.move_cost
+        recorder.count("reconfiguration_bound", now, decision.move_cost)
         return np.array(target, np.int32)
 
     def _problem(self, number: int) -> Problem:

@@ -14,16 +14,11 @@ from numpy.typing import NDArray
 
 from sim.brokers import record_kernels as rk
 from sim.brokers.delays import Delays
-from sim.brokers.finished import Finished, starts
 from sim.brokers.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED, Ledger
-from sim.brokers.messages import Flight
 from sim.brokers.receipts import Audience, Audiences, Receipts
-from sim.brokers.records import Folds, Offloads, Statistics
+from sim.brokers.records import Folds, Offloads, Statistics, Ways, starts
 from sim.brokers.satisfaction import Satisfaction
 from sim.brokers.subscriptions import Offloaded
-
-_BATCH = 512  # publications that are entered at once
-_POSITIONS = 1 << 16  # of their trees, likewise
 
 Columns = dict[str, Any]  # column name → array or list
 
@@ -38,6 +33,29 @@ class Channel(NamedTuple):
 
 OffloadColumns = tuple[Any, Any, Any, Any, Any, Any]
 """The first six of `Offloads`."""
+
+
+COUNTED: dict[str, float] = {
+    "duplicates": 0,
+    "false_positive_messages": 0,
+    "broker_subscription_changes": 0,
+    "subscription_overhead": 0,
+    "handovers": 0,
+    "handover_messages": 0,
+    "reconfigurations": 0,
+    "reconfigured_brokers": 0,
+    "reconfiguration_overhead": 0,
+    "reconfiguration_bound": 0.0,
+    "drain_messages": 0,
+    "offload_churn": 0,
+    "offload_messages": 0,
+    "decisions": 0,
+    "backend_load_sum": 0.0,
+    "periods": 0,
+    "satisfied_subscribers_sum": 0,
+    "satisfaction_sum": 0.0,
+}
+"""What is counted one by one when it happens, and its zero: whole numbers, or floating-point ones."""
 
 
 class Recorder:
@@ -87,27 +105,7 @@ class Recorder:
             self._measured,
             hop_delay,
         )
-        self._finished = Finished()
-        self.duplicates = [0] * windows
-        self.false_positives = [0] * windows
-        self.subscription_changes = [0] * windows
-        self.subscription_overhead = [0] * windows
-        self.handovers = [0] * windows
-        self.handover_messages = [0] * windows
-        self.reconfigurations = [0] * windows
-        self.reconfigured_brokers = [0] * windows
-        self.reconfiguration_overhead = [0] * windows
-        self.reconfiguration_bound = [0.0] * windows
-        self.drain_messages = [0] * windows
-        self.offload_churn = [0] * windows
-        self.offload_messages = [0] * windows
-        self.decisions = [0] * windows  # of the offloading service; what they keep is expected to come to:
-        self.backend_load = [0.0] * windows
-        self.periods = [
-            0
-        ] * windows  # in which something was due; subscribers whom the back end satisfied, and what share:
-        self.satisfied = [0] * windows
-        self.share = [0.0] * windows
+        self.counted: dict[str, list[Any]] = {name: [zero] * windows for name, zero in COUNTED.items()}
         self.ssbr_costs: list[tuple[float, float]] = []  # time (s), from which on it holds
         self.bootstrap_messages = 0
         self.trace: list[tuple[float, float, int, int, int, str, bool]] | None = [] if keep_trace else None
@@ -121,33 +119,29 @@ class Recorder:
             self._window += 1
         return self._window
 
+    def count(self, name: str, time: float, amount: float = 1) -> None:
+        """So many of what has this name (a key of `COUNTED`) have happened at a time (s) before the horizon."""
+        self.counted[name][bisect_right(self.edges, time) - 1] += amount
+
+    def attached(self, user: int, broker: int) -> None:
+        """The broker hosts the user from now on."""
+        if self.audiences is not None:
+            self.audiences.attach(user, broker)
+
+    def interest_changed(self, user: int, topic: int, action: int) -> None:
+        """The user begins (+1) or ceases (-1) to want the topic."""
+        if self.audiences is not None:
+            self.audiences.change(user, topic, action)
+
     def windows(self, times: NDArray[np.float64]) -> NDArray[np.int64]:
         """The windows of any times before the horizon."""
         return np.searchsorted(self.edges, times, side="right") - 1
 
     # -- publications
 
-    def finish(self, flight: Flight, uplinks_sent: int) -> None:
-        """Enter a publication that no message carries any more (or that the end of the run overtook)."""
-        finished = self._finished
-        finished.add(flight, uplinks_sent)
-        period = 0 if self.satisfaction is None else int(self.satisfaction.period_of[flight.number])
-        if flight.audience is not None:
-            delivered = ~np.isnan(flight.served) & (flight.due_users > 0)
-            self.arrive(flight.audience, period, 1, flight.broker_array, delivered)
-        if self.satisfaction is not None:
-            self.satisfaction.enter(period, 1)
-        if len(finished.window) >= _BATCH or len(finished.arrival) >= _POSITIONS:
-            self._enter()
-
-    def _enter(self) -> None:
-        """Enter the finished publications, many at a time: handing arrays to compiled code costs more than the counting."""
-        finished = self._finished
-        if finished.window:
-            self._kernel(rk.record_all, (finished.ways(),), len(finished.window))
-            if finished.offloaded:
-                self.offload(*finished.offloaded_columns())
-            self._finished = Finished()
+    def record(self, ways: Ways) -> None:
+        """Count publications whose ways are over."""
+        self._kernel(rk.record_all, (ways,), len(ways.window))
 
     def fold(self, folds: Folds, reached: NDArray[np.int64], latest: NDArray[np.float64]) -> None:
         """Carry publications down their trees and count them; `reached` and `latest` are those of `fold_all`."""
@@ -218,7 +212,6 @@ class Recorder:
     def close(self) -> None:
         """Check that nothing was lost count of. Raises ConservationError where due is not delivered + lost + in flight."""
         self._integrate_load(self.horizon)
-        self._enter()
         self._delays.close()
         self.ledger.check()
 
@@ -251,28 +244,13 @@ class Recorder:
             "lost": [sum(lost) for lost in zip(*(brokers[row] for row in LOST.values()), strict=True)],
             **{f"lost_{cause}": brokers[row] for cause, row in LOST.items()},
             "in_flight": brokers[IN_FLIGHT],
-            "duplicates": self.duplicates,
-            "false_positive_messages": self.false_positives,
+            "duplicates": self.counted["duplicates"],
+            "false_positive_messages": self.counted["false_positive_messages"],
             "due_users": users[DUE],
             "delivered_users": users[DELIVERED],
             "best_effort_deliveries": c[:, rk.BEST_EFFORT],
             "best_effort_users": c[:, rk.BEST_EFFORT_USERS],
-            "broker_subscription_changes": self.subscription_changes,
-            "subscription_overhead": self.subscription_overhead,
-            "handovers": self.handovers,
-            "handover_messages": self.handover_messages,
-            "reconfigurations": self.reconfigurations,
-            "reconfigured_brokers": self.reconfigured_brokers,
-            "reconfiguration_overhead": self.reconfiguration_overhead,
-            "reconfiguration_bound": self.reconfiguration_bound,
-            "drain_messages": self.drain_messages,
-            "offload_churn": self.offload_churn,
-            "offload_messages": self.offload_messages,
-            "decisions": self.decisions,
-            "backend_load_sum": self.backend_load,
-            "periods": self.periods,
-            "satisfied_subscribers_sum": self.satisfied,
-            "satisfaction_sum": self.share,
+            **self.counted,
             "ssbr_cost": [math.fsum(costs) / len(costs) if costs else None for costs in ssbr],
             "ssbr_cost_sum": [math.fsum(costs) for costs in ssbr],
             "ssbr_cost_count": [len(costs) for costs in ssbr],
@@ -315,8 +293,8 @@ class Recorder:
         pairs = self.ledger.pairs[after].sum(axis=0).tolist()
         published, rooted, dropped, _ = self.ledger.publications[after].sum(axis=0).tolist()
 
-        def total(values: list[int]) -> int:
-            return sum(values[w] for w in after)
+        def total(name: str) -> int:
+            return sum(self.counted[name][w] for w in after)
 
         def mean(row: int, count: int) -> float | None:
             return float(self._exact(row, after)) / count if count else None
@@ -329,8 +307,8 @@ class Recorder:
         quantile = self._delays.quantiles(self._measured, (50, 95, 99))
         ssbr = self._ssbr_costs(self.warm_up, self.horizon)
         return {
-            "broker_subscription_changes": total(self.subscription_changes),
-            "subscription_overhead": total(self.subscription_overhead),
+            "broker_subscription_changes": total("broker_subscription_changes"),
+            "subscription_overhead": total("subscription_overhead"),
             "notification_delay": mean(rk.NOTIFICATION_DELAY, delivered),
             **{f"notification_delay_p{q}": quantile[q] for q in (50, 95, 99)},
             "notification_delay_max": float(self.statistics.maxima[0]) if delivered else None,
@@ -349,15 +327,15 @@ class Recorder:
             "internal_bytes": counter[rk.INTERNAL_BYTES],
             "external_bytes": counter[rk.EXTERNAL_BYTES],
             "uplink_bytes": counter[rk.UPLINK_BYTES],
-            "handovers": total(self.handovers),
-            "handover_messages": total(self.handover_messages),
-            "reconfigurations": total(self.reconfigurations),
-            "reconfigured_brokers": total(self.reconfigured_brokers),
-            "reconfiguration_overhead": total(self.reconfiguration_overhead),
-            "reconfiguration_bound": math.fsum(self.reconfiguration_bound[w] for w in after),
-            "drain_messages": total(self.drain_messages),
-            "offload_churn": total(self.offload_churn),
-            "offload_messages": total(self.offload_messages),
+            "handovers": total("handovers"),
+            "handover_messages": total("handover_messages"),
+            "reconfigurations": total("reconfigurations"),
+            "reconfigured_brokers": total("reconfigured_brokers"),
+            "reconfiguration_overhead": total("reconfiguration_overhead"),
+            "reconfiguration_bound": math.fsum(self.counted["reconfiguration_bound"][w] for w in after),
+            "drain_messages": total("drain_messages"),
+            "offload_churn": total("offload_churn"),
+            "offload_messages": total("offload_messages"),
             "ssbr_cost": math.fsum(ssbr) / len(ssbr) if ssbr else None,
             "bootstrap_messages": self.bootstrap_messages,
             "load_stddev": float(load[0]),
@@ -370,8 +348,8 @@ class Recorder:
             **{f"lost_{cause}": pairs[row][0] for cause, row in LOST.items()},
             "best_effort_deliveries": counter[rk.BEST_EFFORT],
             "in_flight": pairs[IN_FLIGHT][0],
-            "duplicates": total(self.duplicates),
-            "false_positive_messages": total(self.false_positives),
+            "duplicates": total("duplicates"),
+            "false_positive_messages": total("false_positive_messages"),
             "delivery_ratio": delivered_users / due_users if due else None,
             "path_stretch": mean(rk.STRETCH, counter[rk.STRETCHED]),
         }

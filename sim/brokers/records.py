@@ -119,3 +119,8 @@ class Offloads(NamedTuple):
     brokers: NDArray[np.int32]
     users: NDArray[np.int32]
     entry_from: NDArray[np.int64]
+
+
+def starts(parts: list[NDArray[np.int32]]) -> NDArray[np.int64]:
+    """Where each of the parts begins in their concatenation, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum([len(part) for part in parts])])

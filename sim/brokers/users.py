@@ -5,18 +5,37 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable
 from itertools import chain
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
 from sim.brokers.clock import CHANGES, CONTROL, Clock, Feed
-from sim.brokers.recorder import Recorder
 from sim.brokers.subscriptions import Subscriptions, frozen
 from sim.policies.views import SelectionPolicy, SelectionView
 from sim.workloads.format.workload import Interests, Workload
 
 HANDOVER_MESSAGES = 4  # request, reply, leave, join
+
+
+class UserStatistics(Protocol):
+    """What is recorded of users: events by name when they happen, the load of brokers, and who hosts and wants what."""
+
+    warm_up: float
+    bootstrap_messages: int
+
+    def count(self, name: str, time: float, amount: int = 1) -> None:
+        """So many of what has this name have happened at a time (s)."""
+
+    def load_changed(self, now: float, brokers: int, total: int, squares: int) -> None:
+        """From `now` on the brokers host `total` user subscriptions whose squares sum up to `squares`."""
+
+    def attached(self, user: int, broker: int) -> None:
+        """The broker hosts the user from now on."""
+
+    def interest_changed(self, user: int, topic: int, action: int) -> None:
+        """The user begins (+1) or ceases (-1) to want the topic."""
 
 
 class Users:
@@ -33,7 +52,7 @@ class Users:
         workload: Workload,
         policy: SelectionPolicy,
         subscriptions: Subscriptions,
-        recorder: Recorder,
+        recorder: UserStatistics,
         settle: Callable[[], None],
         changed: Callable[[], None],
     ) -> None:
@@ -102,7 +121,7 @@ class Users:
         Feed(self._clock, CHANGES, self._change).start(self._next_change())
 
     def _exchange_again(self) -> float | None:
-        self._recorder.subscription_overhead[self._recorder.window(self._clock.now)] += self._exchange()
+        self._recorder.count("subscription_overhead", self._clock.now, self._exchange())
         assert self._policy.exchange is not None
         return self._clock.now + self._policy.exchange.period
 
@@ -163,16 +182,14 @@ class Users:
             subscriptions.add(topic, broker)
         subscriptions.users[broker] += 1
         self.host[user] = broker
-        if self._recorder.audiences is not None:
-            self._recorder.audiences.attach(user, broker)
+        self._recorder.attached(user, broker)
         if former >= 0:
             self._touch(former)
             for topic in before:
                 subscriptions.remove(topic, former)
             subscriptions.users[former] -= 1
-            window = self._recorder.window(self._clock.now)
-            self._recorder.handovers[window] += 1
-            self._recorder.handover_messages[window] += HANDOVER_MESSAGES
+            self._recorder.count("handovers", self._clock.now)
+            self._recorder.count("handover_messages", self._clock.now, HANDOVER_MESSAGES)
 
     def _update(self, user: int, topics: list[int]) -> None:
         """The user stays at its broker and wants these topics now."""
@@ -300,8 +317,7 @@ class Users:
                 f"subscription_events.parquet: row {row}: user {int(events.user[row])} "
                 f"{'subscribes to' if action > 0 else 'unsubscribes from'} topic {topic} but {state}"
             )
-        if self._recorder.audiences is not None:
-            self._recorder.audiences.change(int(events.user[row]), topic, action)
+        self._recorder.interest_changed(int(events.user[row]), topic, action)
         if action > 0:
             topics.append(topic)
             topics.sort()

@@ -525,8 +525,8 @@ def check(case: Case, process: dict[str, Any]) -> Witness:
     decide = network.manager._decide
     network.manager._decide = lambda number: decide(number) if network.clock.now < stop else None
     finished: list[Any] = []
-    finish = network.recorder.finish
-    network.recorder.finish = lambda flight, *sent, **named: (finished.append(flight), finish(flight, *sent, **named))
+    finish = network.plane.finished.add
+    network.plane.finished.add = lambda flight, *sent, **named: (finished.append(flight), finish(flight, *sent, **named))
     network.run()
     metrics = network.metrics()
     assert not network._protocol.running
@@ -605,8 +605,8 @@ def test_simulator_and_oracle_agree_on_everything() -> None:
     def run(case: Case, process: dict[str, Any]) -> None:
         network = reconfigured(case, process, "messages", trace=True)
         flights: list[Any] = []
-        finish = network.recorder.finish
-        network.recorder.finish = lambda flight, *sent: (flights.append(flight), finish(flight, *sent))
+        finish = network.plane.finished.add
+        network.plane.finished.add = lambda flight, *sent: (flights.append(flight), finish(flight, *sent))
         network.run()
         truth = expected(case, process)
         compare_messages(network, flights, truth)

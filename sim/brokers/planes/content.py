@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from sim.brokers.clock import ARRIVALS
 from sim.brokers.content import ContentSubscriptions
 from sim.brokers.fabric import Fabric
+from sim.brokers.flights import Flight
 from sim.brokers.ledger import CLIMBING, DUE, IN_FLIGHT, LOST, PUBLISHED
-from sim.brokers.messages import Flight, Message
+from sim.brokers.messages import Message
 from sim.brokers.planes.messages import MessagePlane
 from sim.brokers.record_kernels import fold_tree
+from sim.brokers.recorder import Recorder
 from sim.brokers.subscriptions import Subscriptions
 from sim.workloads.format.workload import Publications
 
@@ -64,13 +66,14 @@ class ContentPlane(MessagePlane):
     def __init__(
         self,
         fabric: Fabric,
+        recorder: Recorder,
         subscriptions: Subscriptions,
         publications: Publications,
         content: ContentSubscriptions,
         host: Callable[[], NDArray[np.int32]],
         loads: bool,
     ) -> None:
-        super().__init__(fabric, subscriptions, publications)
+        super().__init__(fabric, recorder, subscriptions, publications)
         self._content, self._host, self._loads = content, host, loads
         self._concerned = np.zeros(len(fabric.node_of), np.bool_)  # scratch
 
@@ -179,10 +182,10 @@ class ContentPlane(MessagePlane):
                 users.update(new)
                 if recorder.receipts is not None:
                     recorder.receipts.receive(copy.topic, np.array(new), np.ones(len(new), np.int64))
-        recorder.duplicates[window] += len(arrived) - len(brokers)
+        recorder.counted["duplicates"][window] += len(arrived) - len(brokers)
         self._miss(bundle, brokers, users)
         for copy in copies:
-            recorder.finish(copy, copy.uplinks_sent)
+            self.finished.add(copy, copy.uplinks_sent)
         bundle.copies = []  # they know their bundle, and would have to be collected together
 
     def _arrivals(self, number: int, copy: Copy) -> list[tuple[float, int, int]]:
@@ -195,7 +198,9 @@ class ContentPlane(MessagePlane):
         concerned = came & self._concerned[copy.broker_array[:size]]
         for broker in copy.concerned:
             self._concerned[broker] = False
-        self._recorder.false_positives[copy.window] += int(np.count_nonzero(came)) - int(np.count_nonzero(concerned))
+        self._recorder.counted["false_positive_messages"][copy.window] += int(np.count_nonzero(came)) - int(
+            np.count_nonzero(concerned)
+        )
         return [(copy.served[position], number, position) for position in np.flatnonzero(concerned).tolist()]
 
     def _miss(self, bundle: Bundle, brokers: set[int], users: set[int]) -> None:

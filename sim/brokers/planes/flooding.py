@@ -8,8 +8,9 @@ from math import isnan
 import numpy as np
 
 from sim.brokers.clock import ARRIVALS
+from sim.brokers.flights import Flight
 from sim.brokers.ledger import LOST
-from sim.brokers.messages import Flight, Message
+from sim.brokers.messages import Message
 from sim.brokers.planes.messages import MessagePlane
 
 
@@ -57,7 +58,7 @@ class FloodPlane(MessagePlane):
             flight.senders[position] = source
             flight.depth[position] = flight.depth[source] + 1
         else:
-            self._recorder.duplicates[flight.window] += 1
+            self._recorder.counted["duplicates"][flight.window] += 1
         if self._trace is not None:
             hop = (flight.number, flight.brokers[source], broker)
             self._trace.append((message.sent, now, *hop, "flood", bool(flight.due_users[position])))

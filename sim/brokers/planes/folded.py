@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from sim.brokers import record_kernels as rk
 from sim.brokers.clock import BARRIERS
 from sim.brokers.fabric import Fabric
-from sim.brokers.finished import starts
 from sim.brokers.messages import Message
 from sim.brokers.receipts import Audience
 from sim.brokers.recorder import Recorder
-from sim.brokers.records import Folds
+from sim.brokers.records import Folds, starts
 from sim.brokers.subscriptions import NOBODY, Offloaded, SplitSubscriptions, Subscriptions
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
 from sim.workloads.format.workload import Publications
@@ -39,15 +38,18 @@ class FoldedPlane:
 
     folds = True
 
-    def __init__(self, fabric: Fabric, subscriptions: Subscriptions, publications: Publications) -> None:
-        self._fabric, self._subscriptions, self._publications = fabric, subscriptions, publications
+    def __init__(
+        self, fabric: Fabric, recorder: Recorder, subscriptions: Subscriptions, publications: Publications
+    ) -> None:
+        self._fabric, self._recorder = fabric, recorder
+        self._subscriptions, self._publications = subscriptions, publications
         self._hop_delay: list[list[float]] = fabric.links.fixed
         self._routes: dict[tuple[int, int], tuple[NDArray[np.int32], list[float]]] = {}
         self._climbing: list[_Due] = []  # a heap
         self._rooted = _Rooted()
         self._departed: dict[int, float] = {}  # when publications left that were held back; infinite: never
         self._released_until = 0.0  # when the last of them leaves its root
-        satisfaction = fabric.recorder.satisfaction
+        satisfaction = recorder.satisfaction
         self._period_of = None if satisfaction is None else satisfaction.period_of
         self._latest = np.zeros(1)  # when the last one arrives of those that have been folded
 
@@ -72,7 +74,7 @@ class FoldedPlane:
         uplink, delays = self._route(topic, broker)
         for delay in delays:
             time += delay
-        if delays and time >= min(following, self._fabric.recorder.horizon):
+        if delays and time >= min(following, self._recorder.horizon):
             heappush(self._climbing, (time, number, topic, uplink))
         else:
             self._leave_root(time, number, topic, uplink)
@@ -146,7 +148,7 @@ class FoldedPlane:
         """Keep a tree with those that are due on it as they are now, for publications of a period; its number."""
         subscriptions = self._subscriptions
         brokers = self._fabric.broker_of[tree.nodes]
-        audiences = self._fabric.recorder.audiences
+        audiences = self._recorder.audiences
         return self._rooted.take(
             tree,
             brokers,
@@ -167,7 +169,7 @@ class FoldedPlane:
             self._fold()
 
     def _fold(self) -> None:
-        rooted, recorder = self._rooted, self._fabric.recorder
+        rooted, recorder = self._rooted, self._recorder
         if rooted.number:
             number = np.array(rooted.number)
             published, window = self._publications.time[number], recorder.windows(self._publications.time[number])
@@ -200,7 +202,7 @@ class FoldedPlane:
 
     def _miss_root(self, time: float, number: int, topic: int, uplink: NDArray[np.int32]) -> None:
         """The publication does not get to its root before the end: it becomes due now, and is in flight."""
-        subscriptions, audiences = self._subscriptions, self._fabric.recorder.audiences
+        subscriptions, audiences = self._subscriptions, self._recorder.audiences
         due = subscriptions.brokers_wanting[topic], subscriptions.users_wanting[topic]
         audience = None if audiences is None else audiences.audience(topic, subscriptions.version[topic])
         period = 0 if self._period_of is None else int(self._period_of[number])

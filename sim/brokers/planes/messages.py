@@ -8,8 +8,11 @@ import numpy as np
 
 from sim.brokers.clock import ARRIVALS, BARRIERS
 from sim.brokers.fabric import Fabric
+from sim.brokers.finished import Finished
+from sim.brokers.flights import Flight
 from sim.brokers.ledger import CLIMBING, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
-from sim.brokers.messages import Flight, Message
+from sim.brokers.messages import Message
+from sim.brokers.recorder import Recorder
 from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
 from sim.workloads.format.workload import Publications
 
@@ -24,14 +27,17 @@ class MessagePlane:
 
     folds = False
 
-    def __init__(self, fabric: Fabric, subscriptions: Subscriptions, publications: Publications) -> None:
+    def __init__(
+        self, fabric: Fabric, recorder: Recorder, subscriptions: Subscriptions, publications: Publications
+    ) -> None:
         self._publications = publications
-        self._clock, self._overlay, self._recorder = fabric.clock, fabric.overlay, fabric.recorder
+        self._clock, self._overlay, self._recorder = fabric.clock, fabric.overlay, recorder
         self._subscriptions, self._node_of, self._broker_of = subscriptions, fabric.node_of, fabric.broker_of
         self._links, self._servers, self._service = fabric.links, fabric.servers, fabric.service
         # trees need not reach all that are due
         self._in_part = not fabric.joins_instantly or fabric.overlay.period is not None
         self._ledger, self._trace = self._recorder.ledger, self._recorder.trace
+        self.finished = Finished(recorder)
         self._active: dict[Flight, None] = {}
         self._released: set[int] = set()  # publications that were held back and have not left their roots yet
         self._when_arrived: Callable[[], None] | None = None
@@ -209,7 +215,7 @@ class MessagePlane:
                 return
         arrival = flight.arrival
         if arrival[position] == arrival[position]:
-            self._recorder.duplicates[flight.window] += 1
+            self._recorder.counted["duplicates"][flight.window] += 1
         else:
             arrival[position] = now
         if self._trace is not None:
@@ -259,7 +265,7 @@ class MessagePlane:
 
     def _enter(self, flight: Flight, uplinks_sent: int) -> None:
         """Enter a flight that no message carries any more, or that the end of the run overtook."""
-        self._recorder.finish(flight, uplinks_sent)
+        self.finished.add(flight, uplinks_sent)
 
     def _due_below(self, flight: Flight, position: int) -> tuple[int, int]:
         """Brokers and users due at a position or below it."""
@@ -289,7 +295,7 @@ class MessagePlane:
         self._ledger.count_publication(window, CLIMBING)
         flight = Flight(number, int(publications.topic[number]), broker, published, size, window, here)
         self._miss_root(flight, IN_FLIGHT)
-        recorder.finish(flight, 0)
+        self.finished.add(flight, 0)
 
     def close(self, held: list[Message]) -> None:
         """Count what is on the way at the end: on links (in the clock's heap) or held by brokers."""
@@ -307,6 +313,7 @@ class MessagePlane:
             else:
                 self._ledger.count(flight.window, IN_FLIGHT, *self._still_due(flight, messages))
                 self._enter(flight, len(flight.uplink) - 1)
+        self.finished.record()
 
     def _still_due(self, flight: Flight, messages: list[Message]) -> tuple[int, int]:
         """Brokers and users that a publication is on its way to, by messages on links and those that brokers hold."""

@@ -1,0 +1,101 @@
+"""Flights: publications on their way."""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.brokers.receipts import Audience
+from sim.brokers.subscriptions import Offloaded
+from sim.overlay.geometry import TopicTree
+
+_NONE: NDArray[np.int32] = np.empty(0, np.int32)
+_NOWHERE: NDArray[np.bool_] = np.empty(0, np.bool_)
+_NO_INTS: list[int] = []
+_NO_TIMES: list[float] = []
+_NO_BYTES = bytearray()
+_NO_COPIES = array("i")
+
+
+class Flight:
+    """One publication on its way: up to the root, and from there down the tree as it stood when it left the root.
+
+    `arrival` has one time (s) per tree position, NaN where nothing has arrived; `served` when the broker there had handled it, which
+    is its delivery (the very same list where brokers take no time); `due_users` the users due there; `sent` whether a message to the
+    position was sent by its parent, `depth` how many hops it took. `audience` is who wanted it when it left the root, where that is
+    kept. `pending` counts messages that are on a link or in a queue.
+
+    `offloaded` are those that the back end does not serve, if there are any.
+
+    `identity` is what keyed draws know it by. Of content, `fresh` are the users, by position, to whom the arrival is the delivery, and
+    `further` tells where another copy was the broker's; else they are empty.
+
+    Where it is flooded, `sent` tells nothing, but `copies` holds the positions from and to of all messages in turn, and `senders`
+    from where the first one came to each position, -1 where none has.
+    """
+
+    __slots__ = (
+        "arrival",
+        "audience",
+        "broker_array",
+        "brokers",
+        "child_bounds",
+        "copies",
+        "depth",
+        "due_users",
+        "fresh",
+        "further",
+        "identity",
+        "number",
+        "offloaded",
+        "pending",
+        "published",
+        "publisher",
+        "rooted",
+        "senders",
+        "sent",
+        "served",
+        "size",
+        "topic",
+        "tree",
+        "uplink",
+        "uplink_array",
+        "window",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        topic: int,
+        publisher: int,
+        published: float,
+        size: int,
+        window: int,
+        uplink: NDArray[np.int32],
+    ) -> None:
+        self.number = self.identity = number
+        self.topic = topic
+        self.publisher = publisher
+        self.published = published
+        self.size = size
+        self.window = window
+        self.uplink_array = uplink
+        self.uplink: list[int] = uplink.tolist()
+        self.rooted = float("nan")
+        self.pending = 0
+        self.tree: TopicTree | None = None
+        self.audience: Audience | None = None
+        self.offloaded: Offloaded | None = None
+        self.fresh = _NONE
+        self.further = _NOWHERE
+        # until the root is left: empty, and the same for all, as many may wait in a queue
+        self.brokers = _NO_INTS
+        self.broker_array = _NONE
+        self.child_bounds = _NO_INTS
+        self.due_users = self.depth = _NONE
+        self.arrival = self.served = _NO_TIMES
+        self.sent = _NO_BYTES
+        self.senders = _NO_INTS
+        self.copies = _NO_COPIES
