@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.courier import Courier
-from sim.brokers.fabric import Fabric
+from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.recorder import Recorder
 from sim.brokers.sides import Sides
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sim.brokers.clock import CONTROL_ARRIVALS
-from sim.brokers.fabric import Fabric
-from sim.brokers.messages import Message
+from sim.brokers.fabric.clock import CONTROL_ARRIVALS
+from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.fabric.messages import Message
 
 
 class _Parcel:

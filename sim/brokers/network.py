@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from sim.base.errors import ScenarioError
 from sim.base.randomness import Streams, exponential, uniform
-from sim.brokers.broker import Server
-from sim.brokers.clock import CONTROL, LOOKS, PUBLICATIONS, Clock, Feed
 from sim.brokers.content import ContentSubscriptions
 from sim.brokers.control import TreeControl
 from sim.brokers.courier import Courier
-from sim.brokers.fabric import Fabric
-from sim.brokers.links import Links
+from sim.brokers.fabric.clock import CONTROL, LOOKS, PUBLICATIONS, Clock, Feed
+from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.fabric.links import Links
+from sim.brokers.fabric.stations import Server
 from sim.brokers.offloading import UNMEASURED, OffloadingSetting, Service
 from sim.brokers.planes.content import ContentPlane, FoldedContentPlane
 from sim.brokers.planes.flooding import FloodPlane

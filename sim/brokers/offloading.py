@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from sim.base.errors import PluginError
 from sim.base.randomness import subkey
-from sim.brokers.clock import OFFLOADING
 from sim.brokers.control import TreeControl
-from sim.brokers.fabric import Fabric
+from sim.brokers.fabric.clock import OFFLOADING
+from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.protocol import Protocol
 from sim.brokers.recorder import Recorder
 from sim.brokers.satisfaction import Outcome

@@ -14,10 +14,10 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from sim.brokers.clock import CONTROL
 from sim.brokers.control import TreeControl
 from sim.brokers.courier import Courier
-from sim.brokers.fabric import Fabric
+from sim.brokers.fabric.clock import CONTROL
+from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.planes.folded import FoldedPlane
 from sim.brokers.planes.messages import MessagePlane
 from sim.brokers.recorder import Recorder

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from sim.base.errors import PluginError
 from sim.base.randomness import subkey
-from sim.brokers.clock import CONTROL
-from sim.brokers.fabric import Fabric
+from sim.brokers.fabric.clock import CONTROL
+from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.protocol import Protocol
 from sim.brokers.recorder import Recorder
 from sim.brokers.subscriptions import frozen

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
-from sim.brokers.clock import CHANGES, CONTROL, Clock, Feed
+from sim.brokers.fabric.clock import CHANGES, CONTROL, Clock, Feed
 from sim.brokers.subscriptions import Subscriptions, frozen
 from sim.policies.views import SelectionPolicy, SelectionView
 from sim.workloads.format.workload import Interests, Workload

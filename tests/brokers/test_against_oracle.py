@@ -268,7 +268,10 @@ def simulated(case: Case) -> tuple[Network, list[Any], list[list[dict[int, int |
     network = built(case, trace=True, subscribers=True)
     finished: list[Any] = []
     finish = network.plane.finished.add
-    network.plane.finished.add = lambda flight, *sent, **named: (finished.append(flight), finish(flight, *sent, **named))
+    network.plane.finished.add = lambda flight, *sent, **named: (
+        finished.append(flight),
+        finish(flight, *sent, **named),
+    )
     trees = []
 
     def look(share: float) -> None:

@@ -9,8 +9,8 @@ import pytest
 import tiny
 
 from sim.base.errors import ConservationError
+from sim.brokers.fabric.messages import Message
 from sim.brokers.ledger import CLIMBING, DROPPED, PUBLISHED, ROOTED, ROWS
-from sim.brokers.messages import Message
 from sim.brokers.network import Network
 
 

@@ -526,7 +526,10 @@ def check(case: Case, process: dict[str, Any]) -> Witness:
     network.manager._decide = lambda number: decide(number) if network.clock.now < stop else None
     finished: list[Any] = []
     finish = network.plane.finished.add
-    network.plane.finished.add = lambda flight, *sent, **named: (finished.append(flight), finish(flight, *sent, **named))
+    network.plane.finished.add = lambda flight, *sent, **named: (
+        finished.append(flight),
+        finish(flight, *sent, **named),
+    )
     network.run()
     metrics = network.metrics()
     assert not network._protocol.running

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.base.errors import ScenarioError
-from sim.brokers.links import Links
+from sim.brokers.fabric.links import Links
 from sim.overlay.latency import EARTH_RADIUS_KM, DistanceLatency, LatencySetting, UnitLatency, great_circle_km
 from sim.overlay.sites import Sites
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers import record_kernels as rk
-from sim.brokers.clock import BARRIERS
-from sim.brokers.fabric import Fabric
-from sim.brokers.messages import Message
+from sim.brokers.fabric.clock import BARRIERS
+from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.fabric.messages import Message
 from sim.brokers.receipts import Audience
 from sim.brokers.recorder import Recorder
 from sim.brokers.records import Folds, starts

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sim.brokers.clock import ARRIVALS, BARRIERS
-from sim.brokers.fabric import Fabric
+from sim.brokers.fabric.clock import ARRIVALS, BARRIERS
+from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.fabric.messages import Message
 from sim.brokers.finished import Finished
 from sim.brokers.flights import Flight
 from sim.brokers.ledger import CLIMBING, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
-from sim.brokers.messages import Message
 from sim.brokers.recorder import Recorder
 from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
 from sim.workloads.format.workload import Publications

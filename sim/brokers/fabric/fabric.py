@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.brokers.broker import Server
-from sim.brokers.clock import Clock
-from sim.brokers.links import Links
+from sim.brokers.fabric.clock import Clock
+from sim.brokers.fabric.links import Links
+from sim.brokers.fabric.stations import Server
 from sim.overlay.geometry import Dissemination
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from sim.brokers.clock import ARRIVALS, Clock
-from sim.brokers.messages import Message
+from sim.brokers.fabric.clock import ARRIVALS, Clock
+from sim.brokers.fabric.messages import Message
 
 
 class Server:
