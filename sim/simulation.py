@@ -18,7 +18,7 @@ from sim.base.validation import dotted
 from sim.brokers.network import Network, NetworkSetting
 from sim.brokers.offloading import OffloadingSetting
 from sim.brokers.reconfiguration import ReconfigurationSetting
-from sim.brokers.recorder import Columns
+from sim.brokers.statistics.recorder import Columns
 from sim.brokers.subscriptions import frozen
 from sim.files.inputs import File
 from sim.files.parquet import strings

@@ -139,7 +139,7 @@ PICKED: tuple[tuple[str, str, str, str], ...] = (
         "tests/brokers/test_offloading.py::test_what_would_leave_its_root_at_the_very_end_has_not_left_it",
     ),
     (
-        "sim/brokers/record_kernels.py",
+        "sim/brokers/statistics/record_kernels.py",
         "if root_time >= horizon:",
         "if root_time > horizon:",
         "tests/brokers/test_offloading.py::test_what_would_leave_its_root_at_the_very_end_has_not_left_it",

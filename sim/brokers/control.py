@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from sim.brokers.courier import Courier
 from sim.brokers.fabric.fabric import Fabric
-from sim.brokers.recorder import Recorder
 from sim.brokers.sides import Sides
+from sim.brokers.statistics.recorder import Recorder
 
 
 class TreeControl:

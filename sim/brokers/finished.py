@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.flights import Flight
-from sim.brokers.receipts import Audience
-from sim.brokers.recorder import Recorder
-from sim.brokers.records import Ways, starts
+from sim.brokers.statistics.receipts import Audience
+from sim.brokers.statistics.recorder import Recorder
+from sim.brokers.statistics.records import Ways, starts
 from sim.brokers.subscriptions import Offloaded
 
 _BATCH = 512  # publications that are counted at once

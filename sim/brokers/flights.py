@@ -7,7 +7,7 @@ from array import array
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.brokers.receipts import Audience
+from sim.brokers.statistics.receipts import Audience
 from sim.brokers.subscriptions import Offloaded
 from sim.overlay.geometry import TopicTree
 

@@ -24,13 +24,13 @@ from sim.brokers.planes.flooding import FloodPlane
 from sim.brokers.planes.folded import FoldedPlane
 from sim.brokers.planes.messages import MessagePlane
 from sim.brokers.protocol import Protocol
-from sim.brokers.receipts import Audiences, Receipts
 from sim.brokers.reconfiguration import Decision, Manager, ReconfigurationSetting
-from sim.brokers.record_kernels import BROKER_DELIVERED, RECEIVED, RELAYED, SENT
-from sim.brokers.recorder import Channel, Columns, Recorder
-from sim.brokers.satisfaction import Satisfaction
-from sim.brokers.saturation import saturated
 from sim.brokers.sides import Sides
+from sim.brokers.statistics.receipts import Audiences, Receipts
+from sim.brokers.statistics.record_kernels import BROKER_DELIVERED, RECEIVED, RELAYED, SENT
+from sim.brokers.statistics.recorder import Channel, Columns, Recorder
+from sim.brokers.statistics.satisfaction import Satisfaction
+from sim.brokers.statistics.saturation import saturated
 from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users import Users
 from sim.overlay.geometry import Dissemination, degrees

@@ -17,9 +17,9 @@ from sim.brokers.control import TreeControl
 from sim.brokers.fabric.clock import OFFLOADING
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.protocol import Protocol
-from sim.brokers.recorder import Recorder
-from sim.brokers.satisfaction import Outcome
 from sim.brokers.sides import Sides
+from sim.brokers.statistics.recorder import Recorder
+from sim.brokers.statistics.satisfaction import Outcome
 from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users import Users
 from sim.policies.offloading import problem as offloading

@@ -15,7 +15,7 @@ from sim.base.randomness import subkey
 from sim.brokers.fabric.clock import CONTROL
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.protocol import Protocol
-from sim.brokers.recorder import Recorder
+from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.subscriptions import frozen
 from sim.overlay.trees import RendezvousTrees
 from sim.policies.reconfiguration.cost import Objective

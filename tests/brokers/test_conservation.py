@@ -10,8 +10,8 @@ import tiny
 
 from sim.base.errors import ConservationError
 from sim.brokers.fabric.messages import Message
-from sim.brokers.ledger import CLIMBING, DROPPED, PUBLISHED, ROOTED, ROWS
 from sim.brokers.network import Network
+from sim.brokers.statistics.ledger import CLIMBING, DROPPED, PUBLISHED, ROOTED, ROWS
 
 
 def network() -> Network:

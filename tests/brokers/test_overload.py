@@ -10,7 +10,7 @@ import tiny
 
 from sim.base.randomness import Streams
 from sim.brokers.network import Network, NetworkSetting
-from sim.brokers.saturation import saturated
+from sim.brokers.statistics.saturation import saturated
 
 
 def desk(rate: float, horizon: float, seed: int = 1, **setting: Any) -> Network:

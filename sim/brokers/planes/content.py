@@ -14,10 +14,10 @@ from sim.brokers.fabric.clock import ARRIVALS
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
 from sim.brokers.flights import Flight
-from sim.brokers.ledger import CLIMBING, DUE, IN_FLIGHT, LOST, PUBLISHED
 from sim.brokers.planes.messages import MessagePlane
-from sim.brokers.record_kernels import fold_tree
-from sim.brokers.recorder import Recorder
+from sim.brokers.statistics.ledger import CLIMBING, DUE, IN_FLIGHT, LOST, PUBLISHED
+from sim.brokers.statistics.record_kernels import fold_tree
+from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.subscriptions import Subscriptions
 from sim.workloads.format.workload import Publications
 

@@ -10,8 +10,8 @@ import numpy as np
 from sim.brokers.fabric.clock import ARRIVALS
 from sim.brokers.fabric.messages import Message
 from sim.brokers.flights import Flight
-from sim.brokers.ledger import LOST
 from sim.brokers.planes.messages import MessagePlane
+from sim.brokers.statistics.ledger import LOST
 
 
 class FloodPlane(MessagePlane):

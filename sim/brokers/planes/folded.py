@@ -11,13 +11,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.brokers import record_kernels as rk
 from sim.brokers.fabric.clock import BARRIERS
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
-from sim.brokers.receipts import Audience
-from sim.brokers.recorder import Recorder
-from sim.brokers.records import Folds, starts
+from sim.brokers.statistics import record_kernels as rk
+from sim.brokers.statistics.receipts import Audience
+from sim.brokers.statistics.recorder import Recorder
+from sim.brokers.statistics.records import Folds, starts
 from sim.brokers.subscriptions import NOBODY, Offloaded, SplitSubscriptions, Subscriptions
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
 from sim.workloads.format.workload import Publications

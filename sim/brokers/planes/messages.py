@@ -11,8 +11,8 @@ from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
 from sim.brokers.finished import Finished
 from sim.brokers.flights import Flight
-from sim.brokers.ledger import CLIMBING, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
-from sim.brokers.recorder import Recorder
+from sim.brokers.statistics.ledger import CLIMBING, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
+from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
 from sim.workloads.format.workload import Publications
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
 from sim.base.randomness_kernels import keyed_uniform
-from sim.brokers.ledger import CLIMBING, DELIVERED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
-from sim.brokers.records import Folds, Offloads, Statistics, Way, Ways
+from sim.brokers.statistics.ledger import CLIMBING, DELIVERED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
+from sim.brokers.statistics.records import Folds, Offloads, Statistics, Way, Ways
 
 # columns of the counters per window
 (

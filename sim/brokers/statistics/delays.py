@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.brokers.record_kernels import BIN_WIDTH, BINS, FIRST_BIN
+from sim.brokers.statistics.record_kernels import BIN_WIDTH, BINS, FIRST_BIN
 
 
 class Delays:

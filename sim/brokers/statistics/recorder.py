@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.brokers import record_kernels as rk
-from sim.brokers.delays import Delays
-from sim.brokers.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED, Ledger
-from sim.brokers.receipts import Audience, Audiences, Receipts
-from sim.brokers.records import Folds, Offloads, Statistics, Ways, starts
-from sim.brokers.satisfaction import Satisfaction
+from sim.brokers.statistics import record_kernels as rk
+from sim.brokers.statistics.delays import Delays
+from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED, Ledger
+from sim.brokers.statistics.receipts import Audience, Audiences, Receipts
+from sim.brokers.statistics.records import Folds, Offloads, Statistics, Ways, starts
+from sim.brokers.statistics.satisfaction import Satisfaction
 from sim.brokers.subscriptions import Offloaded
 
 Columns = dict[str, Any]  # column name → array or list
