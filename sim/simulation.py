@@ -19,7 +19,7 @@ from sim.brokers.network import Network, NetworkSetting
 from sim.brokers.offloading import OffloadingSetting
 from sim.brokers.reconfiguration import ReconfigurationSetting
 from sim.brokers.statistics.recorder import Columns
-from sim.brokers.subscriptions import frozen
+from sim.brokers.users.subscriptions import frozen
 from sim.files.inputs import File
 from sim.files.parquet import strings
 from sim.metrics import METRICS

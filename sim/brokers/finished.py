@@ -12,7 +12,7 @@ from sim.brokers.flights import Flight
 from sim.brokers.statistics.receipts import Audience
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.statistics.records import Ways, starts
-from sim.brokers.subscriptions import Offloaded
+from sim.brokers.users.subscriptions import Offloaded
 
 _BATCH = 512  # publications that are counted at once
 _POSITIONS = 1 << 16  # of their trees, likewise

@@ -31,8 +31,8 @@ from sim.brokers.statistics.record_kernels import BROKER_DELIVERED, RECEIVED, RE
 from sim.brokers.statistics.recorder import Channel, Columns, Recorder
 from sim.brokers.statistics.satisfaction import Satisfaction
 from sim.brokers.statistics.saturation import saturated
-from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
-from sim.brokers.users import Users
+from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
+from sim.brokers.users.users import Users
 from sim.overlay.geometry import Dissemination, degrees
 from sim.policies.views import SelectionPolicy
 from sim.workloads.format.workload import Workload

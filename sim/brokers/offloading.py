@@ -20,8 +20,8 @@ from sim.brokers.protocol import Protocol
 from sim.brokers.sides import Sides
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.statistics.satisfaction import Outcome
-from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
-from sim.brokers.users import Users
+from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
+from sim.brokers.users.users import Users
 from sim.policies.offloading import problem as offloading
 from sim.policies.offloading.bounds import upper_bounds
 from sim.policies.offloading.outcome import Outcome as Expected

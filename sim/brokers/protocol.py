@@ -21,7 +21,7 @@ from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.planes.folded import FoldedPlane
 from sim.brokers.planes.messages import MessagePlane
 from sim.brokers.statistics.recorder import Recorder
-from sim.brokers.users import Users
+from sim.brokers.users.users import Users
 from sim.overlay.trees import RendezvousTrees
 from sim.policies.reconfiguration.process import ProcessParameters
 

@@ -16,7 +16,7 @@ from sim.brokers.fabric.clock import CONTROL
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.protocol import Protocol
 from sim.brokers.statistics.recorder import Recorder
-from sim.brokers.subscriptions import frozen
+from sim.brokers.users.subscriptions import frozen
 from sim.overlay.trees import RendezvousTrees
 from sim.policies.reconfiguration.cost import Objective
 from sim.policies.reconfiguration.problem import Problem, ReconfigurationPolicy

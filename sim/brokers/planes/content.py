@@ -18,7 +18,7 @@ from sim.brokers.planes.messages import MessagePlane
 from sim.brokers.statistics.ledger import CLIMBING, DUE, IN_FLIGHT, LOST, PUBLISHED
 from sim.brokers.statistics.record_kernels import fold_tree
 from sim.brokers.statistics.recorder import Recorder
-from sim.brokers.subscriptions import Subscriptions
+from sim.brokers.users.subscriptions import Subscriptions
 from sim.workloads.format.workload import Publications
 
 _JOINING, _QUEUE_FULL, _IN_FLIGHT = 1, 2, 3  # the better, the higher

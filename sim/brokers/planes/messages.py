@@ -13,7 +13,7 @@ from sim.brokers.finished import Finished
 from sim.brokers.flights import Flight
 from sim.brokers.statistics.ledger import CLIMBING, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
 from sim.brokers.statistics.recorder import Recorder
-from sim.brokers.subscriptions import SplitSubscriptions, Subscriptions
+from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
 from sim.workloads.format.workload import Publications
 
 NAN = float("nan")

@@ -18,7 +18,7 @@ from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LO
 from sim.brokers.statistics.receipts import Audience, Audiences, Receipts
 from sim.brokers.statistics.records import Folds, Offloads, Statistics, Ways, starts
 from sim.brokers.statistics.satisfaction import Satisfaction
-from sim.brokers.subscriptions import Offloaded
+from sim.brokers.users.subscriptions import Offloaded
 
 Columns = dict[str, Any]  # column name → array or list
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
 from sim.brokers.fabric.clock import CHANGES, CONTROL, Clock, Feed
-from sim.brokers.subscriptions import Subscriptions, frozen
+from sim.brokers.users.subscriptions import Subscriptions, frozen
 from sim.policies.views import SelectionPolicy, SelectionView
 from sim.workloads.format.workload import Interests, Workload
 
