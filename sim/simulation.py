@@ -15,9 +15,9 @@ from sim.base.errors import ScenarioError, WorkloadError
 from sim.base.memory import need
 from sim.base.randomness import Streams
 from sim.base.validation import dotted
+from sim.brokers.control.manager import ReconfigurationSetting
+from sim.brokers.control.offloading import OffloadingSetting
 from sim.brokers.network import Network, NetworkSetting
-from sim.brokers.offloading import OffloadingSetting
-from sim.brokers.reconfiguration import ReconfigurationSetting
 from sim.brokers.statistics.recorder import Columns
 from sim.brokers.users.subscriptions import frozen
 from sim.files.inputs import File

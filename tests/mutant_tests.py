@@ -145,19 +145,19 @@ PICKED: tuple[tuple[str, str, str, str], ...] = (
         "tests/brokers/test_offloading.py::test_what_would_leave_its_root_at_the_very_end_has_not_left_it",
     ),
     (
-        "sim/brokers/protocol.py",
+        "sim/brokers/control/protocol.py",
         "partial(self._answered, transition), to_broker=False)",
         "partial(self._answered, transition))",
         "tests/brokers/test_reconfiguration.py::test_answers_to_the_manager_do_not_queue_at_the_broker_beside_it",
     ),
     (
-        "sim/brokers/protocol.py",
+        "sim/brokers/control/protocol.py",
         "start <= now < end",
         "start < now < end",
         "tests/brokers/test_reconfiguration.py::test_a_manager_is_dead_from_the_instant_on_and_lives_at_the_instant_that_ends_it",
     ),
     (
-        "sim/brokers/protocol.py",
+        "sim/brokers/control/protocol.py",
         "start <= now < end",
         "start <= now <= end",
         "tests/brokers/test_reconfiguration.py::test_a_manager_is_dead_from_the_instant_on_and_lives_at_the_instant_that_ends_it",
@@ -169,7 +169,7 @@ PICKED: tuple[tuple[str, str, str, str], ...] = (
         "tests/brokers/test_reconfiguration.py::test_a_protocol_that_ends_with_a_period_is_decided_on_at_the_end_of_the_next",
     ),
     (
-        "sim/brokers/offloading.py",
+        "sim/brokers/control/offloading.py",
         "math.fsum(problem.cost) * (1 + slack)",
         "math.fsum(problem.cost)",
         "tests/brokers/test_offloading.py::test_all_the_capacity_is_enough_for_all_topics_however_fractions_are_rounded",

@@ -31,8 +31,8 @@ from tiny import run, tables
 
 from sim.base.errors import ScenarioError
 from sim.base.randomness import Streams, exponential
+from sim.brokers.control.manager import ReconfigurationSetting
 from sim.brokers.network import Network
-from sim.brokers.reconfiguration import ReconfigurationSetting
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.scenario.model import load_scenario
 from sim.simulation import build, prepare_workload, simulate

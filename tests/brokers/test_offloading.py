@@ -38,9 +38,9 @@ from tiny import run, tables
 from sim import plugins
 from sim.base.errors import BrokersimError, ScenarioError
 from sim.base.randomness import Streams, subkey, uniform
+from sim.brokers.control.manager import ReconfigurationSetting
+from sim.brokers.control.offloading import OffloadingSetting
 from sim.brokers.network import Network
-from sim.brokers.offloading import OffloadingSetting
-from sim.brokers.reconfiguration import ReconfigurationSetting
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Decision, Problem
 from sim.policies.offloading.process import OffloadingParameters

@@ -34,9 +34,9 @@ from tiny import run, tables
 
 from sim.base.errors import BrokersimError, ScenarioError
 from sim.base.randomness import subkey, uniform
+from sim.brokers.control.manager import ReconfigurationSetting
+from sim.brokers.control.protocol import Stage
 from sim.brokers.network import Network
-from sim.brokers.protocol import Stage
-from sim.brokers.reconfiguration import ReconfigurationSetting
 from sim.policies.reconfiguration.problem import Problem, Reconfiguration
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.scenario.model import load_scenario

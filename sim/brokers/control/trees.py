@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.brokers.courier import Courier
+from sim.brokers.control.courier import Courier
+from sim.brokers.control.sides import Sides
 from sim.brokers.fabric.fabric import Fabric
-from sim.brokers.sides import Sides
 from sim.brokers.statistics.recorder import Recorder
 
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from sim.base.errors import PluginError
 from sim.base.randomness import subkey
+from sim.brokers.control.protocol import Protocol
 from sim.brokers.fabric.clock import CONTROL
 from sim.brokers.fabric.fabric import Fabric
-from sim.brokers.protocol import Protocol
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import frozen
 from sim.overlay.trees import RendezvousTrees

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from sim.base.errors import PluginError
 from sim.base.randomness import subkey
-from sim.brokers.control import TreeControl
+from sim.brokers.control.protocol import Protocol
+from sim.brokers.control.sides import Sides
+from sim.brokers.control.trees import TreeControl
 from sim.brokers.fabric.clock import OFFLOADING
 from sim.brokers.fabric.fabric import Fabric
-from sim.brokers.protocol import Protocol
-from sim.brokers.sides import Sides
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.statistics.satisfaction import Outcome
 from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions

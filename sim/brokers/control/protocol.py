@@ -14,8 +14,8 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from sim.brokers.control import TreeControl
-from sim.brokers.courier import Courier
+from sim.brokers.control.courier import Courier
+from sim.brokers.control.trees import TreeControl
 from sim.brokers.fabric.clock import CONTROL
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.planes.folded import FoldedPlane
