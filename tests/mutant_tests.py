@@ -127,13 +127,13 @@ PICKED: tuple[tuple[str, str, str, str], ...] = (
         "tests/brokers/test_semantics.py::test_a_change_comes_first_at_its_instant_however_much_was_published_before",
     ),
     (
-        "sim/brokers/planes/folded.py",
+        "sim/brokers/data/folded.py",
         "time >= min(following",
         "time > min(following",
         "tests/brokers/test_semantics.py::test_a_change_comes_first_at_its_instant_however_much_was_published_before",
     ),
     (
-        "sim/brokers/planes/folded.py",
+        "sim/brokers/data/folded.py",
         "while climbing and climbing[0][0] < now:",
         "while climbing and climbing[0][0] <= now:",
         "tests/brokers/test_offloading.py::test_what_would_leave_its_root_at_the_very_end_has_not_left_it",
@@ -163,7 +163,7 @@ PICKED: tuple[tuple[str, str, str, str], ...] = (
         "tests/brokers/test_reconfiguration.py::test_a_manager_is_dead_from_the_instant_on_and_lives_at_the_instant_that_ends_it",
     ),
     (
-        "sim/brokers/planes/messages.py",
+        "sim/brokers/data/events.py",
         "BARRIERS, self._when_rooted)",
         "0, self._when_rooted)",
         "tests/brokers/test_reconfiguration.py::test_a_protocol_that_ends_with_a_period_is_decided_on_at_the_end_of_the_next",

@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 
 from sim.base.errors import ScenarioError
 from sim.base.randomness import Streams, exponential, uniform
-from sim.brokers.content import ContentSubscriptions
 from sim.brokers.control.courier import Courier
 from sim.brokers.control.manager import Decision, Manager, ReconfigurationSetting
 from sim.brokers.control.offloading import UNMEASURED, OffloadingSetting, Service
 from sim.brokers.control.protocol import Protocol
 from sim.brokers.control.sides import Sides
 from sim.brokers.control.trees import TreeControl
+from sim.brokers.data.content import ContentPlane, FoldedContentPlane
+from sim.brokers.data.content_subscriptions import ContentSubscriptions
+from sim.brokers.data.events import MessagePlane
+from sim.brokers.data.flooding import FloodPlane
+from sim.brokers.data.folded import FoldedPlane
 from sim.brokers.fabric.clock import CONTROL, LOOKS, PUBLICATIONS, Clock, Feed
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.links import Links
 from sim.brokers.fabric.stations import Server
-from sim.brokers.planes.content import ContentPlane, FoldedContentPlane
-from sim.brokers.planes.flooding import FloodPlane
-from sim.brokers.planes.folded import FoldedPlane
-from sim.brokers.planes.messages import MessagePlane
 from sim.brokers.statistics.receipts import Audiences, Receipts
 from sim.brokers.statistics.record_kernels import BROKER_DELIVERED, RECEIVED, RELAYED, SENT
 from sim.brokers.statistics.recorder import Channel, Columns, Recorder

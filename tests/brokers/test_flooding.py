@@ -9,8 +9,8 @@ import pytest
 import tiny
 
 from sim.base.errors import ScenarioError
+from sim.brokers.data.flooding import FloodPlane
 from sim.brokers.network import Network
-from sim.brokers.planes.flooding import FloodPlane
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.topic_connected.geometry import TopicConnected
 from sim.overlay.topic_connected.interests import coin_flips

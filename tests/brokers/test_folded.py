@@ -17,9 +17,9 @@ from test_against_oracle import Case, built, cases, reproducible
 from tiny import tables
 
 from sim.base.errors import ScenarioError
+from sim.brokers.data.events import MessagePlane
+from sim.brokers.data.folded import FoldedPlane
 from sim.brokers.network import Network
-from sim.brokers.planes.folded import FoldedPlane
-from sim.brokers.planes.messages import MessagePlane
 from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.records import Statistics, Way
 from sim.scenario.model import Scenario, load_scenario

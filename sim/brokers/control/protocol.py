@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from sim.brokers.control.courier import Courier
 from sim.brokers.control.trees import TreeControl
+from sim.brokers.data.events import MessagePlane
+from sim.brokers.data.folded import FoldedPlane
 from sim.brokers.fabric.clock import CONTROL
 from sim.brokers.fabric.fabric import Fabric
-from sim.brokers.planes.folded import FoldedPlane
-from sim.brokers.planes.messages import MessagePlane
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.users import Users
 from sim.overlay.trees import RendezvousTrees

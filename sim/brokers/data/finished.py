@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.brokers.flights import Flight
+from sim.brokers.data.flights import Flight
 from sim.brokers.statistics.receipts import Audience
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.statistics.records import Ways, starts

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.brokers.content import ContentSubscriptions
+from sim.brokers.data.content_subscriptions import ContentSubscriptions
+from sim.brokers.data.events import MessagePlane
+from sim.brokers.data.flights import Flight
 from sim.brokers.fabric.clock import ARRIVALS
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
-from sim.brokers.flights import Flight
-from sim.brokers.planes.messages import MessagePlane
 from sim.brokers.statistics.ledger import CLIMBING, DUE, IN_FLIGHT, LOST, PUBLISHED
 from sim.brokers.statistics.record_kernels import fold_tree
 from sim.brokers.statistics.recorder import Recorder

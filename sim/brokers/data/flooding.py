@@ -7,10 +7,10 @@ from math import isnan
 
 import numpy as np
 
+from sim.brokers.data.events import MessagePlane
+from sim.brokers.data.flights import Flight
 from sim.brokers.fabric.clock import ARRIVALS
 from sim.brokers.fabric.messages import Message
-from sim.brokers.flights import Flight
-from sim.brokers.planes.messages import MessagePlane
 from sim.brokers.statistics.ledger import LOST
 
 

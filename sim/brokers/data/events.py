@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sim.brokers.data.finished import Finished
+from sim.brokers.data.flights import Flight
 from sim.brokers.fabric.clock import ARRIVALS, BARRIERS
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
-from sim.brokers.finished import Finished
-from sim.brokers.flights import Flight
 from sim.brokers.statistics.ledger import CLIMBING, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
