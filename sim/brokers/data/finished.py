@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from sim.brokers.data.flights import Flight
 from sim.brokers.statistics.receipts import Audience
 from sim.brokers.statistics.recorder import Recorder
-from sim.brokers.statistics.records import Ways, starts
-from sim.brokers.users.subscriptions import Offloaded
+from sim.brokers.statistics.records import Offloaded, Ways, starts
 
 _BATCH = 512  # publications that are counted at once
 _POSITIONS = 1 << 16  # of their trees, likewise

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.statistics.receipts import Audience
-from sim.brokers.users.subscriptions import Offloaded
+from sim.brokers.statistics.records import Offloaded
 from sim.overlay.geometry import TopicTree
 
 _NONE: NDArray[np.int32] = np.empty(0, np.int32)

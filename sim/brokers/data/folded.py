@@ -17,8 +17,8 @@ from sim.brokers.fabric.messages import Message
 from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.receipts import Audience
 from sim.brokers.statistics.recorder import Recorder
-from sim.brokers.statistics.records import Folds, starts
-from sim.brokers.users.subscriptions import NOBODY, Offloaded, SplitSubscriptions, Subscriptions
+from sim.brokers.statistics.records import NOBODY, Folds, Offloaded, starts
+from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
 from sim.workloads.format.workload import Publications
 

@@ -16,9 +16,8 @@ from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.delays import Delays
 from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED, Ledger
 from sim.brokers.statistics.receipts import Audience, Audiences, Receipts
-from sim.brokers.statistics.records import Folds, Offloads, Statistics, Ways, starts
+from sim.brokers.statistics.records import Folds, Offloaded, Offloads, Statistics, Ways, starts
 from sim.brokers.statistics.satisfaction import Satisfaction
-from sim.brokers.users.subscriptions import Offloaded
 
 Columns = dict[str, Any]  # column name → array or list
 

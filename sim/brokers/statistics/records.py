@@ -121,6 +121,16 @@ class Offloads(NamedTuple):
     entry_from: NDArray[np.int64]
 
 
+class Offloaded(NamedTuple):
+    """The brokers that want a topic which the back end does not keep for them, and how many of their users do."""
+
+    brokers: NDArray[np.int32]
+    users: NDArray[np.int32]
+
+
+NOBODY = Offloaded(np.empty(0, np.int32), np.empty(0, np.int32))
+
+
 def starts(parts: list[NDArray[np.int32]]) -> NDArray[np.int64]:
     """Where each of the parts begins in their concatenation, and where the last one ends."""
     return np.concatenate([[0], np.cumsum([len(part) for part in parts])])

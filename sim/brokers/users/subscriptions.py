@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.brokers.statistics.records import Offloaded
 from sim.policies.views import BrokerStates
 
 
@@ -74,16 +75,6 @@ class Subscriptions:
         """What brokers know of each other before they have exchanged anything: nothing."""
         nothing = np.broadcast_to(np.int64(0), len(self.load))
         return BrokerStates(np.broadcast_to(np.int32(0), self.wanted.shape), nothing, nothing, nothing)
-
-
-class Offloaded(NamedTuple):
-    """The brokers that want a topic which the back end does not keep for them, and how many of their users do."""
-
-    brokers: NDArray[np.int32]
-    users: NDArray[np.int32]
-
-
-NOBODY = Offloaded(np.empty(0, np.int32), np.empty(0, np.int32))
 
 
 class SplitSubscriptions(Subscriptions):
