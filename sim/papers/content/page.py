@@ -317,7 +317,7 @@ def _missed(runs: pd.DataFrame) -> pd.Series:
     return chosen.groupby("replication")["missed_targets"].mean()
 
 
-TESTS = "tests/studies/test_content_paper.py"
+TESTS = "tests/papers/test_content_paper.py"
 MISPRINTS = (
     Misprint(
         "6.1, algorithm 2, step (d)(ii)",

@@ -314,7 +314,7 @@ def _times_as_long(runs: pd.DataFrame) -> pd.Series:
 
 
 GREEDY_TESTS, BOUND_TESTS = "tests/policies/test_offloading_greedy.py", "tests/policies/test_offloading_bounds.py"
-PAPER_TESTS = "tests/studies/test_ods_paper.py"
+PAPER_TESTS = "tests/papers/test_ods_paper.py"
 MISPRINTS = (
     Misprint(
         "V.B, algorithm 3",

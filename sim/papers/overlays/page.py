@@ -296,7 +296,7 @@ def _examples() -> Iterator[Claim]:
 
 
 TESTS = "tests/overlay/test_topic_connected.py"
-PAPER_TESTS = "tests/studies/test_overlays_paper.py"
+PAPER_TESTS = "tests/papers/test_overlays_paper.py"
 MISPRINTS = (
     Misprint(
         "lemma 3.1",
