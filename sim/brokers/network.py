@@ -17,11 +17,12 @@ from sim.brokers.control.offloading import UNMEASURED, OffloadingSetting, Servic
 from sim.brokers.control.protocol import Protocol
 from sim.brokers.control.sides import Sides
 from sim.brokers.control.trees import TreeControl
-from sim.brokers.data.content import ContentPlane, FoldedContentPlane
+from sim.brokers.data.content import ContentRule, FoldedContentEngine
 from sim.brokers.data.content_subscriptions import ContentSubscriptions
-from sim.brokers.data.events import MessagePlane
-from sim.brokers.data.flooding import FloodPlane
-from sim.brokers.data.folded import FoldedPlane
+from sim.brokers.data.engine import Engine
+from sim.brokers.data.events import EventEngine
+from sim.brokers.data.folded import FoldedEngine
+from sim.brokers.data.rules import FloodRule, TopicRule
 from sim.brokers.fabric.clock import CONTROL, LOOKS, PUBLICATIONS, Clock, Feed
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.links import Links
@@ -36,8 +37,6 @@ from sim.brokers.users.users import Users
 from sim.overlay.geometry import Dissemination, degrees
 from sim.policies.views import SelectionPolicy
 from sim.workloads.format.workload import Workload
-
-_TOGETHER = 1 << 16  # publications that are handed over at once, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,27 +122,29 @@ class Network:
         topics, offloading = len(workload.topics), setting.offloading
         sides = None if offloading is None or offloading.policy is None else Sides(topics, brokers)
         requests = setting.control_count == "requests"
-        self.control = TreeControl(fabric, self.recorder, courier, requests, lambda: self.plane.settle(), sides)
+        self.control = TreeControl(
+            fabric, self.recorder, courier, requests, lambda: self.engine.advance(self.clock.now), sides
+        )
         self.subscriptions = (
             Subscriptions(topics, brokers, self.control.transition)
             if sides is None
             else SplitSubscriptions(topics, brokers, self.control.transition, sides.kept)
         )
-        self.plane = self._plane(fabric)
+        self.engine = self._engine(fabric)
         self.users = Users(
             self.clock,
             workload,
             setting.policy,
             self.subscriptions,
             self.recorder,
-            self.plane.settle,
+            self.control.settle,
             self.control.changed,
         )
         self._protocol: Protocol | None = None
         self.manager: Manager | None = None
         if setting.reconfiguration is not None:
             parameters, served = setting.reconfiguration.parameters, self.subscriptions.served
-            process = courier, self.control, self.plane, self.users, served
+            process = courier, self.control, self.engine, self.users, served
             self._protocol = Protocol(fabric, self.recorder, *process, parameters)
             decides = self._protocol, served, workload.published, setting.reconfiguration
             self.manager = Manager(fabric, self.recorder, *decides)
@@ -179,17 +180,22 @@ class Network:
             channel,
         )
 
-    def _plane(self, fabric: Fabric) -> FoldedPlane | MessagePlane:
+    def _engine(self, fabric: Fabric) -> Engine:
         """The data plane asked for, or the fastest that is exact. Raises ScenarioError where there is none."""
-        setting, content = self.setting, self.workload.content
-        folds, carried = _folds(setting), (fabric, self.recorder, self.subscriptions, self.workload.publications)
-        if content is None:
-            plane = FloodPlane if setting.overlay.floods else FoldedPlane if folds else MessagePlane
-            return plane(*carried)
+        setting, workload = self.setting, self.workload
+        folds, carried = _folds(setting), (fabric, self.recorder, self.subscriptions, workload.publications)
+        published = workload.publications.time
+        if workload.content is None:
+            if folds:
+                return FoldedEngine(*carried)
+            return EventEngine(
+                fabric, self.recorder, published, (FloodRule if setting.overlay.floods else TopicRule)(*carried)
+            )
         if setting.overlay.floods:
             raise ScenarioError('network.geometry: dissemination "flood" does not carry content (allowed: "tree")')
-        matched = ContentSubscriptions(content), lambda: self.users.host, setting.matching_time > 0
-        return (FoldedContentPlane if folds else ContentPlane)(*carried, *matched)
+        content, loads = ContentSubscriptions(workload.content), setting.matching_time > 0
+        rule = ContentRule(*carried, content, lambda: self.users.host, loads)
+        return (FoldedContentEngine if folds else EventEngine)(fabric, self.recorder, published, rule)
 
     def _service(self, key: int) -> Callable[[int, int, int, int], float]:
         """Service times (s) that belong to what is served, where, and at which stage of its way."""
@@ -245,15 +251,15 @@ class Network:
     def _publish(self) -> float | None:
         times, first = self.workload.publications.time, self._publication
         last = first + 1
-        if self.plane.folds:  # nothing happens before the next event but publications
-            last = max(last, min(first + _TOGETHER, int(np.searchsorted(times, self.clock.peek()))))
+        if self.engine.together > 1:  # nothing happens before the next event but publications
+            last = max(last, min(first + self.engine.together, int(np.searchsorted(times, self.clock.peek()))))
         brokers = self._entries(first, last)
         if self._protocol is not None and self._protocol.running:
             for number, broker in enumerate(brokers, first):
                 if not self._protocol.holds(number, broker):
-                    self.plane.publish(number, [broker])
+                    self.engine.publish(number, [broker])
         else:
-            self.plane.publish(first, brokers)
+            self.engine.publish(first, brokers)
         self._publication = last
         return float(times[last]) if last < len(times) else None
 
@@ -268,9 +274,7 @@ class Network:
     def _close(self) -> None:
         held = [message for server in self.servers for message in server.close(self.setting.horizon)]
         self.users.close()
-        if self._protocol is not None:
-            self._protocol.close()
-        self.plane.close(held)
+        self.engine.close(held)
         self.recorder.close()
         if self.offloading is not None:
             self.offloading.close()

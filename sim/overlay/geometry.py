@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -54,6 +55,14 @@ class TopicTree:
         """`first_child` as a list, for those who walk the tree hop by hop."""
         bounds: list[int] = self.first_child.tolist()
         return bounds
+
+    @cached_property
+    def next_hops(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """To which positions each sends on, as CSR: its children, or its neighbours where topics are flooded."""
+        if not self.neighbours:
+            return self.first_child, np.arange(len(self), dtype=np.int32)
+        sizes = [len(linked) for linked in self.neighbours]
+        return np.cumsum([0, *sizes], dtype=np.int32), np.array(list(chain.from_iterable(self.neighbours)), np.int32)
 
 
 EMPTY_TREE = TopicTree(np.empty(0, np.int32), np.empty(0, np.int32), np.zeros(1, np.int32), np.empty(0, np.int32))

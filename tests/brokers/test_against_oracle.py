@@ -267,8 +267,8 @@ def simulated(case: Case) -> tuple[Network, list[Any], list[list[dict[int, int |
     """The network after its run, the flights that were entered into the books, and the trees at the looks and at the end."""
     network = built(case, trace=True, subscribers=True)
     finished: list[Any] = []
-    finish = network.plane.finished.add
-    network.plane.finished.add = lambda flight, *sent, **named: (
+    finish = network.engine.rule.finished.add
+    network.engine.rule.finished.add = lambda flight, *sent, **named: (
         finished.append(flight),
         finish(flight, *sent, **named),
     )

@@ -60,7 +60,7 @@ def record(**over: Any) -> RunRecord:
 def driven(network: Network) -> tuple[list[tuple[Any, ...]], dict[tuple[int, int, int], float]]:
     """Runs; what was published (row, topic, bytes, time), and the service times of publications by (row, broker, stage)."""
     published, services = [], {}
-    plane = network.plane
+    plane = network.engine
     publish, service = plane.publish, plane._service
 
     def spy_on_publications(first: int, brokers: list[int]) -> None:

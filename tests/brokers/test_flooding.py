@@ -9,7 +9,7 @@ import pytest
 import tiny
 
 from sim.base.errors import ScenarioError
-from sim.brokers.data.flooding import FloodPlane
+from sim.brokers.data.rules import FloodRule
 from sim.brokers.network import Network
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.topic_connected.geometry import TopicConnected
@@ -123,4 +123,4 @@ def test_the_folded_plane_refuses_and_auto_takes_messages() -> None:
     with pytest.raises(ScenarioError, match=r'network\.data_plane: "folded" .* not exact with an overlay that floods'):
         flooded(RING, [], 5, trace=False, plane="folded")
     for plane in ("auto", "messages"):
-        assert isinstance(flooded(RING, [], 5, trace=False, plane=plane).plane, FloodPlane)
+        assert isinstance(flooded(RING, [], 5, trace=False, plane=plane).engine.rule, FloodRule)

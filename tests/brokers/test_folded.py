@@ -17,8 +17,8 @@ from test_against_oracle import Case, built, cases, reproducible
 from tiny import tables
 
 from sim.base.errors import ScenarioError
-from sim.brokers.data.events import MessagePlane
-from sim.brokers.data.folded import FoldedPlane
+from sim.brokers.data.events import EventEngine
+from sim.brokers.data.folded import FoldedEngine
 from sim.brokers.network import Network
 from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.records import Statistics, Way
@@ -67,7 +67,7 @@ def test_every_delivery_of_random_networks_is_the_same_to_the_last_bit() -> None
             ran(case, "messages")
         with deliveries() as folded:
             network = ran(case, "folded")
-        assert isinstance(network.plane, FoldedPlane)
+        assert isinstance(network.engine, FoldedEngine)
         assert folded == hop_by_hop
         metrics = network.metrics()
         tally["deliveries"] += sum(map(len, folded.values()))
@@ -117,8 +117,8 @@ def test_publications_between_two_changes_are_folded_together(watched: bool) -> 
     network = tiny.network(world, tiny.graph([(0, 1), (1, 2)], [1]), [0, 2], trace=False)
     pieces: list[int] = []
     told: list[float] = []
-    publish = network.plane.publish
-    network.plane.publish = lambda first, brokers: (pieces.append(len(brokers)), publish(first, brokers))
+    publish = network.engine.publish
+    network.engine.publish = lambda first, brokers: (pieces.append(len(brokers)), publish(first, brokers))
     network.run(told.append if watched else None)
     assert pieces == [250, 300, 200, 250]
     assert told == ([step / 100 for step in range(1, 101)] if watched else [])
@@ -150,5 +150,5 @@ def test_it_refuses_what_it_cannot_do_exactly(setting: dict[str, Any], reason: s
         ScenarioError, match=rf'network\.data_plane: "folded" .* not exact with {reason} \(allowed: "messages'
     ):
         tiny.network(world, overlay, [0], plane="folded", **calm)
-    assert isinstance(tiny.network(world, overlay, [0], **calm).plane, MessagePlane)
-    assert isinstance(tiny.network(world, overlay, [0], trace=False).plane, FoldedPlane)
+    assert isinstance(tiny.network(world, overlay, [0], **calm).engine, EventEngine)
+    assert isinstance(tiny.network(world, overlay, [0], trace=False).engine, FoldedEngine)

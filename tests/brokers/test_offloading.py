@@ -137,8 +137,8 @@ NOT_COMPARED = ("backend_load", "backend_capacity", "approximation_ratio")
 
 def compare(case: Case, network: Network, truth: oracle.Network, metrics: Any = oracle.metrics) -> None:
     finished: list[Any] = []
-    finish = network.plane.finished.add
-    network.plane.finished.add = lambda flight, *sent: (finished.append(flight), finish(flight, *sent))
+    finish = network.engine.rule.finished.add
+    network.engine.rule.finished.add = lambda flight, *sent: (finished.append(flight), finish(flight, *sent))
     network.run()
     compare_messages(network, finished, truth)
     found = network.metrics() | dict.fromkeys(NOT_COMPARED)

@@ -435,14 +435,15 @@ class Witness:
         self.steps: list[float] = []  # when something of the protocol happened
         for name in STEPS:
             self.spy(name)
-        release = network.plane.release
+        release = network.engine.release
 
-        def released(number: int, broker: int) -> None:
-            topic = int(network.workload.publications.topic[number])
-            self.expected[number] = set(np.flatnonzero(network.subscriptions.wanted[topic]).tolist())
-            release(number, broker)
+        def released(broker: int) -> None:
+            for number in network.engine._held.get(broker, []):
+                topic = int(network.workload.publications.topic[number])
+                self.expected[number] = set(np.flatnonzero(network.subscriptions.wanted[topic]).tolist())
+            release(broker)
 
-        network.plane.release = released
+        network.engine.release = released
 
     def spy(self, name: str) -> None:
         act = getattr(self.protocol, name)
@@ -484,7 +485,7 @@ class Witness:
 
     def before_drained(self, transition: Any) -> None:
         if Stage.HOLDING in transition.stage:
-            assert not self.network.plane._active
+            assert not self.network.engine._active
             self.before = transition, self.state
 
     def before_on_tree_update(self, transition: Any, broker: int) -> None:
@@ -525,8 +526,8 @@ def check(case: Case, process: dict[str, Any]) -> Witness:
     decide = network.manager._decide
     network.manager._decide = lambda number: decide(number) if network.clock.now < stop else None
     finished: list[Any] = []
-    finish = network.plane.finished.add
-    network.plane.finished.add = lambda flight, *sent, **named: (
+    finish = network.engine.rule.finished.add
+    network.engine.rule.finished.add = lambda flight, *sent, **named: (
         finished.append(flight),
         finish(flight, *sent, **named),
     )
@@ -608,8 +609,8 @@ def test_simulator_and_oracle_agree_on_everything() -> None:
     def run(case: Case, process: dict[str, Any]) -> None:
         network = reconfigured(case, process, "messages", trace=True)
         flights: list[Any] = []
-        finish = network.plane.finished.add
-        network.plane.finished.add = lambda flight, *sent: (flights.append(flight), finish(flight, *sent))
+        finish = network.engine.rule.finished.add
+        network.engine.rule.finished.add = lambda flight, *sent: (flights.append(flight), finish(flight, *sent))
         network.run()
         truth = expected(case, process)
         compare_messages(network, flights, truth)

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from sim.brokers.control.courier import Courier
 from sim.brokers.control.trees import TreeControl
-from sim.brokers.data.events import MessagePlane
-from sim.brokers.data.folded import FoldedPlane
+from sim.brokers.data.engine import Engine
 from sim.brokers.fabric.clock import CONTROL
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.recorder import Recorder
@@ -81,7 +80,7 @@ class Protocol:
         recorder: Recorder,
         courier: Courier,
         control: TreeControl,
-        plane: FoldedPlane | MessagePlane,
+        engine: Engine,
         users: Users,
         wanted: NDArray[np.int32],
         parameters: ProcessParameters,
@@ -89,14 +88,13 @@ class Protocol:
         assert isinstance(fabric.overlay, RendezvousTrees)
         self._fabric, self._clock, self._recorder = fabric, fabric.clock, recorder
         self._overlay = fabric.overlay
-        self._courier, self._control, self._plane, self._users = courier, control, plane, users
+        self._courier, self._control, self._engine, self._users = courier, control, engine, users
         self._wanted, self._timeout, self._manager_down = wanted, parameters.timeout, parameters.manager_down
         brokers = len(fabric.node_of)
         sums = [math.fsum(times) for times in fabric.links.hop_delay]  # exact, so that ties are
         self._manager = sums.index(min(sums))
         self._rejoin = math.ceil(math.log2(brokers) ** 2)  # messages that mend the ring when a broker rejoins
         self._holding = [False] * brokers
-        self._held: list[list[int]] = [[] for _ in range(brokers)]
         self._transition: Transition | None = None
         self._waiting: list[Callable[[], None]] = []  # for the transition to be over
         self._post: deque[Callable[[], None]] = deque()  # messages that take no time
@@ -116,18 +114,12 @@ class Protocol:
     def holds(self, number: int, broker: int) -> bool:
         """Whether the broker holds back a publication that arrives now; then it has taken it."""
         if self._holding[broker]:
-            self._held[broker].append(number)
+            self._engine.hold(number, broker)
         return self._holding[broker]
 
     def down(self, now: float) -> bool:
         """Whether the manager is dead."""
         return any(start <= now < end for start, end in self._manager_down)
-
-    def close(self) -> None:
-        """Account for the publications that are held back at the end."""
-        for broker, numbers in enumerate(self._held):
-            for number in numbers:
-                self._plane.strand(number, broker)
 
     # -- messages
 
@@ -214,8 +206,8 @@ class Protocol:
         transition.informed += 1
         if self._clock.now >= transition.deadline:
             self._ask(transition, broker)
-        elif transition.informed == len(self._held):
-            self._control.all_answered(partial(self._plane.when_arrived, partial(self._drained, transition)))
+        elif transition.informed == len(self._holding):
+            self._control.all_answered(partial(self._engine.when_idle, partial(self._drained, transition)))
 
     def _drained(self, transition: Transition) -> None:
         """Nothing is on its way any more; each broker reports so."""
@@ -236,7 +228,7 @@ class Protocol:
         self._recorder.count("reconfiguration_overhead", self._clock.now, self._rejoin)
         self._fabric.node_of[broker] = node
         self._fabric.broker_of[node] = broker
-        self._plane.remap()
+        self._engine.brokers_moved()
 
     # -- step 3.1, tables stay with the nodes; step 3.2, trees follow what brokers want
 
@@ -308,12 +300,10 @@ class Protocol:
 
     def _resume(self, transition: Transition, broker: int) -> None:
         self._holding[broker] = False
-        numbers, self._held[broker] = self._held[broker], []
-        for number in numbers:
-            self._plane.release(number, broker)
+        self._engine.release(broker)
         transition.resumed += 1
-        if transition.resumed == len(self._held):
-            self._plane.when_rooted(self._over)
+        if transition.resumed == len(self._holding):
+            self._engine.when_rooted(self._over)
 
     def _over(self) -> None:
         self._transition = None
@@ -333,7 +323,7 @@ class Protocol:
     def _ask(self, transition: Transition, broker: int) -> None:
         """Tell all others that the broker has no FINISH, and takes none any more; whether they have?"""
         transition.stage[broker] = Stage.ASKING
-        for other in range(len(self._held)):
+        for other in range(len(self._holding)):
             if other != broker:
                 self._tell(broker, other, partial(self._on_question, transition, other, broker))
         self._fall_back_if_all_do(transition, broker)
@@ -353,7 +343,7 @@ class Protocol:
 
     def _fall_back_if_all_do(self, transition: Transition, broker: int) -> None:
         """Nobody has FINISH, and nobody will: back to the old node with its old table, which the broker has kept."""
-        others = len(self._held) - 1
+        others = len(self._holding) - 1
         if transition.stage[broker] is not Stage.ASKING or transition.refusals[broker] < others:
             return
         transition.stage[broker] = Stage.FALLEN_BACK
@@ -364,7 +354,7 @@ class Protocol:
         self._fabric.broker_of[node] = broker
         for topic, change in reversed(transition.repairs[node]):
             self._control.enact(topic, node, -change)
-        for other in range(len(self._held)):
+        for other in range(len(self._holding)):
             if other != broker:
                 self._tell(broker, other, partial(self._on_fallen_back, transition, other))
         self._resume_if_all_fell_back(transition, broker)
@@ -374,6 +364,6 @@ class Protocol:
         self._resume_if_all_fell_back(transition, broker)
 
     def _resume_if_all_fell_back(self, transition: Transition, broker: int) -> None:
-        others = len(self._held) - 1
+        others = len(self._holding) - 1
         if transition.stage[broker] is Stage.FALLEN_BACK and transition.fallen_back[broker] == others:
             self._resume(transition, broker)

@@ -35,8 +35,8 @@ class Finished:
         self.parents: list[NDArray[np.int32]] = []
         self.depth: list[NDArray[np.int32]] = []
         self.due_users: list[NDArray[np.int32]] = []
-        self.fresh: list[NDArray[np.int32]] = []
-        self.further: list[NDArray[np.bool_]] = []
+        self.new_users: list[NDArray[np.int32]] = []
+        self.duplicate_at_broker: list[NDArray[np.bool_]] = []
         self.arrival = array("d")
         self.served = array("d")
         self.sent = bytearray()
@@ -57,9 +57,9 @@ class Finished:
         self.parents.append(_NONE if flight.tree is None else flight.tree.parents)
         self.depth.append(flight.depth)
         self.due_users.append(flight.due_users)
-        if len(flight.further):
-            self.fresh.append(flight.fresh)
-            self.further.append(flight.further)
+        if len(flight.duplicate_at_broker):
+            self.new_users.append(flight.new_users)
+            self.duplicate_at_broker.append(flight.duplicate_at_broker)
         self.arrival.extend(flight.arrival)
         self.served.extend(flight.served)
         self.sent += flight.sent
@@ -110,8 +110,8 @@ class Finished:
             np.array(self.window),
             np.array(self.copies).reshape(-1, 2),
             np.array(self.copies_from),
-            np.concatenate(self.fresh) if self.fresh else due_users,
-            np.concatenate(self.further) if self.further else np.empty(0, np.bool_),
+            np.concatenate(self.new_users) if self.new_users else due_users,
+            np.concatenate(self.duplicate_at_broker) if self.duplicate_at_broker else np.empty(0, np.bool_),
         )
 
     def _offloaded_columns(self) -> tuple[tuple[Any, Any, Any, Any, Any, Any], list[Offloaded], list[Audience | None]]:

@@ -29,8 +29,9 @@ class Flight:
 
     `offloaded` are those that the back end does not serve, if there are any.
 
-    `identity` is what keyed draws know it by. Of content, `fresh` are the users, by position, to whom the arrival is the delivery, and
-    `further` tells where another copy was the broker's; else they are empty.
+    `identity` is what keyed draws know it by. Of content, `new_users` are the users, by position, to whom the arrival is the delivery,
+    and `duplicate_at_broker` is true where another copy was the broker's; else they are empty. `refused` are the positions at which a
+    broker refused a copy.
 
     Where it is flooded, `sent` tells nothing, but `copies` holds the positions from and to of all messages in turn, and `senders`
     from where the first one came to each position, -1 where none has.
@@ -45,14 +46,15 @@ class Flight:
         "copies",
         "depth",
         "due_users",
-        "fresh",
-        "further",
+        "duplicate_at_broker",
         "identity",
+        "new_users",
         "number",
         "offloaded",
         "pending",
         "published",
         "publisher",
+        "refused",
         "rooted",
         "senders",
         "sent",
@@ -88,8 +90,9 @@ class Flight:
         self.tree: TopicTree | None = None
         self.audience: Audience | None = None
         self.offloaded: Offloaded | None = None
-        self.fresh = _NONE
-        self.further = _NOWHERE
+        self.new_users = _NONE
+        self.duplicate_at_broker = _NOWHERE
+        self.refused: tuple[int, ...] = ()
         # until the root is left: empty, and the same for all, as many may wait in a queue
         self.brokers = _NO_INTS
         self.broker_array = _NONE

@@ -3,6 +3,7 @@ order, to the same bits as if every hop had been an event."""
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -11,14 +12,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.brokers.data.due import Due, DueByTopic
+from sim.brokers.data.rule_kernels import fold_tree
 from sim.brokers.fabric.clock import BARRIERS
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
-from sim.brokers.statistics import record_kernels as rk
-from sim.brokers.statistics.receipts import Audience
 from sim.brokers.statistics.recorder import Recorder
-from sim.brokers.statistics.records import NOBODY, Folds, Offloaded, starts
-from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
+from sim.brokers.statistics.records import Folds, starts
+from sim.brokers.users.subscriptions import Subscriptions
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
 from sim.workloads.format.workload import Publications
 
@@ -29,24 +30,25 @@ _ROUTES = 1 << 16  # uplinks that are remembered
 _Due = tuple[float, int, int, NDArray[np.int32]]  # when a publication leaves its root, its number, topic and uplink
 
 
-class FoldedPlane:
+class FoldedEngine:
     """Carries each publication in one step, along the tree as it stands when the publication leaves its root.
 
     `subscriptions` are the live ones of the network. Exact where brokers take no time and links no jitter: then nothing that one
     message does can change when another one arrives.
     """
 
-    folds = True
+    together = 1 << 16
 
     def __init__(
         self, fabric: Fabric, recorder: Recorder, subscriptions: Subscriptions, publications: Publications
     ) -> None:
         self._fabric, self._recorder = fabric, recorder
-        self._subscriptions, self._publications = subscriptions, publications
+        self._due, self._publications = DueByTopic(recorder, subscriptions), publications
         self._hop_delay: list[list[float]] = fabric.links.fixed
         self._routes: dict[tuple[int, int], tuple[NDArray[np.int32], list[float]]] = {}
         self._climbing: list[_Due] = []  # a heap
         self._rooted = _Rooted()
+        self._held: dict[int, list[int]] = {}  # by broker: publications that it holds back
         self._departed: dict[int, float] = {}  # when publications left that were held back; infinite: never
         self._released_until = 0.0  # when the last of them leaves its root
         satisfaction = recorder.satisfaction
@@ -62,12 +64,17 @@ class FoldedPlane:
         for number, time, topic, broker in zip(range(first, last), times, topics, brokers, strict=True):
             self._climb(number, time, topic, broker, following)
 
-    def release(self, number: int, broker: int) -> None:
-        """A publication that its broker has held back since it was published leaves now."""
-        clock, topic = self._fabric.clock, int(self._publications.topic[number])
-        self._departed[number] = clock.now
-        rooted = self._climb(number, clock.now, topic, broker, clock.peek())
-        self._released_until = max(self._released_until, rooted)
+    def hold(self, number: int, broker: int) -> None:
+        """The broker holds back a publication that arrives now."""
+        self._held.setdefault(broker, []).append(number)
+
+    def release(self, broker: int) -> None:
+        """What the broker has held back leaves now."""
+        clock = self._fabric.clock
+        for number in self._held.pop(broker, []):
+            self._departed[number] = clock.now
+            rooted = self._climb(number, clock.now, int(self._publications.topic[number]), broker, clock.peek())
+            self._released_until = max(self._released_until, rooted)
 
     def _climb(self, number: int, time: float, topic: int, broker: int, following: float) -> float:
         """A publication leaves at this time; when it leaves its root. Nothing changes before the `following` event."""
@@ -93,27 +100,31 @@ class FoldedPlane:
             self._routes[topic, broker] = route
         return route
 
-    def settle(self) -> None:
-        """Trees or subscriptions are about to change: what left its root before now goes by those that hold still."""
-        now, climbing = self._fabric.clock.now, self._climbing
-        while climbing and climbing[0][0] < now:
+    def advance(self, until: float) -> None:
+        """What leaves its root before then goes by the trees and subscriptions that hold still."""
+        climbing = self._climbing
+        while climbing and climbing[0][0] < until:
             self._leave_root(*heappop(climbing))
         if not self._fabric.overlay.rendezvous:
             self._routes.clear()
 
-    def remap(self) -> None:
+    def next_time(self) -> float:
+        """When the next publication leaves its root."""
+        return self._climbing[0][0] if self._climbing else math.inf
+
+    def brokers_moved(self) -> None:
         """Brokers stand on other nodes from now on."""
         self._routes.clear()
         self._rooted.trees.clear()
 
-    def when_arrived(self, then: Callable[[], None]) -> None:
+    def when_idle(self, then: Callable[[], None]) -> None:
         """Have `then()` called once, when nothing that was published is on its way; until then nothing is published or changes."""
         self._fold()
         latest, fabric = float(self._latest[0]), self._fabric
         for time, _, topic, uplink in self._climbing:
             tree = fabric.overlay.tree(topic, int(fabric.node_of[uplink[-1]]))
             hop_delay, brokers = fabric.links.hop_delay, fabric.broker_of[tree.nodes]
-            last = rk.fold_tree(time, brokers, tree.parents, hop_delay, np.inf)[2] if len(tree) else time
+            last = fold_tree(time, brokers, tree.parents, hop_delay, np.inf)[2] if len(tree) else time
             latest = max(latest, last)
         self._at_the_end_of(latest, then)
 
@@ -135,7 +146,7 @@ class FoldedPlane:
     def _leave_root(self, time: float, number: int, topic: int, uplink: NDArray[np.int32]) -> None:
         rooted, fabric = self._rooted, self._fabric
         tree = fabric.overlay.tree(topic, int(fabric.node_of[uplink[-1]]))
-        version = self._subscriptions.version[topic]
+        version = self._due.subscriptions.version[topic]
         period = 0 if self._period_of is None else int(self._period_of[number])
         key = topic, int(tree.nodes[0]) if len(tree) else -1, period
         held = rooted.trees.get(key)
@@ -146,18 +157,8 @@ class FoldedPlane:
 
     def _take(self, tree: TopicTree, topic: int, period: int) -> int:
         """Keep a tree with those that are due on it as they are now, for publications of a period; its number."""
-        subscriptions = self._subscriptions
         brokers = self._fabric.broker_of[tree.nodes]
-        audiences = self._recorder.audiences
-        return self._rooted.take(
-            tree,
-            brokers,
-            subscriptions.served[topic][brokers],
-            (subscriptions.brokers_served[topic], subscriptions.users_served[topic]),
-            None if audiences is None else audiences.audience(topic, subscriptions.version[topic]),
-            subscriptions.offloaded(topic) if isinstance(subscriptions, SplitSubscriptions) else NOBODY,
-            period,
-        )
+        return self._rooted.take(tree, brokers, self._due.leaving_root(topic, brokers), period)
 
     def _enter(self, number: int, uplink: NDArray[np.int32], time: float, tree: int) -> None:
         rooted = self._rooted
@@ -177,10 +178,11 @@ class FoldedPlane:
             folds = rooted.folds(published, self._departures(number, published), size, window)
             reached = np.zeros(rooted.positions, np.int64)
             recorder.fold(folds, reached, self._latest)
-            if any(len(entry.brokers) for entry in rooted.offloaded):
+            offloaded, audiences = [due.offloaded for due in rooted.dues], [due.audience for due in rooted.dues]
+            if any(len(entry.brokers) for entry in offloaded):
                 root = np.array([uplink[-1] for uplink in rooted.uplinks])
                 columns = number, folds.tree, published, folds.rooted, window, root
-                recorder.offload(columns, rooted.offloaded, rooted.audiences)
+                recorder.offload(columns, offloaded, audiences)
             if recorder.audiences is not None:
                 rooted.arrive(recorder, reached)
             if recorder.satisfaction is not None:
@@ -195,24 +197,21 @@ class FoldedPlane:
             [self._departed.pop(n, time) for n, time in zip(number.tolist(), published.tolist(), strict=True)]
         )
 
-    def strand(self, number: int, broker: int) -> None:
-        """The publication has been held back by its broker to the end: it counts as on its way to the root."""
-        self._departed[number] = np.inf
-        self._miss_root(np.inf, number, int(self._publications.topic[number]), np.array([broker], np.int32))
-
     def _miss_root(self, time: float, number: int, topic: int, uplink: NDArray[np.int32]) -> None:
         """The publication does not get to its root before the end: it becomes due now, and is in flight."""
-        subscriptions, audiences = self._subscriptions, self._recorder.audiences
-        due = subscriptions.brokers_wanting[topic], subscriptions.users_wanting[topic]
-        audience = None if audiences is None else audiences.audience(topic, subscriptions.version[topic])
         period = 0 if self._period_of is None else int(self._period_of[number])
-        none = EMPTY_TREE.nodes
-        self._enter(number, uplink, time, self._rooted.take(EMPTY_TREE, none, none, due, audience, NOBODY, period))
+        tree = self._rooted.take(EMPTY_TREE, EMPTY_TREE.nodes, self._due.short_of_root(topic), period)
+        self._enter(number, uplink, time, tree)
 
     def close(self, held: list[Message]) -> None:
         """Fold what has left its root before the end, and count what has not; nothing is held by brokers that take no time."""
         assert not held
-        self.settle()
+        self.advance(self._recorder.horizon)
+        for broker, numbers in sorted(self._held.items()):
+            for number in numbers:
+                self._departed[number] = math.inf
+                here = np.array([broker], np.int32)
+                self._miss_root(math.inf, number, int(self._publications.topic[number]), here)
         for climbing in self._climbing:
             self._miss_root(*climbing)
         self._fold()
@@ -230,37 +229,29 @@ class _Rooted:
         self.trees: dict[
             tuple[int, int, int], tuple[TopicTree, int, int]
         ] = {}  # by topic, root and period: of which version, its number
-        self._taken: list[tuple[NDArray[np.int32], TopicTree, NDArray[np.int32]]] = []
-        self._due: list[tuple[int, int]] = []
+        self._taken: list[tuple[NDArray[np.int32], TopicTree, Due]] = []
         self._periods = array("q")
-        self.audiences: list[Audience | None] = []
-        self.offloaded: list[Offloaded] = []
 
-    def take(
-        self,
-        tree: TopicTree,
-        brokers: NDArray[np.int32],
-        due_users: NDArray[np.int32],
-        due: tuple[int, int],
-        audience: Audience | None,
-        offloaded: Offloaded,
-        period: int,
-    ) -> int:
-        self._taken.append((brokers, tree, due_users))
-        self._due.append(due)
+    def take(self, tree: TopicTree, brokers: NDArray[np.int32], due: Due, period: int) -> int:
+        """Keep a tree over these brokers, and to whom publications of a period are due on it; its number."""
+        self._taken.append((brokers, tree, due))
         self._periods.append(period)
-        self.audiences.append(audience)
-        self.offloaded.append(offloaded)
         self.positions += len(tree)
-        return len(self._due) - 1
+        return len(self._taken) - 1
+
+    @property
+    def dues(self) -> list[Due]:
+        """To whom publications are due on each tree."""
+        return [due for _, _, due in self._taken]
 
     def arrive(self, recorder: Recorder, reached: NDArray[np.int64]) -> None:
         """Report to the audiences how many publications reached each position of the trees, of how many that became due."""
-        first, due = 0, np.bincount(np.array(self.tree), minlength=len(self._taken)).tolist()
-        for entry, (brokers, _, due_users) in enumerate(self._taken):
-            audience, times = self.audiences[entry], reached[first : first + len(brokers)]
-            if audience is not None:
-                recorder.arrive(audience, self._periods[entry], due[entry], brokers, np.where(due_users > 0, times, 0))
+        first, published = 0, np.bincount(np.array(self.tree), minlength=len(self._taken)).tolist()
+        for entry, (brokers, _, due) in enumerate(self._taken):
+            times = reached[first : first + len(brokers)]
+            if due.audience is not None:
+                arrived = np.where(due.on_tree > 0, times, 0)
+                recorder.arrive(due.audience, self._periods[entry], published[entry], brokers, arrived)
             first += len(brokers)
 
     def folds(
@@ -277,9 +268,9 @@ class _Rooted:
             np.concatenate([brokers for brokers, _, _ in self._taken]),
             np.concatenate([tree.parents for _, tree, _ in self._taken]),
             np.concatenate([tree.depth for _, tree, _ in self._taken]),
-            np.concatenate([due_users for _, _, due_users in self._taken]),
+            np.concatenate([due.on_tree for due in self.dues]),
             starts([brokers for brokers, _, _ in self._taken]),
-            np.array(self._due),
+            np.array([(due.brokers, due.users) for due in self.dues]),
             np.array(self.tree),
             published,
             departed,

@@ -120,12 +120,12 @@ def record(way: Way, statistics: Statistics) -> int:
         here = brokers[i]
         if way.sent[i]:
             count_message(brokers[way.parents[i]], here, way.due_users[i], size, window, statistics)
-        users, served, arrival = way.fresh[i], way.served[i], way.arrival[i]
+        users, served, arrival = way.new_users[i], way.served[i], way.arrival[i]
         if users == 0 or np.isnan(served):
             continue
         delay = served - way.published
         tree_delay = served - way.rooted
-        first = way.further.size == 0 or not way.further[i]
+        first = way.duplicate_at_broker.size == 0 or not way.duplicate_at_broker[i]
         delivered[1] += users
         add_exactly(total[USER_NOTIFICATION_DELAY], delay * users)
         add_exactly(total[USER_TREE_DELAY], tree_delay * users)
@@ -174,8 +174,8 @@ def record_all(ways: Ways, first: int, used: int, statistics: Statistics) -> tup
             ways.size[f],
             ways.window[f],
             ways.copies[ways.copies_from[f] : ways.copies_from[f + 1]],
-            ways.fresh[a:b],
-            ways.further[a:b],
+            ways.new_users[a:b],
+            ways.duplicate_at_broker[a:b],
         )
         used += record(way, statistics)
     return ways.published.size, used
@@ -198,7 +198,7 @@ def fold_all(
     """
     hop_delay = statistics.hop_delay
     arrival, sent = np.empty(hop_delay.shape[0]), np.empty(hop_delay.shape[0], np.uint8)
-    nothing_flooded, nothing_further = np.empty((0, 2), np.int32), np.empty(0, np.bool_)
+    nothing_flooded, no_duplicates = np.empty((0, 2), np.int32), np.empty(0, np.bool_)
     last = latest[0]
     for f in range(first, folds.published.size):
         up = folds.uplinks[folds.uplink_from[f] : folds.uplink_from[f + 1]]
@@ -262,7 +262,7 @@ def fold_all(
             folds.window[f],
             nothing_flooded,
             due_users,
-            nothing_further,
+            no_duplicates,
         )
         used += record(way, statistics)
     latest[0] = last
@@ -316,23 +316,3 @@ def offload_all(
                 statistics.per_broker[here, BROKER_DELIVERED] += 1
                 statistics.maxima[0] = max(statistics.maxima[0], delay)
     return offloads.number.size, used
-
-
-@kernel
-def fold_tree(
-    rooted: float,
-    brokers: NDArray[np.int32],
-    parents: NDArray[np.int32],
-    hop_delay: NDArray[np.float64],
-    horizon: float,
-) -> tuple[NDArray[np.float64], NDArray[np.uint8], float]:
-    """Arrivals at the positions of a tree (NaN from the horizon on), whether messages there were sent, and when the last one arrives.
-
-    What is carried leaves the root at `rooted`; `brokers` and `parents` are by position, there is a root at least.
-    """
-    times, sent = np.full(brokers.size, rooted), np.zeros(brokers.size, np.uint8)
-    for i in range(1, brokers.size):
-        above = parents[i]
-        times[i] = times[above] + hop_delay[brokers[above], brokers[i]]
-        sent[i] = times[above] < horizon
-    return np.where(times < horizon, times, np.nan), sent, times.max()

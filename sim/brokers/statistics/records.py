@@ -34,8 +34,8 @@ class Way(NamedTuple):
 
     The tree's arrays (as in TopicTree and Flight), `brokers` to `sent`, are empty where nobody wants the topic or the root was not
     reached (then `rooted` is NaN). `copies` (m, 2) are the positions from and to of the messages by which it was flooded, if it was.
-    `fresh` are the users, by position, to whom its arrival is the delivery: those due there, but of content, whose copies may arrive
-    one after the other; `further` tells where another copy was the broker's delivery, and is empty else.
+    `new_users` are the users, by position, to whom its arrival is the delivery: those due there, but of content, whose copies may
+    arrive one after the other; `duplicate_at_broker` is true where another copy was the broker's delivery, and else empty.
     """
 
     uplink: NDArray[np.int32]
@@ -52,13 +52,14 @@ class Way(NamedTuple):
     size: int
     window: int
     copies: NDArray[np.int32]
-    fresh: NDArray[np.int32]
-    further: NDArray[np.bool_]
+    new_users: NDArray[np.int32]
+    duplicate_at_broker: NDArray[np.bool_]
 
 
 class Ways(NamedTuple):
     """Several publications: f has the parts `uplink_from[f]:uplink_from[f + 1]` of `uplinks`, `tree_from[f]:tree_from[f + 1]` of the
-    seven arrays of trees, of `fresh` and of `further`, and `copies_from[f]:copies_from[f + 1]` of `copies`; else see Way."""
+    seven arrays of trees, of `new_users` and of `duplicate_at_broker`, and `copies_from[f]:copies_from[f + 1]` of `copies`; else see
+    Way."""
 
     uplinks: NDArray[np.int32]
     uplink_from: NDArray[np.int64]
@@ -77,8 +78,8 @@ class Ways(NamedTuple):
     window: NDArray[np.int64]
     copies: NDArray[np.int32]
     copies_from: NDArray[np.int64]
-    fresh: NDArray[np.int32]
-    further: NDArray[np.bool_]
+    new_users: NDArray[np.int32]
+    duplicate_at_broker: NDArray[np.bool_]
 
 
 class Folds(NamedTuple):

@@ -1,0 +1,87 @@
+"""To whom publications become due, and when: the one place that says so, for topics and for content, on every data plane.
+
+A publication becomes due when it leaves its root, to all who want it at that moment and whom the back end serves. One that is
+dropped on the way to its root becomes due there and then, and one that has not reached it by the end, at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.brokers.data.content_subscriptions import ContentSubscriptions
+from sim.brokers.statistics.receipts import Audience
+from sim.brokers.statistics.recorder import Recorder
+from sim.brokers.statistics.records import NOBODY, Offloaded
+from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
+
+_NONE: NDArray[np.int32] = np.empty(0, np.int32)
+
+
+class Due(NamedTuple):
+    """To whom publications on a topic are due from one moment on.
+
+    `brokers` and `users` in all; `on_tree` (tree positions) are the users due at each broker of the tree. `audience` are the users
+    themselves, where they are kept; `offloaded` are brokers that the back end does not serve, to which it is due beside.
+    """
+
+    brokers: int
+    users: int
+    on_tree: NDArray[np.int32]
+    audience: Audience | None
+    offloaded: Offloaded
+
+
+class DueByTopic:
+    """To whom a publication on a topic is due: everyone who subscribes to the topic."""
+
+    def __init__(self, recorder: Recorder, subscriptions: Subscriptions) -> None:
+        self._audiences, self.subscriptions = recorder.audiences, subscriptions
+
+    def leaving_root(self, topic: int, brokers: NDArray[np.int32]) -> Due:
+        """To whom it is due as it leaves the root of a tree over these brokers."""
+        live, offloaded = self.subscriptions, NOBODY
+        due = live.brokers_served[topic]
+        if isinstance(live, SplitSubscriptions) and due < live.brokers_wanting[topic]:
+            offloaded = live.offloaded(topic)
+        return Due(due, live.users_served[topic], live.served[topic][brokers], self._audience(topic), offloaded)
+
+    def short_of_root(self, topic: int) -> Due:
+        """To whom it is due where it does not get to its root."""
+        live = self.subscriptions
+        return Due(live.brokers_wanting[topic], live.users_wanting[topic], _NONE, self._audience(topic), NOBODY)
+
+    def _audience(self, topic: int) -> Audience | None:
+        return None if self._audiences is None else self._audiences.audience(topic, self.subscriptions.version[topic])
+
+
+class DueByContent:
+    """To whom a publication of content is due: everyone with a subscription that matches it, by the first copy that concerns them.
+
+    `host()` is the live broker of each user.
+    """
+
+    def __init__(self, content: ContentSubscriptions, host: Callable[[], NDArray[np.int32]]) -> None:
+        self._content, self.host = content, host
+
+    def concerned(self, number: int, topic: int, due: dict[int, int]) -> tuple[dict[int, list[int]], int, int]:
+        """Whom the copy of a publication that goes to a topic concerns, at each broker; and the brokers and users that are due anew.
+
+        `due` tells at which broker the publication is due to each user so far, and grows. Of the users that the copy concerns, those
+        count at a broker to whom it is due there.
+        """
+        host, brokers = self.host(), set(due.values())
+        at: dict[int, list[int]] = {}
+        users = 0
+        for user in self._content.concerned(number, topic):
+            broker = int(host[user])
+            here = at.setdefault(broker, [])
+            if user not in due:
+                due[user] = broker
+                users += 1
+            if due[user] == broker:
+                here.append(user)
+        return at, len(set(due.values())) - len(brokers), users

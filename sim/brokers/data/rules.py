@@ -1,0 +1,180 @@
+"""What a broker does with a copy of a publication: to whom it is due, who are the next hops, and what is lost by a refusal.
+
+Rules know nothing of time; engines ask them whenever a copy sets out, leaves its root, or ends its way.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.brokers.data.due import Due, DueByTopic
+from sim.brokers.data.finished import Finished
+from sim.brokers.data.flights import Flight
+from sim.brokers.data.rule_kernels import reach
+from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.statistics.ledger import DUE, IN_FLIGHT, LOST, ROOTED
+from sim.brokers.statistics.recorder import Recorder
+from sim.brokers.users.subscriptions import Subscriptions
+from sim.workloads.format.workload import Publications
+
+NAN = float("nan")
+
+
+class Rule(ABC):
+    """Down a tree: a broker sends what it has served on to its children, and every copy is the first one."""
+
+    kind = "tree"
+    """What a hop below the root is called in the trace."""
+
+    def __init__(
+        self, fabric: Fabric, recorder: Recorder, subscriptions: Subscriptions, publications: Publications
+    ) -> None:
+        self._fabric, self._overlay, self._recorder, self._ledger = fabric, fabric.overlay, recorder, recorder.ledger
+        self._publications, self._subscribers = publications, subscriptions.served
+        self.finished = Finished(recorder)
+
+    # -- from the publisher to the root
+
+    @abstractmethod
+    def flights(self, number: int, broker: int, window: int) -> list[Flight]:
+        """What sets out from the broker for a publication."""
+
+    def increments(self, flight: Flight, broker: int, stage: int) -> int:
+        """How many counters the broker moves to match a flight: at stage 0 on its way up, later below the root."""
+        return 0
+
+    @abstractmethod
+    def miss_root(self, flight: Flight, outcome: int) -> None:
+        """The flight does not get to its root: what it carries becomes due now, with this outcome (a row of the ledger)."""
+
+    def leave_root(self, flight: Flight, now: float) -> None:
+        """What the flight carries becomes due now, along the tree as it stands."""
+        flight.rooted = now
+        flight.tree = tree = self._overlay.tree(flight.topic, int(self._fabric.node_of[flight.uplink[-1]]))
+        flight.broker_array = self._fabric.broker_of[tree.nodes]
+        self._ledger.count_publication(flight.window, ROOTED)
+        self._become_due(flight)
+        if len(tree):
+            flight.brokers = flight.broker_array.tolist()
+            flight.child_bounds, flight.depth = tree.child_bounds, tree.depth
+            flight.sent, flight.arrival = bytearray(len(tree)), [NAN] * len(tree)
+            flight.arrival[0] = now
+            flight.served = flight.arrival.copy() if self._fabric.servers else flight.arrival
+
+    @abstractmethod
+    def _become_due(self, flight: Flight) -> None:
+        """Count to whom it is due, on the tree and elsewhere."""
+
+    # -- below the root
+
+    def send_on(self, flight: Flight, position: int) -> Sequence[int]:
+        """The positions that the broker at a position sends copies to now."""
+        first, end = flight.child_bounds[position], flight.child_bounds[position + 1]
+        flight.sent[first:end] = b"\1" * (end - first)
+        return range(first, end)
+
+    def arrive(self, flight: Flight, position: int, source: int, now: float) -> None:
+        """The first copy has come to a position, from another, and was accepted there."""
+        flight.arrival[position] = now
+
+    def ahead(self, flight: Flight, positions: Sequence[int]) -> NDArray[np.bool_]:
+        """The tree positions (k) that copies on their way to these positions, or held there, may still be delivered at."""
+        assert flight.tree is not None
+        return reach(*flight.tree.next_hops, np.array(flight.served), np.array(positions, np.int64))
+
+    @abstractmethod
+    def over(self, flight: Flight, uplinks_sent: int, ahead: NDArray[np.bool_] | None = None) -> None:
+        """No copy is on its way any more, or the end of the run overtook them: then, if it has left its root, `ahead` of them.
+
+        `uplinks_sent` are the hops that it took to its root.
+        """
+
+    def _lost(self, flight: Flight, ahead: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+        """The tree positions (k) that no copy will get to, since brokers refused some."""
+        lost = self.ahead(flight, flight.refused)
+        return lost if ahead is None else lost & ~ahead
+
+
+class TopicRule(Rule):
+    """Publications on topics, each in one flight, down the topic's tree."""
+
+    def __init__(
+        self, fabric: Fabric, recorder: Recorder, subscriptions: Subscriptions, publications: Publications
+    ) -> None:
+        super().__init__(fabric, recorder, subscriptions, publications)
+        self._due = DueByTopic(recorder, subscriptions)
+        # trees need not reach all that are due
+        self._in_part = not fabric.joins_instantly or fabric.overlay.period is not None
+
+    def flights(self, number: int, broker: int, window: int) -> list[Flight]:
+        """The one flight of a publication."""
+        publications, fabric = self._publications, self._fabric
+        topic, size = int(publications.topic[number]), int(publications.size[number])
+        path = self._overlay.uplink(topic, int(fabric.node_of[broker]))
+        published = float(publications.time[number])
+        return [Flight(number, topic, broker, published, size, window, fabric.broker_of[path])]
+
+    def _become_due(self, flight: Flight) -> None:
+        due = self._due.leaving_root(flight.topic, flight.broker_array)
+        flight.due_users, flight.audience = due.on_tree, due.audience
+        flight.offloaded = due.offloaded if len(due.offloaded.brokers) else None
+        self._ledger.count(flight.window, DUE, due.brokers, due.users)
+        if self._in_part:
+            reached, users = int(np.count_nonzero(due.on_tree)), int(due.on_tree.sum())
+            self._ledger.count(flight.window, LOST["joining"], due.brokers - reached, due.users - users)
+
+    def miss_root(self, flight: Flight, outcome: int) -> None:
+        """It becomes due to all that want the topic now, with this outcome."""
+        due: Due = self._due.short_of_root(flight.topic)
+        flight.audience = due.audience
+        for row in (DUE, outcome):
+            self._ledger.count(flight.window, row, due.brokers, due.users)
+
+    def over(self, flight: Flight, uplinks_sent: int, ahead: NDArray[np.bool_] | None = None) -> None:
+        """Count what is lost or in flight, and have the rest recorded."""
+        if ahead is not None:
+            self._count(flight, IN_FLIGHT, ahead)
+        if flight.refused:
+            self._count(flight, LOST["queue_full"], self._lost(flight, ahead))
+        self.finished.add(flight, uplinks_sent)
+
+    def _count(self, flight: Flight, outcome: int, positions: NDArray[np.bool_]) -> None:
+        due = flight.due_users[positions]
+        self._ledger.count(flight.window, outcome, int(np.count_nonzero(due)), int(due.sum()))
+
+
+class FloodRule(TopicRule):
+    """Publications on topics whose brokers send the first copy on to all neighbours in the topic but the one that it came from.
+
+    A broker has to serve later copies too before it can throw them away. One that refuses a copy may still be reached by another:
+    what is due there is lost once none is on its way any more.
+    """
+
+    kind = "flood"
+
+    def leave_root(self, flight: Flight, now: float) -> None:
+        """As on a tree; who sent what is kept apart, as every link of the topic may carry a copy."""
+        super().leave_root(flight, now)
+        flight.senders = [-1] * len(flight.brokers)
+        flight.depth = np.zeros(len(flight.brokers), np.int32)
+        flight.sent, flight.copies = bytearray(len(flight.brokers)), array("i")
+
+    def send_on(self, flight: Flight, position: int) -> Sequence[int]:
+        """All neighbours but the sender."""
+        assert flight.tree is not None
+        sender = flight.senders[position]
+        onward = [neighbour for neighbour in flight.tree.neighbours[position] if neighbour != sender]
+        for neighbour in onward:
+            flight.copies.extend((position, neighbour))
+        return onward
+
+    def arrive(self, flight: Flight, position: int, source: int, now: float) -> None:
+        """Keep whom the first copy came from, too."""
+        super().arrive(flight, position, source, now)
+        flight.senders[position] = source
+        flight.depth[position] = flight.depth[source] + 1
