@@ -58,13 +58,14 @@ def _delay(name: str, description: str) -> list[Metric]:
     """A mean, its quantiles (from bins 1 % wide) and its exact maximum."""
     return [
         _seconds(name, description, Ratio(f"{name}_sum", "delivered")),
-        *(_seconds(f"{name}_p{q}", f"{q} % quantile of {name} (bins 1 % wide)") for q in (50, 95, 99)),
+        _seconds(f"{name}_p50", f"median of {name} (from bins 1 % wide)"),
+        *(_seconds(f"{name}_p{q}", f"{q}th percentile of {name} (from bins 1 % wide)") for q in (95, 99)),
         _seconds(f"{name}_max", f"largest {name}"),
     ]
 
 
 CAUSES = {
-    "joining": "the broker was not on the tree yet, or no longer",
+    "joining": "the broker was not yet on the tree, or no longer",
     "queue_full": "a broker's queue was full",
     "offloaded": "the topic was offloaded and the best-effort channel failed",
 }
@@ -73,34 +74,36 @@ CAUSES = {
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in [
-        _count("broker_subscription_changes", "count", "times that a broker began or ceased to want a topic"),
+        _count(
+            "broker_subscription_changes", "count", "times that a broker subscribed to a topic or unsubscribed from it"
+        ),
         _count(
             "subscription_overhead",
             "messages",
-            "control messages between brokers: tree joins, leaves, state exchange",
+            "control messages between brokers: tree joins, tree leaves and state exchange",
         ),
         *_delay(
             "notification_delay",
-            "publisher's broker until the due broker has served it, mean over delivered (publication, broker) pairs",
+            "time from the publisher's broker until the due broker has served it, mean over delivered (publication, broker) pairs",
         ),
         _seconds(
             "arrival_delay",
-            "notification delay without wait and service at the due broker itself",
+            "notification delay without queueing and service at the due broker itself",
             windows=Ratio("arrival_delay_sum", "delivered"),
         ),
         _seconds(
             "user_notification_delay",
-            "notification delay weighted by due users",
+            "notification delay, weighted by the number of due users",
             windows=Ratio("user_notification_delay_sum", "delivered_users"),
         ),
         _seconds(
             "tree_delay",
-            "root of the tree until the due broker has served it, mean over delivered pairs",
+            "time from the root of the tree until the due broker has served it, mean over delivered pairs",
             windows=Ratio("tree_delay_sum", "delivered", "best_effort_deliveries"),
         ),
         _seconds(
             "user_tree_delay",
-            "tree delay weighted by due users",
+            "tree delay, weighted by the number of due users",
             windows=Ratio("user_tree_delay_sum", "delivered_users", "best_effort_users"),
         ),
         Metric(
@@ -116,9 +119,13 @@ METRICS: dict[str, Metric] = {
             windows=Ratio("uplink_hops_sum", "publications_rooted"),
         ),
         _count("notification_overhead", "messages", "messages between brokers below the root"),
-        _count("internal_overhead", "messages", "those received by brokers that subscribe"),
-        _count("external_overhead", "messages", "those received by unrelated relays (relay traffic)"),
-        _count("uplink_messages", "messages", "messages on the way from publisher's broker to root"),
+        _count("internal_overhead", "messages", "messages below the root that subscribing brokers receive"),
+        _count(
+            "external_overhead",
+            "messages",
+            "messages below the root that relays receive which do not subscribe (relay traffic)",
+        ),
+        _count("uplink_messages", "messages", "messages on the way from the publisher's broker to the root"),
         Metric(
             "messages_per_publication",
             "messages",
@@ -126,30 +133,37 @@ METRICS: dict[str, Metric] = {
             windows=Ratio("notification_overhead", "publications"),
         ),
         _count("notification_bytes", "bytes", "bytes of the messages below the root"),
-        _count("internal_bytes", "bytes", "bytes of those received by brokers that subscribe"),
-        _count("external_bytes", "bytes", "bytes of those received by unrelated relays"),
+        _count("internal_bytes", "bytes", "bytes of the messages below the root that subscribing brokers receive"),
+        _count(
+            "external_bytes", "bytes", "bytes of the messages below the root that relays receive which do not subscribe"
+        ),
         _count("uplink_bytes", "bytes", "bytes of the messages on the way to the root"),
         _total("cross_region_bytes", "bytes", "bytes of messages between brokers of different regions"),
         _count("handovers", "count", "times that a user's broker changed", "neutral"),
         _count("handover_messages", "messages", "request, reply, leave and join of each handover"),
-        _count("reconfigurations", "count", "times that brokers changed places on the overlay", "neutral"),
-        _count("reconfigured_brokers", "count", "brokers that changed places, over all reconfigurations", "neutral"),
+        _count("reconfigurations", "count", "times that brokers were moved to other nodes of the overlay", "neutral"),
+        _count(
+            "reconfigured_brokers",
+            "count",
+            "brokers that moved to another node, summed over all reconfigurations",
+            "neutral",
+        ),
         _count(
             "reconfiguration_overhead",
             "messages",
-            "messages by which brokers change places, but those of the drain, or links that follow interests change",
+            "messages that move brokers (without the drain), or that change links which follow interests",
         ),
         Metric(
             "reconfiguration_bound",
             "messages",
-            "what the reconfigurations begun were to cost (DYNATOPS eq. 11)",
+            "predicted cost of the reconfigurations that began (DYNATOPS eq. 11)",
             windows="sum",
         ),
-        _count("drain_messages", "messages", "reports by brokers that nothing is on its way before they change places"),
+        _count("drain_messages", "messages", "reports by brokers, before they move, that no message is in transit"),
         Metric(
             "ssbr_cost",
             "–",
-            "SSBR cost (DYNATOPS eq. 6) of the configurations, mean over the periods' ends",
+            "SSBR cost (DYNATOPS eq. 6) of the configuration, mean over the ends of periods",
             windows=Ratio("ssbr_cost_sum", "ssbr_cost_count"),
         ),
         Metric(
@@ -162,17 +176,22 @@ METRICS: dict[str, Metric] = {
         Metric(
             "satisfaction",
             "–",
-            "share of what a user needs that the back end delivers, mean over users and periods",
+            "share of a user's need that the back end delivers, mean over users and periods",
             "higher",
             windows=Ratio("satisfaction_sum", "periods"),
         ),
         Metric(
             "backend_load",
             "notifications",
-            "expected notifications per period that the back end keeps, mean over decisions",
+            "expected notifications per period on the topics that the back end keeps, mean over decisions",
             windows=Ratio("backend_load_sum", "decisions"),
         ),
-        Metric("backend_capacity", "notifications", "those that it could keep, mean over decisions", "neutral"),
+        Metric(
+            "backend_capacity",
+            "notifications",
+            "notifications per period that the back end has capacity for, mean over decisions",
+            "neutral",
+        ),
         Metric(
             "approximation_ratio",
             "–",
@@ -180,16 +199,16 @@ METRICS: dict[str, Metric] = {
             "higher",
         ),
         _count("offload_churn", "count", "times that a topic with subscribers was offloaded or taken back"),
-        _count("offload_messages", "messages", "messages that told brokers so"),
+        _count("offload_messages", "messages", "messages that inform brokers of topics offloaded or taken back"),
         _total(
             "bootstrap_messages",
             "messages",
-            "control messages of the initial joining: tree joins, links, state exchange",
+            "control messages before the run starts: initial tree joins, links and state exchange",
         ),
         Metric(
             "load_stddev",
             "–",
-            "standard deviation of the brokers' shares of subscriptions relative to their mean",
+            "standard deviation of the brokers' shares of subscriptions, relative to their mean",
             windows="average",
         ),
         Metric(
@@ -203,27 +222,27 @@ METRICS: dict[str, Metric] = {
         _count(
             "publications_dropped",
             "count",
-            "publications, or their copies, that a full queue on the way to the root dropped; what was due is lost",
+            "publications, or copies of them, dropped by a full queue on the way to the root; the pairs due are lost",
         ),
         _count("due", "count", "(publication, broker) pairs that became due", "neutral"),
-        _count("delivered", "count", "due pairs delivered: served by the due broker", "higher", True),
+        _count("delivered", "count", "due pairs delivered, that is, served by the due broker", "higher", True),
         _count("lost", "count", "due pairs lost", got_through=True),
         *(
             _count(f"lost_{cause}", "count", f"pairs lost because {why}", got_through=cause == "queue_full")
             for cause, why in CAUSES.items()
         ),
-        _count("best_effort_deliveries", "count", "delivered pairs that came by the best-effort channel", "neutral"),
-        _count("in_flight", "count", "due pairs on their way, or waiting at a broker, at the end", "neutral"),
-        _count("duplicates", "count", "arrivals of a publication at a broker that had it already (flooding, content)"),
+        _count("best_effort_deliveries", "count", "delivered pairs that arrived by the best-effort channel", "neutral"),
+        _count("in_flight", "count", "due pairs in transit, or waiting at a broker, at the end", "neutral"),
+        _count("duplicates", "count", "arrivals of a publication at a broker that already had it (flooding, content)"),
         _count(
             "false_positive_messages",
             "count",
-            "arrivals of content at a broker that subscribes to its predicate, but has no match there",
+            "arrivals of content at a broker that subscribes to its predicate but has no matching subscription",
         ),
         Metric(
             "delivery_ratio",
             "–",
-            "delivered of due (publication, user) pairs",
+            "share of the due (publication, user) pairs that were delivered",
             "higher",
             got_through=True,
             windows=Ratio("delivered_users", "due_users"),
@@ -231,23 +250,29 @@ METRICS: dict[str, Metric] = {
         Metric(
             "path_stretch",
             "–",
-            "arrival delay by the tree relative to the direct latency from the publisher's broker",
+            "arrival delay along the tree, relative to the direct latency from the publisher's broker",
             windows=Ratio("path_stretch_sum", "path_stretch_count"),
         ),
-        _seconds("queue_wait", "mean wait in a broker's queue"),
-        Metric("utilisation", "–", "share of time that brokers are busy, mean over brokers", "neutral"),
+        _seconds("queue_wait", "mean waiting time in a broker's queue"),
+        Metric("utilisation", "–", "share of time that a broker is busy, mean over brokers", "neutral"),
         _total(
             "saturated_brokers",
             "count",
-            "brokers that cannot keep up: more work arrives than they can do, and delays are of what got through",
+            "brokers that cannot keep up with the work that arrives; delays then cover only what was delivered",
         ),
-        _total("edges", "count", "links of the overlay at the end, whichever way they go"),
-        Metric("average_degree", "–", "brokers that a broker is linked to at the end, mean over brokers"),
-        _total("maximum_degree", "count", "most brokers that a broker is linked to at the end"),
+        _total("edges", "count", "undirected links of the overlay at the end"),
+        Metric("average_degree", "–", "links of a broker at the end, mean over brokers"),
+        _total("maximum_degree", "count", "largest number of links of a broker at the end"),
         _total(
-            "diameter", "hops", "largest diameter of a topic's own links at the end, of topics with two brokers or more"
+            "diameter",
+            "hops",
+            "largest diameter of a topic's subgraph at the end, over topics with two brokers or more",
         ),
-        Metric("mean_topic_diameter", "hops", "mean diameter of the topics' own links at the end"),
-        _total("tree_state", "count", "children, or members below, that brokers keep for topic trees at the end"),
+        Metric("mean_topic_diameter", "hops", "mean diameter of the topics' subgraphs at the end"),
+        _total(
+            "tree_state",
+            "count",
+            "entries that brokers keep for topic trees at the end: children, or all members below",
+        ),
     ]
 }
