@@ -60,6 +60,14 @@ def test_a_plan_tells_what_is_there_and_what_is_to_do(brokersim: Brokersim, spy:
     assert "warm-up       is to be detected by these runs; then 8 more" in told("--set", 'warm_up="detect"')
 
 
+def test_a_run_that_has_failed_keeps_no_later_round_from_the_plan(brokersim: Brokersim, spy: Spy) -> None:
+    spy.fails[4, 1] = ValueError("no")
+    rounds = ("--set", "precision.relative=0.001", "--set", "precision.max_replications=3")
+    assert brokersim("run", "sweep.toml", "--out", "r", "-q", *rounds)[0] == 1
+    _, out, _ = brokersim("plan", "sweep.toml", "--out", "r", *rounds)
+    assert "runs          12, 9 of them distinct\n              8 there, 1 failed, 0 to do\n" in out
+
+
 def test_durations_have_their_unit_wherever_a_point_is_named(brokersim: Brokersim, tmp_path: Path, spy: Spy) -> None:
     service = (
         "--set",

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,11 @@ from sim.base.errors import InputError, ResultsError, ScenarioError
 from sim.base.randomness import Streams
 from sim.experiments import perform as performing
 from sim.experiments import run as running
+from sim.experiments.engines.pool import Pool
+from sim.experiments.outcomes import Failure
 from sim.experiments.plan import RunSpec, foreign_plugins, plan, version
 from sim.experiments.results import load_results
+from sim.experiments.store import Store
 from sim.metrics import METRICS
 from sim.scenario.model import load_scenario
 from sim.simulation import RunRecord, simulate
@@ -266,6 +270,24 @@ def test_only_the_run_that_kills_its_process_has_failed(
     assert results.runs["variant"].tolist() == ["0", "2", "3", "4"]
     assert (tmp_path / "died").exists()
     plugins._entries.cache_clear()
+
+
+def test_a_pool_is_handed_a_few_runs_at_a_time(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those in the pool are all that is done again, one at a time, where a process is killed."""
+    handed: list[RunSpec] = []
+
+    def ended(self: Pool, spec: RunSpec) -> Future[Any]:
+        handed.append(spec)
+        future: Future[Any] = Future()
+        future.set_result(Failure("never run", ""))
+        return future
+
+    monkeypatch.setattr(Pool, "_submit", ended)
+    specs = plan(load_scenario(tiny, ["replications=6"]), {})
+    with Store(tmp_path / "r") as store, Pool(store, 2) as pool:
+        for done, _ in enumerate(pool.perform(specs, lambda *_: None)):
+            assert len(handed) <= done + 4
+    assert handed == specs
 
 
 def test_equal_variants_share_their_runs(tiny: Path, tmp_path: Path) -> None:

@@ -82,3 +82,13 @@ def test_replications_without_a_value_are_expected_to_recur() -> None:
     holes[::2] = x
     assert replications_needed(holes, 0.04, max_replications=100) == 2 * full
     assert replications_needed([3.0] + [math.nan] * 9, 0.04) == 20
+
+
+@pytest.mark.parametrize("relative", [0.025, 0.03, 0.035, 0.04])
+def test_a_replication_too_few_is_never_asked_for(relative: float) -> None:
+    """Where two of three define the metric, it takes half as many again, and not half of one less."""
+    x = np.random.default_rng(2).normal(10, 1, 20)
+    full = replications_needed(x, relative)
+    thirds = np.full((10, 3), math.nan)
+    thirds[:, :2] = x.reshape(10, 2)
+    assert replications_needed(thirds.ravel(), relative, max_replications=100) == math.ceil(1.5 * full)

@@ -17,7 +17,9 @@ from analysis.collection import collect
 from analysis.comparison_page import write_comparison
 from analysis.report import write_report
 from sim.base.errors import ResultsError
+from sim.experiments.question import default_folder
 from sim.experiments.results import Results
+from sim.scenario.model import load_scenario
 
 SMALL: dict[str, Any] = {
     "horizon": "4h",
@@ -64,6 +66,12 @@ def test_folders_are_named_after_the_file_or_the_title_and_differ_by_question(he
     assert len({four, five, folder()}) == 3
     assert four.startswith(str(Path("results", "desk-")))
     assert sim.run({**SMALL, "title": "Two / brokers?"}).folder.name.startswith("two-brokers-")
+
+
+def test_a_question_written_in_another_order_has_the_same_folder() -> None:
+    variants = [{"name": "a"}, {"name": "b", "network": {"brokers": 3}}]
+    one, other = (load_scenario({**SMALL, "variant": order}) for order in (variants, variants[::-1]))
+    assert default_folder(one) == default_folder(other)
 
 
 def test_a_folder_with_the_results_of_another_question_is_refused_and_left_as_it_is(here: Path, spy: Spy) -> None:
@@ -177,6 +185,7 @@ def test_a_page_that_is_older_than_its_runs_is_removed(sweep: Path, tmp_path: Pa
     write_report(results, report)
     write_comparison(collect([tmp_path / "r"]), compared, [])
     foreign.write_text("<p>My notes</p>")
+    (tmp_path / "r" / "folder.html").mkdir()  # no page that could be read
     sim.run(sweep, tmp_path / "r")
     assert report.is_file()
     assert compared.is_file()
@@ -184,6 +193,7 @@ def test_a_page_that_is_older_than_its_runs_is_removed(sweep: Path, tmp_path: Pa
     assert not report.exists()
     assert not compared.exists()
     assert foreign.read_text() == "<p>My notes</p>"
+    assert (tmp_path / "r" / "folder.html").is_dir()
 
 
 def test_what_a_seal_is_can_be_checked_without_code_of_ours(sweep: Path, tmp_path: Path) -> None:
