@@ -251,34 +251,19 @@ def simulate(
     """Run one variant on the workload of one replication; `progress` is told the share of simulated time, now and then."""
     network = build(scenario, workload, replication)
     network.run(progress)
-    metrics = network.metrics()
+    metrics, tables = network.metrics(), network.tables()
     sites, _ = broker_sites(scenario, workload)
     positions = network.setting.overlay.positions
     place: Any = [None] * len(sites) if positions is None else positions[network.node_of]
-    tables = {
-        "timeseries": network.recorder.timeseries(),
-        "brokers": {
-            **network.brokers(),
-            "name": sites.names,
-            "region": pa.nulls(len(sites), pa.string()) if sites.regions is None else strings(sites.regions),
-            "capacity": network.capacity,
-            "position": place,
-            "latitude": sites.latitude,
-            "longitude": sites.longitude,
-        },
-        "links": network.links(),
-        "delays": network.recorder.delays(),
-        "tree": _busiest_tree(network, positions),
-        "decisions/selection": network.selections(),
-        "decisions/configuration": network.configurations(),
+    tables["brokers"] |= {
+        "name": sites.names,
+        "region": pa.nulls(len(sites), pa.string()) if sites.regions is None else strings(sites.regions),
+        "capacity": network.capacity,
+        "position": place,
+        "latitude": sites.latitude,
+        "longitude": sites.longitude,
     }
-    kept = {
-        "decisions/reconfiguration": network.reconfigurations(),
-        "decisions/offloading": network.offloadings(),
-        "subscribers": network.subscribers(),
-        "trace": network.trace(),
-    }
-    tables |= {name: columns for name, columns in kept.items() if columns is not None}
+    tables["tree"] = _busiest_tree(network, positions)
     return RunRecord({name: metrics[name] for name in METRICS}, tables, network.setting.notes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -90,6 +91,22 @@ def test_arrows_run_down_only() -> None:
                 if target not in allowed:
                     wrong.append(f"{module} imports {target}")
     assert wrong == []
+
+
+def test_the_architecture_page_draws_the_same_levels() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    drawn = dict(re.findall(r"^(\d+) +(.*)$", page, re.MULTILINE))
+    for package, level in LEVELS.items():
+        name = "sim/plugins.py, metrics.py, spark.py" if package == "sim" else package.replace(".", "/")
+        assert name in drawn[str(level)], package
+        assert package == "sim" or f"`{name}`" in page or f"`{name}.py`" in page
+    assert sorted(path.name for path in (ROOT / "sim").glob("*.py")) == [
+        "__init__.py",
+        "metrics.py",
+        "plugins.py",
+        "simulation.py",
+        "spark.py",
+    ]
 
 
 def test_so_they_do_among_the_packages_of_brokers() -> None:

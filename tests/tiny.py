@@ -179,18 +179,7 @@ def network(
 
 def tables(network: Network) -> dict[str, bytes]:
     """Everything that a run comes to, as bytes."""
-    parts = {
-        "timeseries": network.recorder.timeseries(),
-        "delays": network.recorder.delays(),
-        "brokers": network.brokers(),
-        "links": network.links(),
-        "selections": network.selections(),
-        "configurations": network.configurations(),
-        "reconfigurations": network.reconfigurations() or {},
-        "offloadings": network.offloadings() or {},
-        "subscribers": network.subscribers() or {},
-    }
-    columns = {f"{part}/{name}": values for part, table in parts.items() for name, values in table.items()}
+    columns = {f"{part}/{name}": values for part, table in network.tables().items() for name, values in table.items()}
     metrics = {f"metric {name}": repr(value).encode() for name, value in network.metrics().items()}
     return metrics | {
         name: repr(values).encode() if isinstance(values, list) else np.asarray(values).tobytes()

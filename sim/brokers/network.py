@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.errors import ScenarioError
-from sim.base.randomness import Streams, exponential, uniform
+from sim.base.randomness import Streams, exponential
 from sim.brokers.control.courier import Courier
-from sim.brokers.control.manager import Decision, Manager, ReconfigurationSetting
+from sim.brokers.control.manager import Manager, ReconfigurationSetting
 from sim.brokers.control.offloading import UNMEASURED, OffloadingSetting, Service
 from sim.brokers.control.protocol import Protocol
 from sim.brokers.control.sides import Sides
+from sim.brokers.control.transition import Placement
 from sim.brokers.control.trees import TreeControl
 from sim.brokers.data.content import ContentRule, FoldedContentEngine
 from sim.brokers.data.content_subscriptions import ContentSubscriptions
 from sim.brokers.data.engine import Engine
 from sim.brokers.data.events import EventEngine
 from sim.brokers.data.folded import FoldedEngine
+from sim.brokers.data.publishers import Publishers
 from sim.brokers.data.rules import FloodRule, TopicRule
-from sim.brokers.fabric.clock import CONTROL, LOOKS, PUBLICATIONS, Clock, Feed
+from sim.brokers.fabric.clock import CONTROL, LOOKS, Clock, Feed
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.links import Links
-from sim.brokers.fabric.stations import Server
+from sim.brokers.fabric.stations import Server, station_columns, station_metrics
 from sim.brokers.statistics.receipts import Audiences, Receipts
 from sim.brokers.statistics.record_kernels import BROKER_DELIVERED, RECEIVED, RELAYED, SENT
-from sim.brokers.statistics.recorder import Channel, Columns, Recorder
+from sim.brokers.statistics.recorder import Columns, Recorder
+from sim.brokers.statistics.records import Channel
 from sim.brokers.statistics.satisfaction import Satisfaction
-from sim.brokers.statistics.saturation import saturated
+from sim.brokers.statistics.traffic import cross_region_bytes, hop_table, link_table
+from sim.brokers.users.changes import Changes
 from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users.users import Users
-from sim.overlay.geometry import Dissemination, degrees
+from sim.overlay.geometry import Dissemination, link_metrics
 from sim.policies.views import SelectionPolicy
 from sim.workloads.format.workload import Workload
 
@@ -73,6 +77,11 @@ class NetworkSetting:
     offloading: OffloadingSetting | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def measured_seconds(self) -> float:
+        """How long is measured, from the end of the warm-up on."""
+        return self.horizon - self.warm_up
+
 
 def _folds(setting: NetworkSetting) -> bool:
     """Whether to fold: where that is asked for, or exact and left open. Raises ScenarioError where it is asked for and not exact."""
@@ -108,7 +117,7 @@ class Network:
             if setting.service == "none"
             else [Server(self.clock, setting.queue, setting.warm_up) for _ in range(brokers)]
         )
-        fabric = Fabric(
+        self._fabric = fabric = Fabric(
             self.clock,
             setting.overlay,
             self.node_of,
@@ -140,20 +149,23 @@ class Network:
             self.control.settle,
             self.control.changed,
         )
-        self._protocol: Protocol | None = None
+        host, key = self.users.host, streams.key("outside publishers")
+        self._changes = Changes(self.clock, workload, host, brokers, self.users.enact)
+        protocol: Protocol | None = None
         self.manager: Manager | None = None
         if setting.reconfiguration is not None:
             parameters, served = setting.reconfiguration.parameters, self.subscriptions.served
-            process = courier, self.control, self.engine, self.users, served
-            self._protocol = Protocol(fabric, self.recorder, *process, parameters)
-            decides = self._protocol, served, workload.published, setting.reconfiguration
+            process = courier, self.control, self.engine, self._changes, served
+            protocol = Protocol(fabric, self.recorder, *process, parameters)
+            decides = protocol, served, workload.published, setting.reconfiguration
             self.manager = Manager(fabric, self.recorder, *decides)
         self.offloading: Service | None = None
         if offloading is not None:
-            split = self.control, self.users, self.subscriptions, self._protocol
+            split = self.control, self.users, self.subscriptions, protocol
             self.offloading = Service(fabric, self.recorder, *split, workload.published, offloading)
-        self._outside = streams.key("outside publishers")
-        self._publication = 0
+        self._protocol = protocol
+        entries = workload.publications, host, brokers, key, self.engine
+        self._publishers = Publishers(self.clock, *entries, protocol)
 
     def _recorder(self, key: int) -> Recorder:
         """The books; `key` is that of the best-effort channel's draws."""
@@ -222,12 +234,12 @@ class Network:
         self.control.bootstrapping = False
         Feed(self.clock, CONTROL, self.control.adjust_again).start(self.setting.overlay.period)
         self.users.start()
+        self._changes.start()
         if self.manager is not None:
             self.manager.start()
         if self.offloading is not None:
             self.offloading.start()
-        publications = self.workload.publications
-        Feed(self.clock, PUBLICATIONS, self._publish).start(float(publications.time[0]) if len(publications) else None)
+        self._publishers.start()
         if progress is not None:
             self._report(progress)
         self.clock.run(until=horizon)
@@ -248,29 +260,6 @@ class Network:
 
         Feed(self.clock, LOOKS, look).start(look())
 
-    def _publish(self) -> float | None:
-        times, first = self.workload.publications.time, self._publication
-        last = first + 1
-        if self.engine.together > 1:  # nothing happens before the next event but publications
-            last = max(last, min(first + self.engine.together, int(np.searchsorted(times, self.clock.peek()))))
-        brokers = self._entries(first, last)
-        if self._protocol is not None and self._protocol.running:
-            for number, broker in enumerate(brokers, first):
-                if not self._protocol.holds(number, broker):
-                    self.engine.publish(number, [broker])
-        else:
-            self.engine.publish(first, brokers)
-        self._publication = last
-        return float(times[last]) if last < len(times) else None
-
-    def _entries(self, first: int, last: int) -> list[int]:
-        """The brokers of publishers; from outside any broker, at random, always the same for one publication."""
-        host, publishers = self.users.host, self.workload.publications.publisher[first:last].tolist()
-        return [
-            int(host[publisher]) if publisher >= 0 else int(uniform(self._outside, number) * len(self.node_of))
-            for number, publisher in enumerate(publishers, first)
-        ]
-
     def _close(self) -> None:
         held = [message for server in self.servers for message in server.close(self.setting.horizon)]
         self.users.close()
@@ -282,60 +271,44 @@ class Network:
     # -- what came out
 
     def metrics(self) -> dict[str, float | int | None]:
-        """All scalar metrics, in the order of `sim.metrics`."""
-        served = sum(server.served for server in self.servers)
-        seconds = self._measured_seconds()
+        """All scalar metrics."""
+        setting = self.setting
         return {
             **self.recorder.metrics(),
             **(UNMEASURED if self.offloading is None else self.offloading.metrics()),
-            "cross_region_bytes": self._cross_region_bytes(),
-            "queue_wait": sum(server.wait for server in self.servers) / served if served else None,
-            "utilisation": (
-                sum(server.busy for server in self.servers) / (seconds * len(self.servers)) if self.servers else None
-            ),
-            "saturated_brokers": len(self._saturated()),
-            **self._links(),
+            "cross_region_bytes": cross_region_bytes(self.recorder.statistics, setting.regions),
+            **station_metrics(self.servers, setting.measured_seconds),
+            **link_metrics(len(self.node_of), setting.overlay),
         }
 
-    def _saturated(self) -> dict[int, float]:
-        """The brokers that cannot keep up, and since when (s)."""
-        seconds = self._measured_seconds()
-        return {
-            broker: server.behind_since
-            for broker, server in enumerate(self.servers)
-            if saturated(server.backlog, server.squares, seconds)
+    def tables(self) -> dict[str, Columns]:
+        """All tables, by their names in a run's folder; those that were not asked for are left out."""
+        recorder = self.recorder
+        placement = Placement(self._fabric) if self._protocol is None else self._protocol.placement
+        tables = {
+            "timeseries": recorder.timeseries(),
+            "brokers": self._brokers(),
+            "links": link_table(recorder.statistics),
+            "delays": recorder.delays(),
+            "decisions/selection": self.users.selections(),
+            "decisions/configuration": placement.table(),
         }
+        if self.manager is not None:
+            tables["decisions/reconfiguration"] = self.manager.table()
+        if self.offloading is not None:
+            tables["decisions/offloading"] = self.offloading.table()
+        if recorder.receipts is not None:
+            tables["subscribers"] = dict(recorder.receipts.table())
+        if recorder.trace is not None:
+            tables["trace"] = hop_table(recorder.trace)
+        return tables
 
-    def _links(self) -> dict[str, float | int | None]:
-        """The overlay's links, and what nodes keep to forward along trees, as they are at the end."""
-        overlay, brokers = self.setting.overlay, len(self.node_of)
-        degree, diameters = degrees(brokers, overlay.edges()), overlay.topic_diameters()
-        spans = [] if diameters is None else diameters.tolist()
-        return {
-            "edges": int(degree.sum()) // 2,
-            "average_degree": float(degree.mean()),
-            "maximum_degree": int(degree.max()),
-            "diameter": max(spans, default=None),
-            "mean_topic_diameter": sum(spans) / len(spans) if spans else None,
-            "tree_state": overlay.tree_state(),
-        }
-
-    def _cross_region_bytes(self) -> int | None:
-        regions = self.setting.regions
-        if regions is None:
-            return None
-        return int(self.recorder.statistics.links[regions[:, None] != regions, 1].sum())
-
-    def _measured_seconds(self) -> float:
-        return self.setting.horizon - self.setting.warm_up
-
-    def brokers(self) -> Columns:
+    def _brokers(self) -> Columns:
         """One row per broker: what it hosted (time averages), carried and served after the warm-up."""
-        seconds = self._measured_seconds()
-        counted, servers, since = self.recorder.statistics.per_broker, self.servers, self._saturated()
-        none = [None] * len(self.node_of)
+        seconds, brokers = self.setting.measured_seconds, len(self.node_of)
+        counted = self.recorder.statistics.per_broker
         return {
-            "broker": np.arange(len(self.node_of)),
+            "broker": np.arange(brokers),
             "node": self.node_of,
             "subscriptions": [area / seconds for area in self.users.load_area],
             "users": [area / seconds for area in self.users.users_area],
@@ -344,62 +317,5 @@ class Network:
             "sent": counted[:, SENT],
             "delivered": counted[:, BROKER_DELIVERED],
             "relayed": counted[:, RELAYED],
-            "served": [s.served for s in servers] or none,
-            "queue_wait": [s.wait / s.served if s.served else None for s in servers] or none,
-            "utilisation": [s.busy / seconds for s in servers] or none,
-            "queue_length": [s.waiting_area / seconds for s in servers] or none,
-            "queue_full": [s.dropped for s in servers] or none,
-            "backlog": [s.held for s in servers] or none,
-            "backlog_seconds": [s.backlog for s in servers] or none,
-            "saturated_since": [since.get(broker) for broker in range(len(self.node_of))],
+            **station_columns(self.servers, brokers, seconds),
         }
-
-    def links(self) -> Columns:
-        """Messages and bytes of every link that carried any after the warm-up."""
-        sources, destinations = np.nonzero(self.recorder.statistics.links[:, :, 0])
-        used = self.recorder.statistics.links[sources, destinations]
-        return {"source": sources, "destination": destinations, "messages": used[:, 0], "bytes": used[:, 1]}
-
-    def selections(self) -> Columns:
-        """Which broker hosts whom from when on; `from` is -1 at the first attachment."""
-        user, former, broker = np.array(self.users.decisions, np.int32).reshape(-1, 3).T
-        return {"time": np.array(self.users.decided_at), "user": user, "from": former, "broker": broker}
-
-    def configurations(self) -> Columns:
-        """Which broker stands where from when on; `from` is -1 at first."""
-        n, first = len(self.node_of), self.setting.node_of
-        moves = np.empty((0, 3), np.int32)
-        moved_at = np.empty(0)
-        if self._protocol is not None:
-            moves, moved_at = np.array(self._protocol.moves, np.int32).reshape(-1, 3), np.array(self._protocol.moved_at)
-        return {
-            "time": np.concatenate([np.zeros(n), moved_at]),
-            "broker": np.concatenate([np.arange(n), moves[:, 0]]),
-            "from": np.concatenate([np.full(n, -1), moves[:, 1]]),
-            "node": np.concatenate([first, moves[:, 2]]),
-        }
-
-    def reconfigurations(self) -> Columns | None:
-        """What was decided at the end of each reconfiguration period, where brokers are reconfigured."""
-        if self.manager is None:
-            return None
-        names = [field.name for field in fields(Decision)]
-        return {name: [getattr(decision, name) for decision in self.manager.decisions] for name in names}
-
-    def offloadings(self) -> Columns | None:
-        """What was decided in each period of the offloading service, and whom the back end satisfied, where there is one."""
-        return None if self.offloading is None else self.offloading.table()
-
-    def subscribers(self) -> Columns | None:
-        """What each user received on each topic, from time 0 on, where that was kept."""
-        receipts = self.recorder.receipts
-        return None if receipts is None else dict(receipts.table())
-
-    def trace(self) -> Columns | None:
-        """Every hop of every publication, where the trace was kept."""
-        rows = self.recorder.trace
-        if rows is None:
-            return None
-        names = ("sent", "received", "publication", "source", "destination", "kind", "due")
-        columns = zip(*rows, strict=True) if rows else ((),) * len(names)
-        return dict(zip(names, columns, strict=True))

@@ -151,3 +151,17 @@ class Dissemination(Protocol):
 
         Only where the geometry is a `rendezvous`.
         """
+
+
+def link_metrics(nodes: int, overlay: Dissemination) -> dict[str, float | int | None]:
+    """The metrics of an overlay's links, and of what nodes keep to forward along trees, as they are now."""
+    degree, diameters = degrees(nodes, overlay.edges()), overlay.topic_diameters()
+    spans = [] if diameters is None else diameters.tolist()
+    return {
+        "edges": int(degree.sum()) // 2,
+        "average_degree": float(degree.mean()),
+        "maximum_degree": int(degree.max()),
+        "diameter": max(spans, default=None),
+        "mean_topic_diameter": sum(spans) / len(spans) if spans else None,
+        "tree_state": overlay.tree_state(),
+    }

@@ -424,14 +424,16 @@ def compare(case: Case) -> oracle.Network:
     compare_windows(network.recorder.timeseries(), truth)
     compare_delays(network, truth)
     compare_brokers(network, case, truth)
-    received = network.subscribers()
+    received = network.tables()["subscribers"]
     pairs = zip(received["topic"].tolist(), received["user"].tolist(), strict=True)
     assert dict(zip(pairs, received["delivered"].tolist(), strict=True)) == truth.received
     return truth
 
 
 def compare_messages(network: Network, flights: list[Any], truth: oracle.Network) -> None:
-    decisions = zip(*(np.asarray(column).tolist() for column in network.selections().values()), strict=True)
+    decisions = zip(
+        *(np.asarray(column).tolist() for column in network.tables()["decisions/selection"].values()), strict=True
+    )
     assert list(decisions) == [(t, user, -1 if f is None else f, to) for t, user, f, to in truth.decisions]
     delivered, due = {}, {}
     for flight in flights:
@@ -444,7 +446,7 @@ def compare_messages(network: Network, flights: list[Any], truth: oracle.Network
     assert delivered == {pair: time for pair, time in truth.delivered.items() if pair in by_tree}
     rooted = {pair for pair in by_tree if pair[0] in truth.rooted}
     assert due == {pair: truth.due[pair] for pair in rooted if truth.lost.get(pair) != "joining"}
-    rows = list(zip(*network.trace().values(), strict=True))
+    rows = list(zip(*network.tables()["trace"].values(), strict=True))
     assert sorted(rows) == sorted(
         (hop.sent, hop.received, hop.publication, hop.source, hop.destination, hop.kind, hop.subscribes)
         for hop in truth.hops
@@ -489,7 +491,7 @@ def compare_delays(network: Network, truth: oracle.Network) -> None:
 
 
 def compare_brokers(network: Network, case: Case, truth: oracle.Network) -> None:
-    table, links = network.brokers(), network.links()
+    table, links = network.tables()["brokers"], network.tables()["links"]
     kept = [hop for hop in truth.hops if truth.world.publications[hop.publication][0] >= case.warm_up]
     used = Counter((hop.source, hop.destination) for hop in kept)
     assert dict(zip(zip(links["source"], links["destination"], strict=True), links["messages"], strict=True)) == used

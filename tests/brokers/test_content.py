@@ -105,9 +105,11 @@ def expected(made: ContentCase) -> oracle.Network:
 
 def compare(made: ContentCase) -> oracle.Network:
     network, truth = simulated(made, trace=True), expected(made)
-    decisions = zip(*(np.asarray(column).tolist() for column in network.selections().values()), strict=True)
+    decisions = zip(
+        *(np.asarray(column).tolist() for column in network.tables()["decisions/selection"].values()), strict=True
+    )
     assert list(decisions) == [(t, user, -1 if f is None else f, to) for t, user, f, to in truth.decisions]
-    rows = list(zip(*network.trace().values(), strict=True))
+    rows = list(zip(*network.tables()["trace"].values(), strict=True))
     assert sorted(rows) == sorted(
         (hop.sent, hop.received, hop.publication // made.fields, hop.source, hop.destination, hop.kind, hop.subscribes)
         for hop in truth.hops
@@ -119,8 +121,10 @@ def compare(made: ContentCase) -> oracle.Network:
     delivered = Counter(
         broker for each in outcomes for broker in each.first if published(truth, each) >= made.case.warm_up
     )
-    assert network.brokers()["delivered"].tolist() == [delivered[broker] for broker in range(made.case.brokers)]
-    received = network.subscribers()
+    assert network.tables()["brokers"]["delivered"].tolist() == [
+        delivered[broker] for broker in range(made.case.brokers)
+    ]
+    received = network.tables()["subscribers"]
     pairs = zip(received["topic"].tolist(), received["user"].tolist(), strict=True)
     assert dict(zip(pairs, received["delivered"].tolist(), strict=True)) == Counter(
         (truth.world.publications[copy][1], user) for each in outcomes for user, (_, copy) in each.came.items()
@@ -182,7 +186,9 @@ def test_every_due_subscriber_is_delivered_exactly_once(made: ContentCase) -> No
     made.case.horizon = last + 1000.0  # long enough for everything to arrive
     network = simulated(made)
     received: Counter[int] = Counter()
-    for user, count in zip(*(network.subscribers()[name].tolist() for name in ("user", "delivered")), strict=True):
+    for user, count in zip(
+        *(network.tables()["subscribers"][name].tolist() for name in ("user", "delivered")), strict=True
+    ):
         received[user] += count
     owners = [owner for owner, _ in made.content.subscriptions]
     due = Counter(
@@ -222,7 +228,7 @@ def test_the_first_copy_is_the_delivery_a_later_one_a_duplicate_and_what_matches
     )
     assert [metrics[name] for name in shown] == [2, 1, 1, 1, 1, 2.0, (3 + 0 + 3 + 0) / 4]
     assert (metrics["internal_overhead"], metrics["external_overhead"]) == (3, 1)
-    assert {name: column.tolist() for name, column in network.subscribers().items()} == {
+    assert {name: column.tolist() for name, column in network.tables()["subscribers"].items()} == {
         "topic": [2], "user": [0], "delivered": [1],
     }  # fmt: skip
 
@@ -234,7 +240,7 @@ def test_subscribers_at_one_broker_may_be_reached_by_different_copies() -> None:
     network = tiny.network(world, line, hosts=[1, 1])
     run(network)
     metrics = network.metrics()
-    source = network._entries(0, 1)[0]
+    source = network._publishers._entries(0, 1)[0]
     by_copy = [source - 0 + 1, 3 - source + 2]  # to broker 0 and on to 1, to broker 3 and on to 1
     assert metrics["due"] == metrics["delivered"] == metrics["duplicates"] == 1
     assert metrics["delivery_ratio"] == 1.0

@@ -147,7 +147,7 @@ def test_what_a_policy_draws_shifts_nothing_else() -> None:
     assert all(services[key] == others_services[key] for key in shared)
 
     def enters(run: Network) -> dict[int, int]:
-        rows = run.trace()
+        rows = run.tables()["trace"]
         hops = zip(rows["publication"], rows["kind"], rows["source"], strict=True)
         return {number: source for number, kind, source in hops if kind == "uplink" and number % 4 == 0}
 

@@ -31,7 +31,7 @@ def flooded(wants: list[set[int]], publications: Any, topics: int, hop: Any = 1.
 
 
 def hops(network: Network) -> list[tuple[Any, ...]]:
-    trace = network.trace()
+    trace = network.tables()["trace"]
     assert trace is not None
     return list(zip(*(trace[name] for name in ("sent", "received", "source", "destination", "kind")), strict=True))
 
@@ -57,7 +57,7 @@ def test_the_first_copy_is_the_delivery_and_the_others_are_duplicates() -> None:
     assert metrics["notification_delay"] == metrics["tree_hops"] == (0 + 1 + 2 + 3) / 4
     assert metrics["notification_overhead"] == metrics["internal_overhead"] == 5
     assert (metrics["notification_bytes"], metrics["external_overhead"]) == (500, 0)
-    links, brokers = network.links(), network.brokers()
+    links, brokers = network.tables()["links"], network.tables()["brokers"]
     used = zip(links["source"].tolist(), links["destination"].tolist(), links["bytes"].tolist(), strict=True)
     assert sorted(used) == [(0, 1, 100), (0, 3, 100), (1, 2, 100), (2, 3, 100), (3, 0, 100)]
     assert (brokers["received"].tolist(), brokers["sent"].tolist()) == ([1, 1, 1, 2], [2, 1, 1, 1])
@@ -75,10 +75,10 @@ def test_a_copy_that_a_full_queue_refuses_is_no_loss_where_another_arrives() -> 
         (4.0, 5.0, 1, 2),
         (6.0, 7.0, 2, 3),
     ]
-    assert network.brokers()["queue_full"] == [0, 0, 1, 0]
+    assert network.tables()["brokers"]["queue_full"] == [0, 0, 1, 0]
     assert (metrics["delivered"], metrics["lost"], metrics["duplicates"]) == (4, 0, 1)
     assert metrics["notification_overhead"] == 5  # the one that was refused had been sent
-    assert network.brokers()["served"] == [1, 1, 1, 2]  # a duplicate has to be served too
+    assert network.tables()["brokers"]["served"] == [1, 1, 1, 2]  # a duplicate has to be served too
 
 
 def test_what_is_due_is_lost_when_the_last_copy_is_refused() -> None:

@@ -146,14 +146,14 @@ def compare(case: Case, network: Network, truth: oracle.Network, metrics: Any = 
     compare_windows(network.recorder.timeseries(), truth, metrics)
     compare_delays(network, truth)
     compare_brokers(network, case, truth)
-    received = network.subscribers()
+    received = network.tables()["subscribers"]
     pairs = zip(received["topic"].tolist(), received["user"].tolist(), strict=True)
     assert dict(zip(pairs, received["delivered"].tolist(), strict=True)) == truth.received
     compare_decisions(network, case, truth)
 
 
 def compare_decisions(network: Network, case: Case, truth: oracle.Network) -> None:
-    table, period = network.offloadings(), network.setting.offloading.parameters.period
+    table, period = network.tables()["decisions/offloading"], network.setting.offloading.parameters.period
     decided = [row for row in zip(table["time"], table["churn"], table["messages"], strict=True) if row[0] is not None]
     assert decided == [(time, churn, told) for time, _, churn, told in truth.choices]
     for number, start in enumerate(table["start"]):
@@ -322,7 +322,7 @@ def test_what_is_not_kept_goes_straight_from_the_root_and_by_no_messages() -> No
         assert (metrics["notification_overhead"], metrics["uplink_messages"]) == (messages, 1)
         assert metrics["best_effort_deliveries"] == (0 if keeps else 2)
         assert metrics["tree_delay"] == (1.5 if keeps else None)
-        assert network.subscribers()["delivered"].tolist() == [2, 2]
+        assert network.tables()["subscribers"]["delivered"].tolist() == [2, 2]
 
 
 def test_the_channel_loses_what_it_does_not_deliver_and_that_satisfies_nobody() -> None:
@@ -340,7 +340,7 @@ def test_the_channel_loses_what_it_does_not_deliver_and_that_satisfies_nobody() 
 def test_a_topic_that_changes_sides_costs_a_message_for_each_broker_that_wants_it_and_no_join() -> None:
     network = line([set(), {0, 1}, {0}], [(5.0, 0), (5.0, 1)], Keep(0, 1, then=[(0,), (1,), (0, 1)]), horizon=50.0)
     metrics = run(network)
-    table = network.offloadings()
+    table = network.tables()["decisions/offloading"]
     assert (table["churn"], table["messages"]) == ([None, 0, 1, 2, 1], [None, 0, 1, 3, 2])
     assert (metrics["offload_churn"], metrics["offload_messages"], metrics["subscription_overhead"]) == (4, 6, 0)
     assert table["time"] == [None, 10.0, 20.0, 30.0, 40.0]
@@ -422,7 +422,7 @@ def test_what_the_solver_promises_is_what_users_get_where_rates_stay_the_same(na
     policy = found(found.Parameters())
     network = steady(policy, tau=tau, capacity="40%")
     run(network)
-    table, users = network.offloadings(), network.users.interests()
+    table, users = network.tables()["decisions/offloading"], network.users.interests()
     problem = Problem.of(users.indptr, users.indices, [1, 2, 4, 8, 1, 3], 0.0, tau)
     problem = problem.with_capacity(0.4 * problem.cost.sum())
     promised = outcome(problem, policy.decide(problem).topics)
@@ -451,7 +451,7 @@ def test_with_all_the_capacity_everything_is_as_if_nothing_were_offloaded() -> N
     columns = ("decisions", "backend_load_sum", "periods", "satisfied_subscribers_sum", "satisfaction_sum")
     skipped = {f"timeseries/{name}" for name in columns} | {f"metric {name}" for name in told}
     mine, others = tables(everything), tables(without)
-    decided = {name for name in mine if name.startswith("offloadings/")}
+    decided = {name for name in mine if name.startswith("decisions/offloading/")}
     assert {name for name in mine.keys() - decided if mine[name] != others[name]} <= skipped
 
 
@@ -466,7 +466,7 @@ def test_all_the_capacity_is_enough_for_all_topics_however_fractions_are_rounded
         hosts = [0, *rng.integers(0, 4, 30).tolist()]
         network = line(wants, published, found(found.Parameters()), hosts, horizon=80.0, tau=tau, capacity="100%")
         metrics = run(network)
-        assert network.offloadings()["topics"][1:] == [12] * 7
+        assert network.tables()["decisions/offloading"]["topics"][1:] == [12] * 7
         assert metrics["offload_messages"] == 0
 
 
@@ -477,7 +477,7 @@ def test_what_would_leave_its_root_at_the_very_end_has_not_left_it(policy: Any, 
     network = line([set(), {0}, {0}], published, policy, horizon=20.0, tau=2, delivery_probability=0.0)
     metrics = run(network)
     assert (metrics["due"], metrics["delivered"], metrics["in_flight"]) == (8, delivered, 2)
-    assert network.offloadings()["satisfied"] == [2, 0]
+    assert network.tables()["decisions/offloading"]["satisfied"] == [2, 0]
 
 
 def test_a_decision_that_waits_for_a_protocol_that_ends_then_is_as_if_on_time() -> None:
@@ -488,8 +488,8 @@ def test_a_decision_that_waits_for_a_protocol_that_ends_then_is_as_if_on_time() 
     setting = {"reconfiguration": swap, "trace": False}
     network = line([set(), {0}, {0, 1}], published, policy, horizon=10.0, period=2.5, smoothing=1.0, setting=setting)
     run(network)
-    assert network.configurations()["time"].tolist()[4:] == [5.0] * 2
-    assert network.offloadings()["time"] == [None, 2.5, 5.0, 7.5]
+    assert network.tables()["decisions/configuration"]["time"].tolist()[4:] == [5.0] * 2
+    assert network.tables()["decisions/offloading"]["time"] == [None, 2.5, 5.0, 7.5]
     assert [problem.event_rate.tolist() for problem, _ in policy.asked] == [[1, 0], [0, 0], [0, 3]]
 
 
@@ -497,7 +497,7 @@ def test_without_capacity_nothing_is_kept() -> None:
     found = plugins.load("offloading", "b3m")
     network = steady(found(found.Parameters()), capacity=0)
     metrics = run(network)
-    assert network.offloadings()["satisfied"] == [30, 0, 0, 0]
+    assert network.tables()["decisions/offloading"]["satisfied"] == [30, 0, 0, 0]
     assert (metrics["backend_load"], metrics["backend_capacity"], metrics["approximation_ratio"]) == (0.0, 0.0, None)
     assert metrics["lost_offloaded"] == 3 * (metrics["due"] - metrics["delivered"]) / 3
 

@@ -9,8 +9,8 @@ import pytest
 import tiny
 
 from sim.base.randomness import Streams
+from sim.brokers.fabric.saturation import saturated
 from sim.brokers.network import Network, NetworkSetting
-from sim.brokers.statistics.saturation import saturated
 
 
 def desk(rate: float, horizon: float, seed: int = 1, **setting: Any) -> Network:
@@ -74,7 +74,7 @@ def test_a_burst_beyond_what_a_consumer_serves_is_late_by_its_queue_and_lost_bey
 @pytest.mark.parametrize("scale", SCALES)
 def test_what_waits_at_the_consumer_at_the_end_is_in_flight(scale: int) -> None:
     network = burst(scale, 2.0)
-    cut, brokers = network.metrics(), network.brokers()
+    cut, brokers = network.metrics(), network.tables()["brokers"]
     assert cut["in_flight"] == pytest.approx(55_536 / scale, abs=3)
     assert cut["delivered"] + cut["in_flight"] + cut["lost"] == cut["due"] == 150_000 / scale
     assert cut["saturated_brokers"] == 1
@@ -109,8 +109,8 @@ def test_m_m_1_is_saturated_above_a_utilisation_of_one_only(rho: float, messages
 
 def test_a_full_queue_that_refuses_half_is_saturated_though_little_waits() -> None:
     refusing = desk(2.0, 1000.0, queue=2)
-    assert refusing.brokers()["backlog"][0] <= 3
-    assert refusing.brokers()["backlog_seconds"][0] > 900.0
+    assert refusing.tables()["brokers"]["backlog"][0] <= 3
+    assert refusing.tables()["brokers"]["backlog_seconds"][0] > 900.0
     assert refusing.metrics()["saturated_brokers"] == 1
     assert desk(0.5, 1000.0, queue=2).metrics()["saturated_brokers"] == 0
 
@@ -124,7 +124,7 @@ def test_a_broker_is_saturated_since_it_was_last_idle() -> None:
         world, tiny.graph([], [0]), [0], horizon=200.0, trace=False, service="deterministic", service_time=2.0
     )
     network.run()
-    brokers = network.brokers()
+    brokers = network.tables()["brokers"]
     assert brokers["saturated_since"] == [100.0]
     assert brokers["backlog"] == [51]
     assert brokers["backlog_seconds"] == [100.0]
@@ -146,7 +146,7 @@ def test_a_storm_of_joins_saturates_a_broker_and_holds_publications_up() -> None
         trace=False,
     )
     network.run()
-    metrics, brokers = network.metrics(), network.brokers()
+    metrics, brokers = network.metrics(), network.tables()["brokers"]
     assert brokers["utilisation"][0] > 0.99
     assert metrics["saturated_brokers"] >= 1
     assert metrics["in_flight"] > 700

@@ -58,7 +58,7 @@ def run(
         streams,
     )
     network.run()
-    return Outcome(len(times), network.metrics(), network.brokers(), network.recorder.delays())
+    return Outcome(len(times), network.metrics(), network.tables()["brokers"], network.recorder.delays())
 
 
 @cache

@@ -35,7 +35,7 @@ from tiny import run, tables
 from sim.base.errors import BrokersimError, ScenarioError
 from sim.base.randomness import subkey, uniform
 from sim.brokers.control.manager import ReconfigurationSetting
-from sim.brokers.control.protocol import Stage
+from sim.brokers.control.transition import Stage
 from sim.brokers.network import Network
 from sim.policies.reconfiguration.problem import Problem, Reconfiguration
 from sim.policies.reconfiguration.process import ProcessParameters
@@ -149,17 +149,19 @@ def steps(network: Network, *names: str) -> list[tuple[Any, ...]]:
     """Notes (time, step, broker) of the protocol while the network runs."""
     seen: list[tuple[Any, ...]] = []
 
-    def spy(name: str) -> None:
-        act = getattr(network._protocol, name)
+    def spy(part: Any, name: str) -> None:
+        act = getattr(part, name)
 
         def spied(transition: Any, *rest: Any) -> None:
             seen.append((network.clock.now, name, *rest))
             act(transition, *rest)
 
-        setattr(network._protocol, name, spied)
+        setattr(part, name, spied)
 
     for name in names:
-        spy(name)
+        for part in (network._protocol, network._protocol._agreement):
+            if hasattr(part, name):
+                spy(part, name)
     return seen
 
 
@@ -167,7 +169,7 @@ def test_publications_wait_for_the_drain_and_updates_for_publications() -> None:
     """One is on its way at INIT, 4 s, and has arrived at 6.5 s; then brokers swap; the next one was published at 5 s."""
     network = line([(3.5, 0, 0, 1), (5.0, 0, 0, 1)], [(5.25, 1, 0, -1)], horizon=12.0)
     run(network)
-    trace = network.trace()
+    trace = network.tables()["trace"]
     hops = [
         tuple(trace[name][row] for name in ("publication", "received", "source", "destination")) for row in range(8)
     ]
@@ -186,13 +188,13 @@ def test_publications_wait_for_the_drain_and_updates_for_publications() -> None:
     assert metrics["notification_delay_max"] == 5.5  # 10.5 - 5
     assert metrics["broker_subscription_changes"] == 1
     assert network.node_of.tolist() == [3, 1, 2, 0]
-    assert network.configurations()["time"].tolist() == [0.0] * 4 + [6.5] * 2
+    assert network.tables()["decisions/configuration"]["time"].tolist() == [0.0] * 4 + [6.5] * 2
     # all INIT, TREE_UPDATE and FINISH; the two that move: UPDATE, UPDATED, log2(4)^2 to rejoin, the table over 3 hops, TREE_UPDATED;
     # the second topic: node 0 leaves, 2 hops, node 3 joins, 4 hops
     assert metrics["reconfiguration_overhead"] == 3 * 4 + 2 * (1 + 1 + 4 + 3 + 1) + 6
     assert metrics["drain_messages"] == 4
     assert (metrics["reconfigurations"], metrics["reconfigured_brokers"]) == (1, 2)
-    tables = network.reconfigurations()
+    tables = network.tables()["decisions/reconfiguration"]
     assert (tables["time"], tables["moved"], tables["enacted"]) == ([4.0], [2], [True])  # at 8 s the update still waits
 
 
@@ -203,8 +205,8 @@ def test_a_protocol_that_ends_with_a_period_is_decided_on_at_the_end_of_the_next
     published = [(2.0, 0, 0, 1), *[(8.5, 0, 0, 1)] * 5]
     network = line(published, policy=policy, hop=2.0, horizon=13.0, plane=plane, trace=False)
     run(network)
-    assert network.configurations()["time"].tolist() == [0.0] * 4 + [8.0] * 2
-    assert network.reconfigurations()["time"] == [4.0, 12.0]
+    assert network.tables()["decisions/configuration"]["time"].tolist() == [0.0] * 4 + [8.0] * 2
+    assert network.tables()["decisions/reconfiguration"]["time"] == [4.0, 12.0]
     # one in the first period, none in the second, five in the third
     assert [problem.publications[0] for problem in policy.asked] == pytest.approx([1.0, 0.7 * 0.7 + 0.3 * 5])
 
@@ -231,7 +233,7 @@ def test_a_manager_is_dead_from_the_instant_on_and_lives_at_the_instant_that_end
     """It decides at the end of each period of 4 s; nobody has to move."""
     network = line([(1.0, 0, 0, 1)], policy=To(0, 1, 2, 3), horizon=13.0, process={"manager_down": (down,)})
     run(network)
-    assert network.reconfigurations()["time"] == decided
+    assert network.tables()["decisions/reconfiguration"]["time"] == decided
 
 
 FAR = [[0, 10, 1, 10], [10, 0, 1, 1], [1, 1, 0, 6], [10, 1, 6, 0]]
@@ -282,19 +284,19 @@ def test_answers_to_the_manager_do_not_queue_at_the_broker_beside_it() -> None:
 def test_whoever_has_finish_tells_those_who_ask() -> None:
     """The manager dies at 43.5 s, when FINISH has come to all but broker 3, which asks the others 0.1 s later."""
     network = line([(44.0, 0, 1, 1)], hop=FAR, join="message", horizon=60.0, process={"manager_down": ((43.5, 60.0),)})
-    seen = steps(network, "_ask", "_finish")
+    seen = steps(network, "ask", "_finish")
     run(network)
-    assert seen[-2:] == [(43.6, "_ask", 3), (45.6, "_finish", 3)]  # broker 1 is 1 s away
+    assert seen[-2:] == [(43.6, "ask", 3), (45.6, "_finish", 3)]  # broker 1 is 1 s away
     assert network.node_of.tolist() == [3, 1, 2, 0]
     assert network.metrics()["reconfiguration_overhead"] == 38 + 3 + 3
-    trace = network.trace()
+    trace = network.tables()["trace"]
     assert (trace["sent"][0], trace["source"][0]) == (45.6, 3)
 
 
 def test_where_nobody_has_finish_all_fall_back() -> None:
     """The manager dies at 41.5 s, when everything is done but FINISH; brokers 0 and 1, or 0 and 3, are 10 s apart."""
     network = line([(10.0, 0, 0, 1)], hop=FAR, join="message", horizon=63.0, process={"manager_down": ((41.5, 60.0),)})
-    seen = steps(network, "_ask", "_resume")
+    seen = steps(network, "ask", "_resume")
     started: list[list[bool]] = []
     drained = network._protocol._drained
 
@@ -304,7 +306,7 @@ def test_where_nobody_has_finish_all_fall_back() -> None:
 
     network._protocol._drained = spied
     run(network)
-    assert sorted(seen) == [(41.6, "_ask", broker) for broker in range(4)] + [
+    assert sorted(seen) == [(41.6, "ask", broker) for broker in range(4)] + [
         (pytest.approx(time), "_resume", broker) for time, broker in ((57.6, 2), (61.6, 0), (61.6, 1), (61.6, 3))
     ]
     assert network.node_of.tolist() == [0, 1, 2, 3]
@@ -619,7 +621,10 @@ def test_simulator_and_oracle_agree_on_everything() -> None:
         compare_delays(network, truth)
         compare_brokers(network, case, truth)
         moves = list(
-            zip(*(column[case.brokers :].tolist() for column in network.configurations().values()), strict=True)
+            zip(
+                *(column[case.brokers :].tolist() for column in network.tables()["decisions/configuration"].values()),
+                strict=True,
+            )
         )
         ids = names(case)
         assert [(time, b, ids[old], ids[new]) for time, b, old, new in moves] == truth.moves

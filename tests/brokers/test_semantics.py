@@ -23,7 +23,7 @@ LINE = [(0, 1), (1, 2), (2, 3)]
 
 def log(network: Network, *columns: str) -> list[tuple[Any, ...]]:
     """The trace as rows, in the order in which messages arrived."""
-    trace = network.trace()
+    trace = network.tables()["trace"]
     assert trace is not None
     return list(zip(*(trace[name] for name in columns), strict=True))
 
@@ -105,7 +105,7 @@ def test_a_publication_climbs_to_the_root_and_descends_the_tree() -> None:
     assert metrics["notification_delay"] == pytest.approx((2 + 3) / 2)
     assert metrics["tree_delay"] == metrics["tree_hops"] == pytest.approx((1 + 2) / 2)
     assert (metrics["notification_bytes"], metrics["uplink_bytes"]) == (300, 100)
-    assert network.brokers()["relayed"].tolist() == [0, 0, 1, 0]
+    assert network.tables()["brokers"]["relayed"].tolist() == [0, 0, 1, 0]
 
 
 def test_a_root_that_subscribes_is_served_when_the_publication_leaves_it() -> None:
@@ -292,7 +292,7 @@ def test_a_full_queue_loses_what_is_due_at_the_broker_and_below_it() -> None:
     assert hops(network) == [(0, 2.0, 3.0, 0, 2, "tree", True), (0, 5.0, 6.0, 2, 3, "tree", True)]
     assert (metrics["due"], metrics["delivered"], metrics["lost_queue_full"]) == (4, 2, 2)
     assert metrics["notification_overhead"] == 3  # that which was lost had been sent
-    assert network.brokers()["queue_full"] == [0, 0, 1, 0]
+    assert network.tables()["brokers"]["queue_full"] == [0, 0, 1, 0]
 
 
 def test_what_a_full_queue_on_the_way_up_drops_is_due_there_and_then_and_lost() -> None:
@@ -435,7 +435,7 @@ def test_other_brokers_are_seen_as_of_the_last_exchange() -> None:
     )
     network = tiny.network(world, tiny.graph([(0, 1)], [0, 0, 0, 0]), policy)
     metrics = run(network)
-    assert network.selections()["time"].tolist() == [0.0, 0.0, 0.0, 2.0]
+    assert network.tables()["decisions/selection"]["time"].tolist() == [0.0, 0.0, 0.0, 2.0]
     assert network.users.host.tolist() == [1, 1, 1]
     assert metrics["handovers"] == 1
     exchanged = 4 * 2  # at 2, 4, 6 and 8 s, one message each way
@@ -475,8 +475,8 @@ def test_what_comes_before_the_warm_up_counts_for_nothing() -> None:
     assert metrics["notification_bytes"] == 8
     assert (metrics["handovers"], metrics["broker_subscription_changes"]) == (0, 0)
     assert (metrics["bootstrap_messages"], metrics["subscription_overhead"]) == (2, 2)
-    assert network.links()["messages"].tolist() == [1]
-    assert network.brokers()["delivered"].tolist() == [0, 1, 0]
+    assert network.tables()["links"]["messages"].tolist() == [1]
+    assert network.tables()["brokers"]["delivered"].tolist() == [0, 1, 0]
 
 
 def test_windows_are_cut_at_the_warm_up_and_hold_what_was_published_in_them() -> None:
@@ -587,5 +587,5 @@ def test_load_is_averaged_over_time() -> None:
     metrics = run(network)
     assert metrics["load_stddev"] == pytest.approx(0.6)
     assert metrics["load_jain"] == pytest.approx(0.4 * 1 + 0.6 * 0.5)
-    assert network.brokers()["subscriptions"] == pytest.approx([0.4 * 2 + 0.6 * 4, 0.4 * 2])
-    assert network.brokers()["users"] == pytest.approx([0.4 * 1 + 0.6 * 2, 0.4 * 1])
+    assert network.tables()["brokers"]["subscriptions"] == pytest.approx([0.4 * 2 + 0.6 * 4, 0.4 * 2])
+    assert network.tables()["brokers"]["users"] == pytest.approx([0.4 * 1 + 0.6 * 2, 0.4 * 1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from sim.brokers.fabric.clock import CONTROL_ARRIVALS
@@ -9,8 +10,8 @@ from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
 
 
-class _Parcel:
-    """What one control message is about: its way over brokers, and whom to tell."""
+class ControlMessage:
+    """What one control message is about: its way over brokers, of which so many serve it, and who is called on the way."""
 
     __slots__ = ("arrived", "number", "passed", "path", "served")
 
@@ -25,7 +26,7 @@ class _Parcel:
 
 
 class Courier:
-    """Carries control messages, which brokers that take time serve ahead of publications.
+    """Carries control messages: at once, or over links, where brokers that take time serve them ahead of publications.
 
     Each has a number of its own; in keyed draws it is negative, which tells them from publications.
     """
@@ -33,6 +34,8 @@ class Courier:
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
         self._number = 0
+        self._at_once: deque[Callable[[], None]] = deque()  # what has arrived of messages that take no time
+        self._delivering = False
         self._reached = (self._reach,)
 
     def send(
@@ -40,33 +43,47 @@ class Courier:
     ) -> None:
         """Send a message over the brokers of `path`.
 
-        `passed(position)` is called when it has been handled there, `arrived()` after the last. What is not `to_broker` is for the
-        manager beside the last broker, who takes no time.
+        `passed(position)` is called when it has been handled there, `arrived()` after the last. With `to_broker=False` the
+        last hop goes to the manager co-located with that broker and is not queued.
         """
+        if self._fabric.joins_instantly:
+            self._deliver(path, passed, arrived)
+            return
         self._number += 1
-        parcel = _Parcel(self._number, path, len(path) - (not to_broker), passed, arrived)
-        self._go_on(Message(parcel, 0, -1, self._reached, self._go_on))
+        control = ControlMessage(self._number, path, len(path) - (not to_broker), passed, arrived)
+        self._go_on(Message(control, 0, -1, self._reached, self._go_on))
+
+    def _deliver(self, path: Sequence[int], passed: Callable[[int], None], arrived: Callable[[], None]) -> None:
+        """Messages that take no time arrive in the order in which they were sent, one after the other."""
+        for position in range(len(path)):
+            passed(position)
+        self._at_once.append(arrived)
+        if not self._delivering:
+            self._delivering = True
+            while self._at_once:
+                self._at_once.popleft()()
+            self._delivering = False
 
     def _go_on(self, message: Message) -> None:
         """The broker at this position has handled the message."""
-        parcel: _Parcel = message.carries
+        control: ControlMessage = message.carries
         position, fabric = message.position, self._fabric
-        parcel.passed(position)
-        if position == len(parcel.path) - 1:
-            parcel.arrived()
+        control.passed(position)
+        if position == len(control.path) - 1:
+            control.arrived()
             return
         message.position += 1
         message.callbacks = self._reached
-        here, there = parcel.path[position], parcel.path[position + 1]
-        arrival = fabric.links.arrival(fabric.clock.now, here, there, -parcel.number)
+        here, there = control.path[position], control.path[position + 1]
+        arrival = fabric.links.arrival(fabric.clock.now, here, there, -control.number)
         fabric.clock.at(arrival, CONTROL_ARRIVALS, message)
 
     def _reach(self, message: Message) -> None:
-        parcel: _Parcel = message.carries
+        control: ControlMessage = message.carries
         fabric, position = self._fabric, message.position
-        if fabric.servers and position < parcel.served:
-            broker = parcel.path[position]
-            service = fabric.service(-parcel.number, broker, position, 0)
+        if fabric.servers and position < control.served:
+            broker = control.path[position]
+            service = fabric.service(-control.number, broker, position, 0)
             fabric.servers[broker].accept(message, service, control=True)
         else:
             self._go_on(message)

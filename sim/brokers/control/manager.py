@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -97,6 +97,11 @@ class Manager:
                 target = self._decide(number)
                 if target is not None:
                     yield from self._protocol.carry_out(target)
+
+    def table(self) -> dict[str, list[float | int | bool | None]]:
+        """What was decided at the end of each period, as columns of a table."""
+        names = [field.name for field in fields(Decision)]
+        return {name: [getattr(decision, name) for decision in self.decisions] for name in names}
 
     def _watch(self, number: int) -> None:
         """Weigh the publications of a period that has ended with those before."""

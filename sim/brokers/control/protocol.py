@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from array import array
-from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from enum import Enum, auto
 from functools import partial
 from typing import Any
 
@@ -14,51 +11,17 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from sim.brokers.control.agreement import Agreement
 from sim.brokers.control.courier import Courier
+from sim.brokers.control.transition import Placement, Stage, Transition
 from sim.brokers.control.trees import TreeControl
 from sim.brokers.data.engine import Engine
 from sim.brokers.fabric.clock import CONTROL
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.recorder import Recorder
-from sim.brokers.users.users import Users
+from sim.brokers.users.changes import Changes
 from sim.overlay.trees import RendezvousTrees
 from sim.policies.reconfiguration.process import ProcessParameters
-
-
-class Stage(Enum):
-    """How far a broker is."""
-
-    OPEN = auto()  # INIT has not come
-    HOLDING = auto()  # it holds back publications and updates of its users
-    MOVED = auto()  # it stands on its new node
-    REPAIRING = auto()  # its table has left for the broker on its old node
-    REPAIRED = auto()  # it has joined and left the trees in which its new node was wrong
-    FINISHED = auto()  # FINISH has come: the new configuration stands
-    ASKING = auto()  # it has given up waiting for the manager, and asks the others; whatever else comes from the manager comes too late
-    FALLEN_BACK = auto()  # it stands where it stood before
-
-
-class Transition:
-    """One run of the protocol: from which nodes brokers move to which, and how far each of them is."""
-
-    def __init__(self, old: NDArray[np.int32], new: NDArray[np.int32], deadline: float) -> None:
-        brokers = len(old)
-        self.old: list[int] = old.tolist()
-        self.new: list[int] = new.tolist()
-        self.successor = np.argsort(new)[old].tolist()  # who comes to stand on each broker's old node
-        self.moved: list[int] = np.flatnonzero(old != new).tolist()
-        self.deadline = deadline  # when brokers give up waiting for a manager that dies on the way
-        self.stage = [Stage.OPEN] * brokers
-        self.informed = 0  # brokers that INIT has come to
-        self.table = [False] * brokers  # whether the table of the new node has come
-        self.unanswered = [0] * brokers  # joins and leaves
-        self.repairs: list[list[tuple[int, int]]] = [[] for _ in range(brokers)]  # per node: topic, ±1, enacted in turn
-        self.refusals = [0] * brokers  # others that have said that they have no FINISH either
-        self.fallen_back = [0] * brokers  # others that have said so
-        self.resumed = 0
-        self.answers: simpy.Event | None = None  # what the manager waits for
-        self.awaited = 0
-        self.outcome: bool | None = None  # whether the new configuration stands; None: open
 
 
 class Protocol:
@@ -81,26 +44,23 @@ class Protocol:
         courier: Courier,
         control: TreeControl,
         engine: Engine,
-        users: Users,
+        changes: Changes,
         wanted: NDArray[np.int32],
         parameters: ProcessParameters,
     ) -> None:
         assert isinstance(fabric.overlay, RendezvousTrees)
         self._fabric, self._clock, self._recorder = fabric, fabric.clock, recorder
-        self._overlay = fabric.overlay
-        self._courier, self._control, self._engine, self._users = courier, control, engine, users
+        self._overlay, self.placement = fabric.overlay, Placement(fabric)
+        self._courier, self._control, self._engine, self._changes = courier, control, engine, changes
         self._wanted, self._timeout, self._manager_down = wanted, parameters.timeout, parameters.manager_down
         brokers = len(fabric.node_of)
         sums = [math.fsum(times) for times in fabric.links.hop_delay]  # exact, so that ties are
         self._manager = sums.index(min(sums))
         self._rejoin = math.ceil(math.log2(brokers) ** 2)  # messages that mend the ring when a broker rejoins
         self._holding = [False] * brokers
+        self._agreement = Agreement(brokers, self._tell, self._finish, self._restore, self._resume)
         self._transition: Transition | None = None
         self._waiting: list[Callable[[], None]] = []  # for the transition to be over
-        self._post: deque[Callable[[], None]] = deque()  # messages that take no time
-        self._delivering = False
-        self.moved_at = array("d")  # s; beside it (broker, from, node) of each move
-        self.moves = array("i")
 
     @property
     def running(self) -> bool:
@@ -111,10 +71,8 @@ class Protocol:
         """Have `then()` called once, when the transition that is under way is over and what was held back is enacted."""
         self._waiting.append(then)
 
-    def holds(self, number: int, broker: int) -> bool:
-        """Whether the broker holds back a publication that arrives now; then it has taken it."""
-        if self._holding[broker]:
-            self._engine.hold(number, broker)
+    def holds(self, broker: int) -> bool:
+        """Whether the broker holds publications back now."""
         return self._holding[broker]
 
     def down(self, now: float) -> bool:
@@ -130,17 +88,7 @@ class Protocol:
         def passed(position: int) -> None:
             self._recorder.count(counter, self._clock.now, position < hops)
 
-        if not self._fabric.joins_instantly:
-            self._courier.send(path, passed, arrived, to_broker)
-            return
-        for position in range(hops):
-            passed(position)
-        self._post.append(arrived)
-        if not self._delivering:
-            self._delivering = True
-            while self._post:
-                self._post.popleft()()
-            self._delivering = False
+        self._courier.send(path, passed, arrived, to_broker)
 
     def _order(self, transition: Transition, broker: int, order: Callable[[Transition, int], None]) -> None:
         """From the manager to a broker."""
@@ -202,10 +150,10 @@ class Protocol:
             return
         transition.stage[broker] = Stage.HOLDING
         self._holding[broker] = True
-        self._users.hold(broker)
+        self._changes.hold(broker)
         transition.informed += 1
         if self._clock.now >= transition.deadline:
-            self._ask(transition, broker)
+            self._agreement.ask(transition, broker)
         elif transition.informed == len(self._holding):
             self._control.all_answered(partial(self._engine.when_idle, partial(self._drained, transition)))
 
@@ -226,8 +174,7 @@ class Protocol:
     def _stand(self, broker: int, node: int) -> None:
         """Leave the ring and rejoin it on another node."""
         self._recorder.count("reconfiguration_overhead", self._clock.now, self._rejoin)
-        self._fabric.node_of[broker] = node
-        self._fabric.broker_of[node] = broker
+        self.placement.stand(broker, node)
         self._engine.brokers_moved()
 
     # -- step 3.1, tables stay with the nodes; step 3.2, trees follow what brokers want
@@ -291,12 +238,10 @@ class Protocol:
         self._resume(transition, broker)
 
     def _enter(self, transition: Transition) -> None:
-        """Enter the new configuration into the books."""
+        """Record that the new configuration stands."""
         self._recorder.count("reconfigurations", self._clock.now)
         self._recorder.count("reconfigured_brokers", self._clock.now, len(transition.moved))
-        for broker in transition.moved:
-            self.moved_at.append(self._clock.now)
-            self.moves.extend((broker, transition.old[broker], transition.new[broker]))
+        self.placement.enter(transition)
 
     def _resume(self, transition: Transition, broker: int) -> None:
         self._holding[broker] = False
@@ -307,63 +252,24 @@ class Protocol:
 
     def _over(self) -> None:
         self._transition = None
-        self._users.release()
+        self._changes.release()
         waiting, self._waiting = self._waiting, []
         for then in waiting:
             then()
 
-    # -- the manager is dead: brokers settle among themselves
+    # -- the manager is dead
 
     def _give_up(self, transition: Transition) -> None:
         """The time-out of all brokers that wait for the manager."""
         for broker, stage in enumerate(transition.stage):
             if stage in (Stage.HOLDING, Stage.MOVED, Stage.REPAIRING, Stage.REPAIRED):
-                self._ask(transition, broker)
+                self._agreement.ask(transition, broker)
 
-    def _ask(self, transition: Transition, broker: int) -> None:
-        """Tell all others that the broker has no FINISH, and takes none any more; whether they have?"""
-        transition.stage[broker] = Stage.ASKING
-        for other in range(len(self._holding)):
-            if other != broker:
-                self._tell(broker, other, partial(self._on_question, transition, other, broker))
-        self._fall_back_if_all_do(transition, broker)
-
-    def _on_question(self, transition: Transition, broker: int, asking: int) -> None:
-        if transition.stage[broker] is Stage.FINISHED:
-            self._tell(broker, asking, partial(self._on_word_of_finish, transition, asking))
-            return
-        transition.refusals[broker] += 1
-        if transition.stage[broker] is not Stage.ASKING:
-            self._ask(transition, broker)
-        self._fall_back_if_all_do(transition, broker)
-
-    def _on_word_of_finish(self, transition: Transition, broker: int) -> None:
-        if transition.stage[broker] is Stage.ASKING:
-            self._finish(transition, broker)
-
-    def _fall_back_if_all_do(self, transition: Transition, broker: int) -> None:
-        """Nobody has FINISH, and nobody will: back to the old node with its old table, which the broker has kept."""
-        others = len(self._holding) - 1
-        if transition.stage[broker] is not Stage.ASKING or transition.refusals[broker] < others:
-            return
-        transition.stage[broker] = Stage.FALLEN_BACK
-        transition.outcome = False
+    def _restore(self, transition: Transition, broker: int) -> None:
+        """Back to the old node with its old table, which the broker has kept."""
         node = transition.old[broker]
         if self._fabric.node_of[broker] != node:
             self._stand(broker, node)
         self._fabric.broker_of[node] = broker
         for topic, change in reversed(transition.repairs[node]):
             self._control.enact(topic, node, -change)
-        for other in range(len(self._holding)):
-            if other != broker:
-                self._tell(broker, other, partial(self._on_fallen_back, transition, other))
-        self._resume_if_all_fell_back(transition, broker)
-
-    def _on_fallen_back(self, transition: Transition, broker: int) -> None:
-        transition.fallen_back[broker] += 1
-        self._resume_if_all_fell_back(transition, broker)
-
-    def _resume_if_all_fell_back(self, transition: Transition, broker: int) -> None:
-        others = len(self._holding) - 1
-        if transition.stage[broker] is Stage.FALLEN_BACK and transition.fallen_back[broker] == others:
-            self._resume(transition, broker)

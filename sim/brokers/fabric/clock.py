@@ -1,4 +1,9 @@
-"""The simulation clock: SimPy's environment, able to schedule at an absolute time and in the order that ties are settled in."""
+"""The simulation clock: SimPy's environment, able to schedule at an absolute time, and in a fixed order at equal times.
+
+The one module that knows SimPy's private fields. Its heap holds (time, priority, number, event), and of an event it needs `callbacks`
+and `_ok` alone. An entry made here may be used again and again, and comes at exactly the time that was asked for: timeouts add a
+delay to now, which may miss by a bit.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +19,19 @@ OFFLOADING, CONTROL, CHANGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS, BARRIERS
 LOOKS = -1  # ahead of all, SimPy's own events (0) among them: a look at the run, which changes nothing; one at a time
 
 
-class Clock(simpy.Environment):
-    """An environment in which `at` puts an event at exactly the given time (timeouts add floats to now, which may miss by a bit)."""
+class Scheduled:
+    """What the clock calls at a time: each of `callbacks`, with this object."""
 
-    def at(self, time: float, priority: int, event: Any) -> None:
-        """Have `event.callbacks` called at `time`. The event needs SimPy's `callbacks` and `_ok` only."""
+    __slots__ = ()
+    _ok = True
+    callbacks: tuple[Callable[[Any], None], ...] | None
+
+
+class Clock(simpy.Environment):
+    """An environment in which `at` schedules something at exactly the given time."""
+
+    def at(self, time: float, priority: int, event: Scheduled | simpy.Event) -> None:
+        """Have the event's callbacks called at `time` (s)."""
         entry: Any = (time, priority, next(self._eid), event)
         heappush(self._queue, entry)
 
@@ -45,14 +58,11 @@ class Clock(simpy.Environment):
         return sorted(self._queue, key=lambda entry: entry[:3])
 
 
-class Feed:
+class Feed(Scheduled):
     """Calls `step()` at the times it returns, None ending it: one event object however many rows a feed has."""
-
-    _ok = True
 
     def __init__(self, clock: Clock, priority: int, step: Callable[[], float | None]) -> None:
         self._clock, self._priority, self._step = clock, priority, step
-        self.callbacks: Any = None
 
     def start(self, time: float | None) -> None:
         """Have the first step taken at `time`; None where there is nothing to feed."""

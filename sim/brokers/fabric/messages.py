@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from sim.brokers.fabric.clock import Scheduled
 
-class Message:
-    """One message at one place of its way; a SimPy event in itself: its arrival is one entry in the heap.
+
+class Message(Scheduled):
+    """One message at one place of its way; its arrival is one entry in the clock's heap.
 
     `carries` is a Flight or a control request; `position` a place on the uplink, on the tree or on the control path; `handled` is
     called once a broker has served the message. `sent` and `arrived` are the times (s) of its present hop, `source` the position on
@@ -15,11 +17,10 @@ class Message:
     """
 
     __slots__ = ("arrived", "callbacks", "carries", "handled", "position", "sent", "service", "source")
-    _ok = True
 
     def __init__(
         self,
-        carries: Any,
+        carries: Any,  # what it is, only those know who handle it
         position: int,
         source: int,
         callbacks: tuple[Callable[[Message], None]],
@@ -28,7 +29,7 @@ class Message:
         self.carries = carries
         self.position = position
         self.source = source
-        self.callbacks: Any = callbacks
+        self.callbacks = callbacks
         self.handled = handled
         self.sent = 0.0
         self.arrived = 0.0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from collections.abc import Sequence
 
-from sim.brokers.fabric.clock import ARRIVALS, Clock
+from sim.brokers.fabric.clock import ARRIVALS, Clock, Scheduled
 from sim.brokers.fabric.messages import Message
+from sim.brokers.fabric.saturation import saturated
 
 
-class Server:
+class Server(Scheduled):
     """Serves one message at a time; `bound` is how many publications may wait, None for any number.
 
     Waits and occupation are measured from `warm_up` on. A message in service is finished before a control message is taken.
@@ -18,14 +19,12 @@ class Server:
     wait if the queue had no bound.
     """
 
-    _ok = True
-
     def __init__(self, clock: Clock, bound: int | None, warm_up: float) -> None:
         self._clock, self._bound, self._warm_up = clock, bound, warm_up
         self._control: deque[Message] = deque()
         self._queue: deque[Message] = deque()
         self._serving: Message | None = None
-        self.callbacks: Any = None
+        self.callbacks = None
         self._last = warm_up
         self.served = 0  # messages that arrived after the warm-up and were taken into service
         self.wait = 0.0  # their waits, s
@@ -110,3 +109,38 @@ class Server:
             held.insert(0, self._serving)
         self.held = len(held)
         return held
+
+
+def saturated_since(servers: Sequence[Server], seconds: float) -> dict[int, float]:
+    """The brokers that cannot keep up, and since when (s); they were measured for so many seconds."""
+    return {
+        broker: server.behind_since
+        for broker, server in enumerate(servers)
+        if saturated(server.backlog, server.squares, seconds)
+    }
+
+
+def station_metrics(servers: Sequence[Server], seconds: float) -> dict[str, float | int | None]:
+    """The metrics of servers that were measured for so many seconds; None where brokers take no time."""
+    served = sum(server.served for server in servers)
+    return {
+        "queue_wait": sum(server.wait for server in servers) / served if served else None,
+        "utilisation": sum(server.busy for server in servers) / (seconds * len(servers)) if servers else None,
+        "saturated_brokers": len(saturated_since(servers, seconds)),
+    }
+
+
+def station_columns(servers: Sequence[Server], brokers: int, seconds: float) -> dict[str, Sequence[float | None]]:
+    """The same broker by broker, as columns of a table; they hold None where brokers take no time."""
+    none: Sequence[float | None] = [None] * brokers
+    since = saturated_since(servers, seconds)
+    return {
+        "served": [server.served for server in servers] or none,
+        "queue_wait": [server.wait / server.served if server.served else None for server in servers] or none,
+        "utilisation": [server.busy / seconds for server in servers] or none,
+        "queue_length": [server.waiting_area / seconds for server in servers] or none,
+        "queue_full": [server.dropped for server in servers] or none,
+        "backlog": [server.held for server in servers] or none,
+        "backlog_seconds": [server.backlog for server in servers] or none,
+        "saturated_since": [since.get(broker) for broker in range(brokers)],
+    }

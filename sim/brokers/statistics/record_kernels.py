@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sim.base.compiled import kernel
 from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.statistics.ledger import CLIMBING, DELIVERED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
-from sim.brokers.statistics.records import Folds, Offloads, Statistics, Way, Ways
+from sim.brokers.statistics.records import Channel, Folds, Offloads, Statistics, Way, Ways
 
 # columns of the counters per window
 (
@@ -202,12 +202,8 @@ def fold_all(
     last = latest[0]
     for f in range(first, folds.published.size):
         up = folds.uplinks[folds.uplink_from[f] : folds.uplink_from[f + 1]]
-        pairs, publications, hops = (
-            statistics.pairs[folds.window[f]],
-            statistics.publications[folds.window[f]],
-            up.size - 1,
-        )
-        tree, root_time = folds.tree[f], folds.rooted[f]
+        window, tree, root_time, hops = folds.window[f], folds.tree[f], folds.rooted[f], up.size - 1
+        pairs, publications = statistics.pairs[window], statistics.publications[window]
         a, b = folds.tree_from[tree], folds.tree_from[tree + 1]
         if root_time >= horizon:  # still climbing at the end
             root_time, b, hops, time = np.nan, a, 0, folds.departed[f]
@@ -224,8 +220,7 @@ def fold_all(
         for whom in range(2):
             pairs[DUE, whom] += folds.due[tree, whom]
             missing[whom] += folds.due[tree, whom]
-        if not np.isnan(root_time):
-            last = max(last, root_time)
+        last = max(last, root_time) if not np.isnan(root_time) else last
         for i in range(b - a):
             users = due_users[i]
             if users > 0:  # on the tree
@@ -239,8 +234,7 @@ def fold_all(
             time = arrival[above] + hop_delay[brokers[above], brokers[i]]
             sent[i] = not np.isnan(arrival[above])
             arrival[i] = time if time < horizon else np.nan
-            if time > last:
-                last = time
+            last = max(last, time)
             if time < horizon:
                 reached[a + i] += 1
             elif users > 0:
@@ -259,7 +253,7 @@ def fold_all(
             folds.published[f],
             root_time,
             folds.size[f],
-            folds.window[f],
+            window,
             nothing_flooded,
             due_users,
             no_duplicates,
@@ -272,9 +266,7 @@ def fold_all(
 @kernel
 def offload_all(
     offloads: Offloads,
-    key: int,
-    probability: float,
-    extra_delay: float,
+    channel: Channel,
     horizon: float,
     reached: NDArray[np.int64],
     first: int,
@@ -284,7 +276,7 @@ def offload_all(
     """Send the publications from `first` on to brokers that the back end does not serve; stops and returns as `record_all` does.
 
     A publication gets to each broker with the given probability, by a draw keyed by the publication's number and the broker, directly
-    and `extra_delay` (s) later than a hop. `reached` counts how often it arrived, by position in `brokers`.
+    and `extra_delay` later than a hop. `reached` counts how often it arrived, by position in `brokers`.
     """
     for f in range(first, offloads.number.size):
         a, b = offloads.entry_from[offloads.entry[f]], offloads.entry_from[offloads.entry[f] + 1]
@@ -298,8 +290,8 @@ def offload_all(
             here, n = offloads.brokers[i], offloads.users[i]
             pairs[DUE, 0] += 1
             pairs[DUE, 1] += n
-            arrival = rooted + statistics.hop_delay[offloads.root[f], here] + extra_delay
-            fails = keyed_uniform(key, offloads.number[f], here) >= probability
+            arrival = rooted + statistics.hop_delay[offloads.root[f], here] + channel.extra_delay
+            fails = keyed_uniform(channel.key, offloads.number[f], here) >= channel.probability
             outcome = pairs[OFFLOADED if fails else DELIVERED if arrival < horizon else IN_FLIGHT]
             outcome[0] += 1
             outcome[1] += n

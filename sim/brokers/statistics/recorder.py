@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,18 +16,10 @@ from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.delays import Delays
 from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED, Ledger
 from sim.brokers.statistics.receipts import Audience, Audiences, Receipts
-from sim.brokers.statistics.records import Folds, Offloaded, Offloads, Statistics, Ways, starts
+from sim.brokers.statistics.records import Channel, Folds, Offloaded, Offloads, Statistics, Ways, starts
 from sim.brokers.statistics.satisfaction import Satisfaction
 
 Columns = dict[str, Any]  # column name → array or list
-
-
-class Channel(NamedTuple):
-    """The best-effort channel for what the back end does not serve: how likely it delivers, how much later (s), and its draws' key."""
-
-    probability: float
-    extra_delay: float
-    key: int
 
 
 OffloadColumns = tuple[Any, Any, Any, Any, Any, Any]
@@ -158,8 +150,8 @@ class Recorder:
         assert channel is not None
         brokers, users = (np.concatenate(parts) for parts in zip(*entries, strict=True))
         bounds, reached = starts([brokers for brokers, _ in entries]), np.zeros(len(brokers), np.int64)
-        offloads, draws = Offloads(*columns, brokers, users, bounds), (channel.key, channel.probability)
-        self._kernel(rk.offload_all, (offloads, *draws, channel.extra_delay, self.horizon, reached), len(columns[0]))
+        offloads = Offloads(*columns, brokers, users, bounds)
+        self._kernel(rk.offload_all, (offloads, channel, self.horizon, reached), len(columns[0]))
         if self.receipts is not None and self.audiences is not None:
             for audience, first, end in zip(audiences, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
                 if audience is not None:

@@ -105,6 +105,14 @@ class Folds(NamedTuple):
     window: NDArray[np.int64]
 
 
+class Channel(NamedTuple):
+    """The best-effort channel for what the back end does not serve: how likely it delivers, how much later (s), and its draws' key."""
+
+    probability: float
+    extra_delay: float
+    key: int
+
+
 class Offloads(NamedTuple):
     """Publications for brokers that the back end does not serve: f leaves the broker `root[f]` at `rooted[f]`.
 

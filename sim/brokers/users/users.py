@@ -5,13 +5,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
-from sim.brokers.fabric.clock import CHANGES, CONTROL, Clock, Feed
+from sim.brokers.fabric.clock import CONTROL, Clock, Feed
 from sim.brokers.users.subscriptions import Subscriptions, frozen
 from sim.policies.views import SelectionPolicy, SelectionView
 from sim.workloads.format.workload import Interests, Workload
@@ -62,9 +62,6 @@ class Users:
         self.latitude = workload.users.latitude.copy()
         self.longitude = workload.users.longitude.copy()
         self._changed: dict[int, list[int]] = {}  # interests that are no longer those at time 0
-        self._holding = False
-        self._holds = np.zeros(len(subscriptions.load), np.bool_)  # brokers that hold back what changes of their users
-        self._held: list[tuple[list[int], list[int]]] = []  # rows of events and of movements, of one instant each
         self._exchanged = subscriptions.unknown()
         self.decided_at = array("d")  # s; beside it (user, from, broker) of each decision to move
         self.decisions = array("i")
@@ -112,13 +109,11 @@ class Users:
         self._recorder.bootstrap_messages += self._exchange()
 
     def start(self) -> None:
-        """Feed the changes of interest and place, and the exchange of states, from now on."""
+        """Feed the exchange of states from now on."""
         self._load_changed()
         exchange = self._policy.exchange
         if exchange is not None:
             Feed(self._clock, CONTROL, self._exchange_again).start(exchange.period)
-        self._event = self._movement = 0
-        Feed(self._clock, CHANGES, self._change).start(self._next_change())
 
     def _exchange_again(self) -> float | None:
         self._recorder.count("subscription_overhead", self._clock.now, self._exchange())
@@ -220,6 +215,11 @@ class Users:
         s = self._subscriptions
         self._recorder.load_changed(self._clock.now, len(s.load), s.total, s.squares)
 
+    def selections(self) -> dict[str, NDArray[Any]]:
+        """Which broker hosts whom from when on, as columns of a table; `from` is -1 at the first attachment."""
+        user, former, broker = np.array(self.decisions, np.int32).reshape(-1, 3).T
+        return {"time": np.array(self.decided_at), "user": user, "from": former, "broker": broker}
+
     def close(self) -> None:
         """Account for the time up to the end."""
         for broker in range(len(self._since)):
@@ -227,55 +227,8 @@ class Users:
 
     # -- changes from outside
 
-    def _next_change(self) -> float | None:
-        events, movements = self._workload.subscription_events, self._workload.movements
-        times = []
-        if self._event < len(events):
-            times.append(float(events.time[self._event]))
-        if self._movement < len(movements):
-            times.append(float(movements.time[self._movement]))
-        return min(times, default=None)
-
-    def _change(self) -> float | None:
-        """Everything that changes at this instant, but where brokers hold it back."""
-        now = self._clock.now
-        events, movements = self._workload.subscription_events, self._workload.movements
-        changing: list[int] = []
-        moving: list[int] = []
-        while self._event < len(events) and events.time[self._event] == now:
-            changing.append(self._event)
-            self._event += 1
-        while self._movement < len(movements) and movements.time[self._movement] == now:
-            moving.append(self._movement)
-            self._movement += 1
-        if self._holding:
-            changing, held = self._parted(changing, events.user)
-            moving, held_moves = self._parted(moving, movements.user)
-            self._held.append((held, held_moves))
-        if changing or moving:
-            self._enact(changing, moving)
-        return self._next_change()
-
-    def _parted(self, rows: list[int], users: NDArray[np.int32]) -> tuple[list[int], list[int]]:
-        """Those of the rows that may be enacted, and those that brokers hold back."""
-        held = [bool(self._holds[self.host[users[row]]]) for row in rows]
-        parts = [[row for row, back in zip(rows, held, strict=True) if back == which] for which in (False, True)]
-        return parts[0], parts[1]
-
-    def hold(self, broker: int) -> None:
-        """The broker holds back what changes of its users from now on, until `release`."""
-        self._holds[broker] = self._holding = True
-
-    def release(self) -> None:
-        """Enact what brokers have held back, instant by instant in order; none holds anything back any more."""
-        self._holds[:] = self._holding = False
-        held, self._held = self._held, []
-        for changing, moving in held:
-            if changing or moving:
-                self._enact(changing, moving)
-
-    def _enact(self, changing: Iterable[int], moving: Iterable[int]) -> None:
-        """Rows of one instant: interests first, then places, then one decision per user concerned."""
+    def enact(self, changing: Iterable[int], moving: Iterable[int]) -> None:
+        """Enact rows of subscription events and movements, of one instant: interests, then places, then a decision per user."""
         self._settle()
         events, movements = self._workload.subscription_events, self._workload.movements
         touched: dict[int, list[int]] = {}  # user → topics that result

@@ -1,0 +1,79 @@
+"""Transitions from one configuration to another: how far each broker is, and the live mapping of brokers to nodes."""
+
+from __future__ import annotations
+
+from array import array
+from enum import Enum, auto
+from typing import Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from sim.brokers.fabric.fabric import Fabric
+
+
+class Stage(Enum):
+    """How far a broker is."""
+
+    OPEN = auto()  # INIT has not come
+    HOLDING = auto()  # it holds back publications and updates of its users
+    MOVED = auto()  # it stands on its new node
+    REPAIRING = auto()  # its table has left for the broker on its old node
+    REPAIRED = auto()  # it has joined and left the trees in which its new node was wrong
+    FINISHED = auto()  # FINISH has come: the new configuration stands
+    ASKING = auto()  # it has given up waiting for the manager, and asks the others; whatever else comes from the manager comes too late
+    FALLEN_BACK = auto()  # it stands where it stood before
+
+
+class Transition:
+    """One run of the protocol: from which nodes brokers move to which, and how far each of them is."""
+
+    def __init__(self, old: NDArray[np.int32], new: NDArray[np.int32], deadline: float) -> None:
+        brokers = len(old)
+        self.old: list[int] = old.tolist()
+        self.new: list[int] = new.tolist()
+        self.successor = np.argsort(new)[old].tolist()  # who comes to stand on each broker's old node
+        self.moved: list[int] = np.flatnonzero(old != new).tolist()
+        self.deadline = deadline  # when brokers give up waiting for a manager that dies on the way
+        self.stage = [Stage.OPEN] * brokers
+        self.informed = 0  # brokers that INIT has come to
+        self.table = [False] * brokers  # whether the table of the new node has come
+        self.unanswered = [0] * brokers  # joins and leaves
+        self.repairs: list[list[tuple[int, int]]] = [[] for _ in range(brokers)]  # per node: topic, ±1, enacted in turn
+        self.refusals = [0] * brokers  # others that have said that they have no FINISH either
+        self.fallen_back = [0] * brokers  # others that have said so
+        self.resumed = 0
+        self.answers: simpy.Event | None = None  # what the manager waits for
+        self.awaited = 0
+        self.outcome: bool | None = None  # whether the new configuration stands; None: open
+
+
+class Placement:
+    """Which broker stands on which node: the live mapping, and what has changed in it since the start."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric, self._first = fabric, fabric.node_of.copy()
+        self._moved_at = array("d")  # s; beside it (broker, from, node) of each move
+        self._moves = array("i")
+
+    def stand(self, broker: int, node: int) -> None:
+        """The broker stands on another node from now on."""
+        self._fabric.node_of[broker] = node
+        self._fabric.broker_of[node] = broker
+
+    def enter(self, transition: Transition) -> None:
+        """Keep that brokers have moved, for good."""
+        for broker in transition.moved:
+            self._moved_at.append(self._fabric.clock.now)
+            self._moves.extend((broker, transition.old[broker], transition.new[broker]))
+
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Which broker stands where from when on, as columns of a table; `from` is -1 at first."""
+        n, moves = len(self._first), np.array(self._moves, np.int32).reshape(-1, 3)
+        return {
+            "time": np.concatenate([np.zeros(n), np.array(self._moved_at)]),
+            "broker": np.concatenate([np.arange(n), moves[:, 0]]),
+            "from": np.concatenate([np.full(n, -1), moves[:, 1]]),
+            "node": np.concatenate([self._first, moves[:, 2]]),
+        }

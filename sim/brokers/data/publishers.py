@@ -1,0 +1,75 @@
+"""Publishers: they hand publications to the engine, as the workload says."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.base.randomness import uniform
+from sim.brokers.data.engine import Engine
+from sim.brokers.fabric.clock import PUBLICATIONS, Clock, Feed
+from sim.workloads.format.workload import Publications
+
+
+class Holding(Protocol):
+    """Who may have brokers hold publications back."""
+
+    @property
+    def running(self) -> bool:
+        """Whether some brokers may do so now."""
+
+    def holds(self, broker: int) -> bool:
+        """Whether this one does."""
+
+
+class Publishers:
+    """Publishes from the brokers of publishers; from outside any broker, at random, always the same for one publication.
+
+    `host` (users) is the live broker of each user, `key` that of the draws.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        publications: Publications,
+        host: NDArray[np.int32],
+        brokers: int,
+        key: int,
+        engine: Engine,
+        holding: Holding | None,
+    ) -> None:
+        self._clock, self._publications, self._host = clock, publications, host
+        self._brokers, self._key, self._engine, self._holding = brokers, key, engine, holding
+        self._next = 0
+
+    def start(self) -> None:
+        """Publish from now on."""
+        times = self._publications.time
+        Feed(self._clock, PUBLICATIONS, self._publish).start(float(times[0]) if len(times) else None)
+
+    def _publish(self) -> float | None:
+        times, first, engine = self._publications.time, self._next, self._engine
+        last = first + 1
+        if engine.together > 1:  # nothing happens before the next event but publications
+            last = max(last, min(first + engine.together, int(np.searchsorted(times, self._clock.peek()))))
+        brokers = self._entries(first, last)
+        if self._holding is not None and self._holding.running:
+            for number, broker in enumerate(brokers, first):
+                if self._holding.holds(broker):
+                    engine.hold(number, broker)
+                else:
+                    engine.publish(number, [broker])
+        else:
+            engine.publish(first, brokers)
+        self._next = last
+        return float(times[last]) if last < len(times) else None
+
+    def _entries(self, first: int, last: int) -> list[int]:
+        """The brokers that publications enter at."""
+        publishers = self._publications.publisher[first:last].tolist()
+        return [
+            int(self._host[publisher]) if publisher >= 0 else int(uniform(self._key, number) * self._brokers)
+            for number, publisher in enumerate(publishers, first)
+        ]
