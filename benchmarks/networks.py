@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sim import plugins
 from sim.base.randomness import Streams
+from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.network import Network, NetworkSetting
 from sim.overlay.chord import Chord
 from sim.overlay.geometry import GeometrySetting
@@ -124,8 +125,7 @@ def single_server(backlog: int, publications: int) -> Network:
         policy=Assigned(np.zeros(1, np.int64)),
         horizon=horizon,
         window=horizon,
-        service="deterministic",
-        service_time=1.0,
+        stations=StationSetting("deterministic", 1.0),
     )
     return Network(setting, workload, Streams(1))
 

@@ -17,6 +17,7 @@ from sim.base.randomness import Streams
 from sim.base.validation import dotted
 from sim.brokers.control.manager import ReconfigurationSetting
 from sim.brokers.control.offloading import OffloadingSetting
+from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.network import Network, NetworkSetting
 from sim.brokers.statistics.recorder import Columns
 from sim.brokers.users.subscriptions import frozen
@@ -164,6 +165,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         watched=WatchedSelection,
     )
     node_of = np.arange(brokers) if overlay.anchored else streams.generator("configuration").permutation(brokers)
+    service, queueing = scenario.brokers.service, {key: value for key, value in scenario.brokers if key != "service"}
     setting = NetworkSetting(
         overlay=overlay,
         node_of=node_of.astype(np.int32),
@@ -175,10 +177,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         window=scenario.window,
         join=scenario.network.join,
         control_count=scenario.network.control_count,
-        service=scenario.brokers.service.kind,
-        service_time=scenario.brokers.service.time,
-        matching_time=scenario.brokers.service.matching,
-        queue=scenario.brokers.queue,
+        stations=StationSetting(service.kind, service.time, service.matching, **queueing),
         trace=scenario.trace,
         subscribers=scenario.subscribers,
         plane=scenario.network.data_plane,

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from sim import plugins
 from sim.base.randomness import Streams
+from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.network import Network, NetworkSetting
 from sim.content.conjunctions import Conjunctions
 from sim.content.predicates import Content
@@ -161,7 +162,7 @@ def network(
         overlay, hosts, setting = deepcopy(unused)
         return network(world, overlay, hosts, hop, node_of, **{**setting, **changes})
 
-    setting = {"jitter": 0.0, "horizon": world.horizon, "trace": True, **setting}
+    setting = {"jitter": 0.0, "horizon": world.horizon, "trace": True, **with_stations(setting)}
     made = Network(
         NetworkSetting(
             overlay=overlay,
@@ -175,6 +176,14 @@ def network(
     )
     made.anew = anew
     return made
+
+
+def with_stations(setting: Mapping[str, Any]) -> dict[str, Any]:
+    """A network's setting in which `service`, `service_time`, `matching_time` and `queue` are put together as its stations."""
+    names = {"service": "service", "service_time": "time", "matching_time": "matching", "queue": "queue"}
+    given = {names[key]: value for key, value in setting.items() if key in names}
+    rest = {key: value for key, value in setting.items() if key not in names}
+    return {**rest, "stations": StationSetting(**given)} if given else rest
 
 
 def tables(network: Network) -> dict[str, bytes]:
@@ -195,7 +204,7 @@ def run(network: Network) -> dict[str, Any]:
     """Run a story; its metrics. Where nothing contends, both planes must come to the same bytes, wherever it ends."""
     network.run()
     setting = network.setting
-    if setting.service == "none" and not setting.jitter and not setting.overlay.floods:
+    if setting.stations.service == "none" and not setting.jitter and not setting.overlay.floods:
         for horizon in (setting.horizon * share for share in HORIZONS):
             one, other = (
                 network.anew(plane=plane, trace=False, subscribers=True, horizon=horizon)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.errors import ScenarioError
-from sim.base.randomness import Streams, exponential
+from sim.base.randomness import Streams
 from sim.brokers.control.courier import Courier
 from sim.brokers.control.manager import Manager, ReconfigurationSetting
 from sim.brokers.control.offloading import UNMEASURED, OffloadingSetting, Service
@@ -28,7 +28,14 @@ from sim.brokers.data.rules import FloodRule, TopicRule
 from sim.brokers.fabric.clock import CONTROL, LOOKS, Clock, Feed
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.links import Links
-from sim.brokers.fabric.stations import Server, station_columns, station_metrics
+from sim.brokers.fabric.stations import (
+    NO_TIME,
+    StationSetting,
+    service_times,
+    station_columns,
+    station_metrics,
+    stations,
+)
 from sim.brokers.statistics.receipts import Audiences, Receipts
 from sim.brokers.statistics.record_kernels import BROKER_DELIVERED, RECEIVED, RELAYED, SENT
 from sim.brokers.statistics.recorder import Columns, Recorder
@@ -47,8 +54,7 @@ from sim.workloads.format.workload import Workload
 class NetworkSetting:
     """What a network is made of. `hop_delay` (brokers, brokers) is in seconds; `node_of` (brokers) maps brokers to nodes.
 
-    `service_time` is the mean seconds that a broker needs for a message, and `matching_time` for every counter that it moves to match
-    content, both divided by its `capacity` (brokers; None: 1); `queue` is how many may wait (None: any number). `plane` is the data
+    `stations` says how brokers take time, which is divided by their `capacity` (brokers; None: 1). `plane` is the data
     plane; "auto" takes the fastest that is exact. `regions` (brokers) are numbers; `reconfiguration` is None where brokers stay where
     they stand, `offloading` where nothing is offloaded and nobody's satisfaction measured; `notes` are sentences that go with the
     results.
@@ -64,10 +70,7 @@ class NetworkSetting:
     window: float = 3600.0
     join: Literal["instant", "message"] = "instant"
     control_count: Literal["hops", "requests"] = "hops"
-    service: Literal["none", "deterministic", "exponential"] = "none"
-    service_time: float = 0.0
-    matching_time: float = 0.0
-    queue: int | None = None
+    stations: StationSetting = NO_TIME
     trace: bool = False
     subscribers: bool = False
     plane: Literal["auto", "messages", "folded"] = "auto"
@@ -86,7 +89,7 @@ class NetworkSetting:
 def _folds(setting: NetworkSetting) -> bool:
     """Whether to fold: where that is asked for, or exact and left open. Raises ScenarioError where it is asked for and not exact."""
     contends = {
-        f'brokers.service = "{setting.service}"': setting.service != "none",
+        f'brokers.service = "{setting.stations.service}"': setting.stations.service != "none",
         f"jitter {setting.jitter:g}": setting.jitter > 0,
         "trace = true": setting.trace,
         "an overlay that floods": setting.overlay.floods,
@@ -112,11 +115,7 @@ class Network:
         self.capacity = np.ones(brokers) if setting.capacity is None else setting.capacity
         self.broker_of = np.empty(brokers, np.int32)
         self.broker_of[setting.node_of] = np.arange(brokers)
-        self.servers = (
-            []
-            if setting.service == "none"
-            else [Server(self.clock, setting.queue, setting.warm_up) for _ in range(brokers)]
-        )
+        self.servers = stations(self.clock, setting.stations, setting.warm_up, brokers)
         self._fabric = fabric = Fabric(
             self.clock,
             setting.overlay,
@@ -124,7 +123,7 @@ class Network:
             self.broker_of,
             Links(setting.hop_delay, setting.jitter, streams.key("jitter")),
             self.servers,
-            self._service(streams.key("service")),
+            service_times(setting.stations, self.capacity, streams.key("service")),
             setting.join == "instant",
         )
         courier = Courier(fabric)
@@ -205,23 +204,9 @@ class Network:
             )
         if setting.overlay.floods:
             raise ScenarioError('network.geometry: dissemination "flood" does not carry content (allowed: "tree")')
-        content, loads = ContentSubscriptions(workload.content), setting.matching_time > 0
+        content, loads = ContentSubscriptions(workload.content), setting.stations.matching > 0
         rule = ContentRule(*carried, content, lambda: self.users.host, loads)
         return (FoldedContentEngine if folds else EventEngine)(fabric, self.recorder, published, rule)
-
-    def _service(self, key: int) -> Callable[[int, int, int, int], float]:
-        """Service times (s) that belong to what is served, where, and at which stage of its way."""
-        setting = self.setting
-        mean: list[float] = (setting.service_time / self.capacity).tolist()
-        each: list[float] = (setting.matching_time / self.capacity).tolist()
-
-        def always(number: int, broker: int, stage: int, increments: int) -> float:
-            return mean[broker] + increments * each[broker]
-
-        def drawn(number: int, broker: int, stage: int, increments: int) -> float:
-            return always(number, broker, stage, increments) * exponential(key, number, broker << 16 | stage)
-
-        return drawn if setting.service == "exponential" else always
 
     def run(self, progress: Callable[[float], None] | None = None) -> None:
         """Simulate up to the horizon; `progress` is told the share of simulated time, now and then.

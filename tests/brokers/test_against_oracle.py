@@ -252,11 +252,10 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
             window=case.window,
             join=case.join,
             control_count=case.control_count,
-            service=case.service[0],
-            service_time=case.service[1],
-            queue=case.queue,
             regions=None if case.regions is None else np.array(case.regions),
-            **setting,
+            **tiny.with_stations(
+                {"service": case.service[0], "service_time": case.service[1], "queue": case.queue, **setting}
+            ),
         ),
         world,
         Streams(case.seed),

@@ -10,6 +10,7 @@ import tiny
 
 from sim.base.randomness import Streams
 from sim.brokers.fabric.saturation import saturated
+from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.network import Network, NetworkSetting
 
 
@@ -48,10 +49,8 @@ def burst(scale: int, horizon: float) -> Network:
             jitter=0.0,
             policy=tiny.Scripted([0, 1]),
             horizon=horizon,
-            service="deterministic",
-            service_time=scale / 20_000,
+            stations=StationSetting("deterministic", scale / 20_000, queue=65_536 // scale),
             capacity=np.array([1e6, 1.0]),
-            queue=65_536 // scale,
         ),
         tiny.workload([set(), {0}], [(time, 0, 0, 1) for time in times], horizon=horizon),
         Streams(1),

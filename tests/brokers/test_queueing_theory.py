@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from tiny import Scripted, graph, workload
+from tiny import Scripted, graph, with_stations, workload
 
 from sim.base.randomness import Streams
 from sim.brokers.network import Network, NetworkSetting
@@ -52,7 +52,7 @@ def run(
             jitter=0.0,
             policy=Scripted([0, end]),
             horizon=HORIZON,
-            **setting,
+            **with_stations(setting),
         ),
         world,
         streams,

@@ -17,6 +17,7 @@ from tiny import Scripted, graph, workload
 import scenarios
 import sim
 from sim.base.randomness import Streams
+from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.network import Network, NetworkSetting
 from sim.experiments.precision import LEAST, replications_needed
 from sim.experiments.statistics import Interval, mean_interval, paired_t, welch_t
@@ -43,8 +44,7 @@ def run(
             jitter=0.0,
             policy=Scripted([0, 0]),
             horizon=last + DRAIN,
-            service="exponential",
-            service_time=1.0,
+            stations=StationSetting("exponential", 1.0),
             warm_up=warm_up,
             window=window,
         ),

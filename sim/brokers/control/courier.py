@@ -51,7 +51,7 @@ class Courier:
             return
         self._number += 1
         control = ControlMessage(self._number, path, len(path) - (not to_broker), passed, arrived)
-        self._go_on(Message(control, 0, -1, self._reached, self._go_on))
+        self._go_on(Message(control, 0, -1, self._reached, self._go_on, _never))
 
     def _deliver(self, path: Sequence[int], passed: Callable[[int], None], arrived: Callable[[], None]) -> None:
         """Messages that take no time arrive in the order in which they were sent, one after the other."""
@@ -87,3 +87,7 @@ class Courier:
             fabric.servers[broker].accept(message, service, control=True)
         else:
             self._go_on(message)
+
+
+def _never(message: Message) -> None:
+    raise AssertionError("no broker drops control messages")

@@ -61,7 +61,7 @@ class EventEngine:
             self._released[number] = len(flights)
         for flight in flights:
             self._active[flight] = None
-            message = Message(flight, 0, -1, self._climbed, self._climb)
+            message = Message(flight, 0, -1, self._climbed, self._climb, self._drop)
             if self._servers:
                 self._serve_uplink(message)
             else:
@@ -118,16 +118,22 @@ class EventEngine:
             self._climb(message)
 
     def _serve_uplink(self, message: Message) -> bool:
-        """Have the broker take the flight; False where its queue is full and the flight is dropped."""
+        """Hand the flight to the broker; whether that takes it."""
         flight: Flight = message.carries
         broker = flight.uplink[message.position]
-        if self._servers[broker].accept(message, self._seconds(flight, broker, 0)):
-            return True
+        return self._servers[broker].accept(message, self._seconds(flight, broker, 0))
+
+    def _drop(self, message: Message) -> None:
+        """A broker's queue is full: on its way up the flight is lost, below the root one copy of it."""
+        flight: Flight = message.carries
+        if flight.tree is not None:
+            flight.refused = (*flight.refused, message.position)
+            self._settle(flight)
+            return
         self._ledger.count_publication(flight.window, DROPPED)
         self.rule.miss_root(flight, LOST["queue_full"])
         self._rooted(flight)
         self._finish(flight, message.position)
-        return False
 
     def _seconds(self, flight: Flight, broker: int, stage: int) -> float:
         """What the broker needs at this stage of a flight's way (s)."""
@@ -169,8 +175,6 @@ class EventEngine:
             broker = brokers[position]
             stage = 1 if first else 2 + brokers[source]
             if not self._servers[broker].accept(message, self._seconds(flight, broker, stage)):
-                flight.refused = (*flight.refused, position)
-                self._settle(flight)
                 return
         if first:
             self.rule.arrive(flight, position, source, now)
@@ -208,7 +212,7 @@ class EventEngine:
         again: Message | None = message
         for there in onward:
             if again is None:
-                message = Message(flight, there, position, self._descended, self._descend)
+                message = Message(flight, there, position, self._descended, self._descend, self._drop)
             else:
                 message.position, message.source, message.callbacks, again = there, position, self._descended, None
             message.sent = now

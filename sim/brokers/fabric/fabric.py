@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from sim.brokers.fabric.clock import Clock
 from sim.brokers.fabric.links import Links
-from sim.brokers.fabric.stations import Server
+from sim.brokers.fabric.stations import Server, ServiceTimes
 from sim.overlay.geometry import Dissemination
 
 
@@ -29,5 +28,5 @@ class Fabric:
     broker_of: NDArray[np.int32]
     links: Links
     servers: list[Server]
-    service: Callable[[int, int, int, int], float]
+    service: ServiceTimes
     joins_instantly: bool

@@ -11,12 +11,12 @@ from sim.brokers.fabric.clock import Scheduled
 class Message(Scheduled):
     """One message at one place of its way; its arrival is one entry in the clock's heap.
 
-    `carries` is a Flight or a control request; `position` a place on the uplink, on the tree or on the control path; `handled` is
-    called once a broker has served the message. `sent` and `arrived` are the times (s) of its present hop, `source` the position on
-    the tree from which it set out, `service` the seconds that the broker there needs for it.
+    `carries` is a Flight or a control request; `position` a place on the uplink, on the tree or on the control path. `handled` is
+    called once a broker has served the message, `dropped` if one drops it. `sent` and `arrived` are the times (s) of its present hop,
+    `source` the position on the tree from which it set out, `service` the seconds that the broker there needs for it.
     """
 
-    __slots__ = ("arrived", "callbacks", "carries", "handled", "position", "sent", "service", "source")
+    __slots__ = ("arrived", "callbacks", "carries", "dropped", "handled", "position", "sent", "service", "source")
 
     def __init__(
         self,
@@ -25,12 +25,14 @@ class Message(Scheduled):
         source: int,
         callbacks: tuple[Callable[[Message], None]],
         handled: Callable[[Message], None],
+        dropped: Callable[[Message], None],
     ) -> None:
         self.carries = carries
         self.position = position
         self.source = source
         self.callbacks = callbacks
         self.handled = handled
+        self.dropped = dropped
         self.sent = 0.0
         self.arrived = 0.0
         self.service = 0.0

@@ -1,17 +1,62 @@
-"""A broker that takes time: one server, first come first served, with control messages in a queue of their own in front."""
+"""Stations: brokers that take time, one server each, with a queue for publications and one for control messages in front of it."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.base.randomness import exponential
 from sim.brokers.fabric.clock import ARRIVALS, Clock, Scheduled
 from sim.brokers.fabric.messages import Message
 from sim.brokers.fabric.saturation import saturated
 
 
+@dataclass(frozen=True)
+class StationSetting:
+    """How brokers take time: the kind of service, its mean `time` (s), and what `matching` adds for every counter moved (s).
+
+    `queue` is how many publications may wait, None for any number.
+    """
+
+    service: Literal["none", "deterministic", "exponential"] = "none"
+    time: float = 0.0
+    matching: float = 0.0
+    queue: int | None = None
+
+
+NO_TIME = StationSetting()
+"""Brokers take no time."""
+
+ServiceTimes = Callable[[int, int, int, int], float]
+"""The seconds that a message's service takes, by (number of the message, broker, stage of its way, counters moved)."""
+
+
+def stations(clock: Clock, setting: StationSetting, warm_up: float, brokers: int) -> list[Server]:
+    """A server for each broker; none where brokers take no time."""
+    return [] if setting.service == "none" else [Server(clock, setting, warm_up) for _ in range(brokers)]
+
+
+def service_times(setting: StationSetting, capacity: NDArray[np.float64], key: int) -> ServiceTimes:
+    """Service times that belong to what is served, where, and at which stage; those of a broker are divided by its capacity."""
+    mean: list[float] = (setting.time / capacity).tolist()
+    each: list[float] = (setting.matching / capacity).tolist()
+
+    def always(number: int, broker: int, stage: int, increments: int) -> float:
+        return mean[broker] + increments * each[broker]
+
+    def drawn(number: int, broker: int, stage: int, increments: int) -> float:
+        return always(number, broker, stage, increments) * exponential(key, number, broker << 16 | stage)
+
+    return drawn if setting.service == "exponential" else always
+
+
 class Server(Scheduled):
-    """Serves one message at a time; `bound` is how many publications may wait, None for any number.
+    """Serves one message at a time, first come first served.
 
     Waits and occupation are measured from `warm_up` on. A message in service is finished before a control message is taken.
 
@@ -19,8 +64,8 @@ class Server(Scheduled):
     wait if the queue had no bound.
     """
 
-    def __init__(self, clock: Clock, bound: int | None, warm_up: float) -> None:
-        self._clock, self._bound, self._warm_up = clock, bound, warm_up
+    def __init__(self, clock: Clock, setting: StationSetting, warm_up: float) -> None:
+        self._clock, self._bound, self._warm_up = clock, setting.queue, warm_up
         self._control: deque[Message] = deque()
         self._queue: deque[Message] = deque()
         self._serving: Message | None = None
@@ -39,7 +84,10 @@ class Server(Scheduled):
         self.backlog = 0.0  # work left at the end, refused one included, s
 
     def accept(self, message: Message, service: float, control: bool = False) -> bool:
-        """Take a message that arrives now and needs `service` seconds; False where the queue is full."""
+        """Take a message that arrives now and needs `service` seconds; whether it was taken.
+
+        What does not fit the queue any more, the message itself or another, is dropped: it is handed to its `dropped`.
+        """
         message.arrived, message.service = self._clock.now, service
         self._integrate()
         if self._serving is None:
@@ -53,11 +101,15 @@ class Server(Scheduled):
         elif self._bound is None or len(self._queue) < self._bound:
             self._queue.append(message)
         else:
-            self._refused += service
-            if self._clock.now >= self._warm_up:
-                self.dropped += 1
+            self._drop(message)
             return False
         return True
+
+    def _drop(self, message: Message) -> None:
+        self._refused += message.service
+        if self._clock.now >= self._warm_up:
+            self.dropped += 1
+        message.dropped(message)
 
     def _catch_up(self, now: float) -> None:
         """The server has been idle up to `now`."""
