@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from sim.base.errors import PluginError, ScenarioError, unknown
 
 GROUPS = ("geometry", "latency", "selection", "reconfiguration", "offloading", "workload")
+"""Those of which a scenario has a table for each; of the group `paper`, `brokersim reproduce` asks for one by name."""
 
 
 class Parameters(BaseModel):
@@ -37,21 +38,26 @@ def names(group: str) -> list[str]:
 @cache
 def load(group: str, name: str) -> Any:
     """The plug-in class of this name. Raises ScenarioError where there is none or where it is no plug-in."""
-    entries = _entries(group)
-    if name not in entries:
+    if name not in (entries := _entries(group)):
         raise ScenarioError(unknown(f"{group} kind", name, entries))
-    try:
-        found = entries[name].load()
-    except Exception as error:  # whatever its module does when it is imported
-        raise PluginError(
-            f"plug-in brokersim.{group}:{name} ({entries[name].value}) cannot be loaded ({type(error).__name__}: {error})"
-        ) from error
+    found = load_entry(group, name)
     model = getattr(found, "Parameters", None)
     if not (isinstance(model, type) and issubclass(model, Parameters)):
-        raise ScenarioError(
-            f"plug-in brokersim.{group}:{name} ({entries[name].value}) has no nested class Parameters(sim.plugins.Parameters)"
-        )
+        raise ScenarioError(f"{_entry(group, name)} has no nested class Parameters(sim.plugins.Parameters)")
     return found
+
+
+def load_entry(group: str, name: str) -> Any:
+    """What the entry point of this name, which there is, stands for. Raises PluginError where it cannot be imported."""
+    try:
+        return _entries(group)[name].load()
+    except Exception as error:  # whatever its module does when it is imported
+        raise PluginError(f"{_entry(group, name)} cannot be loaded ({type(error).__name__}: {error})") from error
+
+
+def _entry(group: str, name: str) -> str:
+    """An entry point, as messages name it."""
+    return f"plug-in brokersim.{group}:{name} ({_entries(group)[name].value})"
 
 
 def are_ours(kind: type) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from sim.papers.claims import FALLS, Claim, Misprint, near
-from sim.papers.overlays.page import GAP
+from sim.papers.overlays.claims import GAP
 from sim.papers.page import Reproduction, SectionRuns
 from sim.papers.paper import Chart, Paper, Section, Table
 from sim.papers.quantities import extreme_step, largest_ratio, value
@@ -50,7 +50,6 @@ def paper(title: str = "A small paper", text: str = "") -> Paper:
     """Three claims: one holds, one does not, one is of runs that nobody has done."""
     ratio, step = largest_ratio("average_degree", "old", "new", "nodes"), extreme_step("edges", "new", "nodes", True)
     return Paper(
-        "small",
         title,
         "Somebody",
         text,
@@ -65,6 +64,7 @@ def paper(title: str = "A small paper", text: str = "") -> Paper:
             Claim("more", "fig. 2", "seven", value("edges", "new", "there"), near(7, 0), "nobody knows"),
         ),
         (Misprint("p. 1", "seven", "eight", "tests/a.py::test_b"),),
+        lambda setting: (),
         (GAP,),
     )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from sim.cli import terminal
 from sim.cli.run import EngineName, Jobs, Master, cores
@@ -15,15 +16,19 @@ if TYPE_CHECKING:
     from sim.papers.page import Reproduction
 
 
+class Reproduce(TyperCommand):
+    """The command, whose help lists the papers that there are."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        from sim import plugins
+        from sim.papers.paper import find_paper
+
+        with formatter.section("Papers"):
+            formatter.write_dl([(name, find_paper(name).source) for name in plugins.names("paper")])
+
+
 def reproduce(
-    paper: Annotated[
-        str,
-        typer.Argument(
-            metavar="PAPER",
-            help="content: publications with exact targets. dynatops: dynamic subscriptions. "
-            "ods: satisfied subscribers under a capacity. overlays: topic-connected overlays (Onus & Richa).",
-        ),
-    ],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="The name of a paper.")],
     figure: Annotated[
         str, typer.Argument(metavar="FIGURE", help="One figure, such as 1a; all by default.", show_default=False)
     ] = "",
@@ -59,15 +64,15 @@ def reproduce(
         if not quiet:
             print(line, file=sys.stderr, flush=True)
 
-    asked = study.Asked(paper, scale, data, figure)
+    request = study.ReproductionRequest(paper, scale, data, figure)
     folder = out if out is not None else Path("reproductions") / paper
     try:
-        made = study.reproduce(asked, folder, jobs or cores(), say, engine, master)
+        made = study.reproduce(request, folder, jobs or cores(), say, engine, master)
     except KeyboardInterrupt:
         print(f"brokersim: interrupted; finished runs are kept in {folder}, the same command goes on", file=sys.stderr)
         raise typer.Exit(130) from None
     _print(made)
-    print(f"\nPage: {folder / asked.page}")
+    print(f"\nPage: {folder / request.page}")
     failed = [failure for section in made.sections.values() for failure in section.failed]
     for failure in failed:
         at = f"{failure['label']}, " if failure["label"] else ""

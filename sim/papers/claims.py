@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import pandas as pd
@@ -93,6 +93,11 @@ class Claim:
         """The number, from the tables of runs by section."""
         table = runs.get(self.section, pd.DataFrame())
         return self.quantity.interval(table[table["reading"] == self.reading] if self.reading and len(table) else table)
+
+
+def in_readings(claims: Iterable[Claim], readings: Sequence[str]) -> Iterator[Claim]:
+    """Each claim in every reading of the paper."""
+    return (replace(claim, reading=reading) for claim in claims for reading in readings)
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,22 @@
-"""What the page of a paper shows: sections of charts and tables over the table of runs, and the claims and misprints."""
+"""A paper as data: what is run for it, its claims and misprints, and the charts and tables that its page shows."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from analysis.charts import axis_title
 from analysis.comparison import label
-from sim.base.errors import InputError, unknown
+from sim import plugins
+from sim.base.errors import InputError, PluginError, unknown
 from sim.metrics import METRICS
 from sim.papers.claims import Claim, Misprint
+from sim.papers.sweeps import Computed, Sweep, SweepSetting
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,11 @@ class Chart:
     by: str | None = None
     relative_to: str | None = None
     variants: tuple[str, ...] = ()
+
+
+def charts(x: str, x_title: str, *metrics: str, **options: Any) -> tuple[Chart, ...]:
+    """A chart for each metric, all against the same column."""
+    return tuple(Chart(metric, x, x_title, **options) for metric in metrics)
 
 
 @dataclass(frozen=True)
@@ -64,14 +72,22 @@ class Table:
         return "variant" if len(self.metrics) == 1 and self.rows != "variant" else None
 
 
+def tables(rows: str, metrics: Mapping[str, str], **options: Any) -> tuple[Table, ...]:
+    """A table for each metric, by its caption, all with the same rows."""
+    return tuple(Table(caption, (metric,), rows, **options) for caption, metric in metrics.items())
+
+
 @dataclass(frozen=True)
 class Derived:
-    """A number beside the metrics of a run: its name in words with its unit, and how it follows from a table that has `columns`."""
+    """A number beside the metrics of a run, and its name in words with its unit.
+
+    A computed table has it as a column; else `of` makes it from a table that has `columns`.
+    """
 
     name: str
     title: str
-    columns: tuple[str, ...]
-    of: Callable[[pd.DataFrame], pd.Series]
+    columns: tuple[str, ...] = ()
+    of: Callable[[pd.DataFrame], pd.Series] | None = None
 
 
 @dataclass(frozen=True)
@@ -103,10 +119,10 @@ class Section:
 class Paper:
     """A paper and what is known of it. `readings` are the ways to read it, the one that reproduces it first; or "" alone.
 
-    `smaller` says what a quick look has less of.
+    Plug-in group `brokersim.paper`: the name that `brokersim reproduce` is given stands for one of these. `sweeps` gives what is
+    run or computed for it, of scenario files in the package `scenarios`. `smaller` says what a quick look has less of.
     """
 
-    name: str
     title: str
     source: str
     text: str
@@ -114,13 +130,15 @@ class Paper:
     sections: tuple[Section, ...]
     claims: tuple[Claim, ...]
     misprints: tuple[Misprint, ...]
+    sweeps: Callable[[SweepSetting], Iterable[Sweep | Computed]]
     derived: tuple[Derived, ...] = ()
     smaller: str = "fewer points, fewer replications, fewer users and less time than the paper has"
+    scenarios: str = "scenarios"
 
     def with_derived(self, runs: pd.DataFrame) -> pd.DataFrame:
         """The table of runs with the derived numbers that its columns allow."""
-        known = [derived for derived in self.derived if set(derived.columns) <= set(runs.columns)]
-        return runs.assign(**{derived.name: derived.of for derived in known})
+        known = {derived.name: derived.of for derived in self.derived if set(derived.columns) <= set(runs.columns)}
+        return runs.assign(**{name: of for name, of in known.items() if of})
 
     def named(self, metric: str) -> str:
         """A metric, or a derived number, in words with its unit."""
@@ -137,3 +155,21 @@ class Paper:
             raise InputError(unknown("figure", figure, [section.figure for section in self.sections]))
         keys = {section.key for section in sections}
         return replace(self, sections=sections, claims=tuple(claim for claim in self.claims if claim.section in keys))
+
+
+def in_order(claims: Iterable[Claim], sections: Sequence[Section]) -> tuple[Claim, ...]:
+    """The claims in the order of the sections that they are about."""
+    keys = [section.key for section in sections]
+    return tuple(sorted(claims, key=lambda claim: keys.index(claim.section)))
+
+
+def find_paper(name: str) -> Paper:
+    """The paper of this name. Raises InputError where there is none, PluginError where what bears the name is no paper."""
+    if name not in (known := plugins.names("paper")):
+        raise InputError(unknown("paper", name, known))
+    found = plugins.load_entry("paper", name)
+    if not isinstance(found, Paper):
+        raise PluginError(
+            f"plug-in brokersim.paper:{name}: expected a sim.papers.paper.Paper, found {type(found).__name__}"
+        )
+    return found

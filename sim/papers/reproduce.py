@@ -6,43 +6,38 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from importlib.resources import as_file, files
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from sim.base.errors import InputError, unknown
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-if TYPE_CHECKING:
-    import pandas as pd
+from sim.base.errors import InputError
+from sim.experiments.engines import resolved
+from sim.experiments.outcomes import Progress
+from sim.experiments.plan import RunSpec, version
+from sim.experiments.results import Results
+from sim.experiments.run import run
+from sim.files.atomic import whole_file
+from sim.files.parquet import read_frame, write_table
+from sim.papers.page import Reproduction, SectionRuns, write_page
+from sim.papers.paper import Paper, find_paper
+from sim.papers.sweeps import Computed, Sweep, SweepSetting
 
-    from sim.experiments.outcomes import Progress
-    from sim.experiments.plan import RunSpec
-    from sim.experiments.results import Results
-    from sim.papers.page import Reproduction, SectionRuns
-    from sim.papers.paper import Paper
-    from sim.papers.sweeps import Computed, Sweep, SweepSetting
-
-STUDIES = {
-    "content": ("sim.papers.content.page", "sim.papers.content.runs"),
-    "dynatops": ("sim.papers.dynatops.page", "sim.papers.dynatops.runs"),
-    "ods": ("sim.papers.ods.page", "sim.papers.ods.runs"),
-    "overlays": ("sim.papers.overlays.page", "sim.papers.overlays.runs"),
-}
-"""Modules of each paper: `PAPER`, what it claims and its page shows; and `sweeps(setting)`, what is run or computed for it."""
 PAGE = "index.html"
 OFTEN = 5.0  # s, between two lines about the same section
 
 Say = Callable[[str], None]
-Do = Callable[..., "Results"]
+Do = Callable[..., Results]
 """Runs an experiment, as `sim.run` does, by the engine that was asked for."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a reproduction was asked for: a paper, the scale (above 0, up to 1), the user's own data, and one figure or all of them."""
+class ReproductionRequest:
+    """A paper by its name, the scale (above 0, up to 1), the folder of the user's own data, and one figure, or "" for all."""
 
     paper: str
     scale: float = 1.0
@@ -51,8 +46,7 @@ class Asked:
 
     def __post_init__(self) -> None:
         """Raises InputError where there is no such paper, or scale."""
-        if self.paper not in STUDIES:
-            raise InputError(unknown("paper", self.paper, STUDIES))
+        find_paper(self.paper)
         if not 0 < self.scale <= 1:
             raise InputError(f"--scale {self.scale:g}: allowed: above 0, up to 1")
 
@@ -71,7 +65,7 @@ class Asked:
 
 
 def reproduce(
-    asked: Asked,
+    request: ReproductionRequest,
     out: Path,
     jobs: int = 1,
     say: Say = lambda line: None,
@@ -84,61 +78,42 @@ def reproduce(
     `master` are those of `sim.run`. Raises InputError where `out` holds something else, the data is not what is expected, or there
     is no such figure or engine.
     """
-    from sim.experiments.engines import resolved
-    from sim.experiments.plan import version
-    from sim.experiments.run import run
-    from sim.papers.page import Reproduction, write_page
-    from sim.papers.sweeps import SweepSetting
-
-    paper_module, sweeps_module = STUDIES[asked.paper]
-    paper, sweeps = import_module(paper_module).PAPER, import_module(sweeps_module).sweeps
+    paper = find_paper(request.paper)
     _check_room(out, paper)
-    if asked.figure:
-        paper = paper.only(asked.figure)
+    if request.figure:
+        paper = paper.only(request.figure)
     do = partial(run, jobs=jobs, engine=resolved(engine, jobs, master), master=master, retry_failed=True)
     sources = {section.source for section in paper.sections}
     began = time.perf_counter()
-    with as_file(files("scenarios")) as scenarios:
-        setting = SweepSetting(asked.scale, Path(scenarios), out, asked.data)
+    with as_file(files(paper.scenarios)) as scenarios:
+        setting = SweepSetting(request.scale, Path(scenarios), out, request.data)
         # what is wrong with the data is told before anything is run
-        planned = [sweep for sweep in sweeps(setting) if sweep.section in sources]
+        planned = [sweep for sweep in paper.sweeps(setting) if sweep.section in sources]
         made = {name: _made(list(parts), setting, do, say) for name, parts in groupby(planned, attrgetter("section"))}
-    reproduction = Reproduction(paper, made, asked.command, version(), asked.scale)
-    write_page(reproduction, out / asked.page)
+    reproduction = Reproduction(paper, made, request.command, version(), request.scale)
+    write_page(reproduction, out / request.page)
     say(f"{sum(len(section.runs) for section in made.values()):,} runs, {time.perf_counter() - began:.1f} s")
     return reproduction
 
 
 def _made(parts: Sequence[Sweep | Computed], setting: SweepSetting, do: Do, say: Say) -> SectionRuns:
     """What one section shows: a sweep, or a table in parts."""
-    import pandas as pd
-
-    from sim.papers.page import SectionRuns
-    from sim.papers.sweeps import Sweep
-
     first = parts[0]
     if isinstance(first, Sweep):
         return _run(first, setting, do, say)
     tables = [_table(part, setting, say) for part in parts if not isinstance(part, Sweep)]
     table = pd.concat(tables, ignore_index=True)
     points = list(dict.fromkeys(table["point"]))
-    return SectionRuns(table, f"scenarios/{first.scenario}", points, table["replication"].nunique(), first.notes)
+    return SectionRuns(table, setting.shown(first.scenario), points, table["replication"].nunique(), first.notes)
 
 
 def _table(part: Computed, setting: SweepSetting, say: Say) -> pd.DataFrame:
     """A table that is computed, or the one that is there."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from sim.experiments.plan import version
-    from sim.files.atomic import whole_file
-    from sim.files.parquet import read_frame, write_table
-
     path = setting.folder / part.section / f"{part.part}.parquet"
     identity = {b"version": version().encode(), b"identity": part.identity.encode()}
     known = pq.read_schema(path).metadata if path.is_file() else {}
     if any(known.get(key) != value for key, value in identity.items()):
-        say(f"{part.section}: {part.part} computed as in scenarios/{part.scenario}")
+        say(f"{part.section}: {part.part} computed as in {setting.shown(part.scenario)}")
         path.parent.mkdir(parents=True, exist_ok=True)
         table = pa.Table.from_pandas(part.table(), preserve_index=False)
         with whole_file(path) as unfinished:
@@ -148,22 +123,18 @@ def _table(part: Computed, setting: SweepSetting, say: Say) -> pd.DataFrame:
 
 def _run(sweep: Sweep, setting: SweepSetting, do: Do, say: Say) -> SectionRuns:
     """All runs of one section."""
-    import pandas as pd
-
-    from sim.papers.page import SectionRuns
-
     for note in sweep.notes:
         say(f"{sweep.section}: {note}")
     table, failed = pd.DataFrame(), []
     if sweep.points:
         experiment = sweep.experiment(setting.scenarios / sweep.scenario)
         runs = len(experiment.points) * len(experiment.variants) * sweep.replications
-        said = f"{len(sweep.points)} points, {runs:,} runs of scenarios/{sweep.scenario}"
+        said = f"{len(sweep.points)} points, {runs:,} runs of {setting.shown(sweep.scenario)}"
         say(f"{sweep.section}: {said}")
         results = do(experiment, setting.folder / sweep.section, progress=_progress(sweep.section, runs, say))
         table, failed = sweep.table(results), results.failed
     names = [point.name for point in sweep.points]
-    return SectionRuns(table, f"scenarios/{sweep.scenario}", names, sweep.replications, sweep.notes, failed)
+    return SectionRuns(table, setting.shown(sweep.scenario), names, sweep.replications, sweep.notes, failed)
 
 
 def _progress(section: str, runs: int, say: Say) -> Progress:

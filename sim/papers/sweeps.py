@@ -6,15 +6,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import pandas as pd
+
+from sim.experiments.results import Results
 from sim.files import toml
 from sim.scenario.model import Experiment, load_scenario
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from sim.experiments.results import Results
 
 T = TypeVar("T")
 
@@ -54,8 +52,6 @@ class Sweep:
 
     def table(self, results: Results) -> pd.DataFrame:
         """The table of runs: that of the results, with `point`, the point's name, and the values that it stands for."""
-        import pandas as pd
-
         runs = results.runs.drop(columns=list(results.manifest["parameters"]))
         frames = [
             runs[runs["point"] == number].assign(**{"point": point.name, **point.values})
@@ -85,13 +81,17 @@ class Computed:
 class SweepSetting:
     """What sweeps are made for: a `scale` (above 0, up to 1) to make them smaller by, and folders.
 
-    `scenarios` has the shipped scenario files, `folder` is where files may be written, `data` has the user's own data, if any.
+    `scenarios` has the paper's scenario files, `folder` is where files may be written, `data` has the user's own data, if any.
     """
 
     scale: float
     scenarios: Path
     folder: Path
     data: Path | None
+
+    def shown(self, scenario: str) -> str:
+        """A scenario file, as the page and messages name it."""
+        return f"{self.scenarios.name}/{scenario}"
 
     def replications(self, full: int) -> int:
         """As many as the scale leaves, two at least."""

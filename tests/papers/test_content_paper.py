@@ -16,7 +16,7 @@ from sim.papers.claims import judge
 from sim.papers.content.page import PAPER
 from sim.papers.content.runs import MATCHES, PRINTED, Printed
 from sim.papers.page import Reproduction
-from sim.papers.reproduce import PAGE, Asked, reproduce
+from sim.papers.reproduce import PAGE, ReproductionRequest, reproduce
 from sim.workloads.content import diversity
 from sim.workloads.content.designs import design_subsets
 from sim.workloads.content.sizes import constant, poisson
@@ -25,7 +25,7 @@ from sim.workloads.content.sizes import constant, poisson
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reproduction, Path]:
     folder = tmp_path_factory.mktemp("reproduction")
-    return reproduce(Asked("content", 0.1), folder), folder
+    return reproduce(ReproductionRequest("content", 0.1), folder), folder
 
 
 def test_all_72_values_of_the_tables_come_out(made: tuple[Reproduction, Path]) -> None:
@@ -89,7 +89,7 @@ def test_a_browser_draws_all_figures(made: tuple[Reproduction, Path], tmp_path: 
 
 
 def test_one_figure_alone(tmp_path: Path) -> None:
-    made = reproduce(Asked("content", 0.1, figure="7.2"), tmp_path)
+    made = reproduce(ReproductionRequest("content", 0.1, figure="7.2"), tmp_path)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["7.2.html", "figures"]
     assert [claim.statement[:14] for claim in made.paper.claims] == ["β(2) of 22 sub", "β(2) of 21 sub"]
 

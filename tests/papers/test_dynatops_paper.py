@@ -16,7 +16,7 @@ from sim.papers.claims import Claim
 from sim.papers.dynatops import runs as dynatops
 from sim.papers.dynatops.page import PAPER
 from sim.papers.paper import Section
-from sim.papers.reproduce import Asked, reproduce
+from sim.papers.reproduce import ReproductionRequest, reproduce
 from sim.papers.sweeps import Computed, Sweep, SweepSetting
 
 SCENARIOS = Path(scenarios.__file__).parent
@@ -86,7 +86,7 @@ def _wanted(section: Section) -> Iterator[str]:
 
 
 def test_reconfiguration_in_the_location_model_at_a_tiny_scale(tmp_path: Path) -> None:
-    made = reproduce(Asked("dynatops", 0.002, figure="9a"), tmp_path)
+    made = reproduce(ReproductionRequest("dynatops", 0.002, figure="9a"), tmp_path)
     runs = made.sections["fig-9ab"].runs
     assert len(runs) == 2 * 3
     assert not made.sections["fig-9ab"].failed
@@ -98,7 +98,7 @@ def test_reconfiguration_in_the_location_model_at_a_tiny_scale(tmp_path: Path) -
 
 
 def test_what_is_computed_is_kept(tmp_path: Path) -> None:
-    asked = Asked("dynatops", 0.01, figure="5")
+    asked = ReproductionRequest("dynatops", 0.01, figure="5")
     made = reproduce(asked, tmp_path)
     table = made.sections["fig-5"].runs
     ours = table[table["variant"] == "mobility generator"]
@@ -118,7 +118,7 @@ def test_what_is_computed_is_kept(tmp_path: Path) -> None:
 
 
 def test_policies_save_what_they_say(tmp_path: Path) -> None:
-    made = reproduce(Asked("dynatops", 0.1, figure="table-2"), tmp_path)
+    made = reproduce(ReproductionRequest("dynatops", 0.1, figure="table-2"), tmp_path)
     runs = made.sections["table-2"].runs
     assert not runs[["cost_saved", "overhead_saved", "delay_saved"]].isna().any(axis=None)
     mean = runs[runs["point"] == "100 brokers, 100 topics"].groupby("variant")["cost_saved"].mean()

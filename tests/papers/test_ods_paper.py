@@ -16,9 +16,10 @@ import scenarios
 from sim.cli.app import main
 from sim.papers.claims import judge
 from sim.papers.ods import runs as ods
-from sim.papers.ods.page import AT_MOST, B3M, BEST, BOUND, FB3M, LESS_THAN, PAPER, PORTFOLIO, RATIOS, SLOW
+from sim.papers.ods.claims import AT_MOST, B3M, BEST, BOUND, FB3M, LESS_THAN, PORTFOLIO, RATIOS, READINGS, SLOW
+from sim.papers.ods.page import PAPER
 from sim.papers.page import Reproduction
-from sim.papers.reproduce import PAGE, Asked, reproduce
+from sim.papers.reproduce import PAGE, ReproductionRequest, reproduce
 from sim.policies.offloading.greedy import run
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Problem
@@ -39,7 +40,7 @@ FULL_SIZE = {
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reproduction, Path]:
     folder = tmp_path_factory.mktemp("reproduction")
-    return reproduce(Asked("ods", SCALE), folder), folder
+    return reproduce(ReproductionRequest("ods", SCALE), folder), folder
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def test_ratios_at_a_tiny_scale(decisions: pd.DataFrame) -> None:
     }
     first = decisions[(decisions["variant"] == B3M) & (decisions["seed"] == 1) & decisions["ratio"].notna()]
     ratios = first.set_index(["reading", "tau"])["ratio"].round(4)
-    assert {shape: ratios[shape][list(ods.TAUS)].tolist() for shape in ods.SHAPES} == GOLDEN
+    assert {shape: ratios[shape][list(ods.TAUS)].tolist() for shape in READINGS} == GOLDEN
 
 
 @pytest.mark.parametrize("objective", ["satisfied", "satisfaction"])
@@ -144,7 +145,7 @@ def test_a_part_that_is_there_is_not_computed_again(
     monkeypatch.setattr(
         ods, "_decisions", lambda *asked: part if asked[2:] == ("sparse", 1) else pytest.fail("computed")
     )
-    again = reproduce(Asked("ods", SCALE, figure="3"), folder, say=told.append)
+    again = reproduce(ReproductionRequest("ods", SCALE, figure="3"), folder, say=told.append)
     assert [line.split()[:2] for line in told[:-1]] == [["decisions:", "sparse-1"]]
     pd.testing.assert_frame_equal(again.sections["decisions"].runs, table)
     assert {claim.section for claim in again.paper.claims} == {"fig-3"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from report_numbers import Page, body, rows_of
 from scipy import stats
 
 from analysis.formatting import describe
+from sim import plugins
 from sim.base.errors import InputError
 from sim.experiments.statistics import Interval, mean_interval
 from sim.papers import quantities
@@ -25,6 +27,7 @@ from sim.papers.claims import FALLS, RISES, Target, at_most, judge, near
 from sim.papers.overlays.page import PAPER
 from sim.papers.page import render_page, statements, summary, write_page
 from sim.papers.paper import Section
+from sim.papers.reproduce import ReproductionRequest, reproduce
 from sim.papers.views import charts_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -192,7 +195,7 @@ def test_the_same_runs_give_the_same_page_and_names_cannot_break_out(tmp_path: P
     assert not re.search(r"""(src|href)=["'](?!#)|url\(|@import""", body((tmp_path / "index.html").read_text()))
 
 
-@pytest.mark.parametrize("paper", [PAPER, paper()], ids=lambda paper: paper.name)
+@pytest.mark.parametrize("paper", [PAPER, paper()], ids=lambda paper: paper.title)
 def test_claims_are_of_sections_that_there_are(paper: object) -> None:
     assert isinstance(paper, type(PAPER))
     assert {claim.section for claim in paper.claims} <= {section.key for section in paper.sections}
@@ -205,3 +208,65 @@ def test_every_misprint_is_shown_by_a_test_that_exists() -> None:
     for misprint in PAPER.misprints:
         file, _, name = misprint.test.partition("::")
         assert re.search(rf"^def {name}\(", (ROOT / file).read_text(), re.MULTILINE), misprint.test
+
+
+HEAPS = """
+import pandas as pd
+
+from sim.papers.claims import Claim, near
+from sim.papers.paper import Derived, Paper, Section, tables
+from sim.papers.quantities import value
+from sim.papers.sweeps import Computed
+
+
+def heaps():
+    row = {"variant": "sand", "point": "one", "replication": 0, "seed": 1, "grains": 7}
+    return pd.DataFrame([row])
+
+
+def sweeps(setting):
+    yield Computed("fig-1", "sand.toml", "", heaps)
+
+
+PAPER = Paper(
+    title="Heaps, reproduced",
+    source="E. Ubulides: Heaps.",
+    text="",
+    readings=("",),
+    sections=(Section("fig-1", "Figure 1", "", tables=tables("variant", {"Grains": "grains"})),),
+    claims=(Claim("fig-1", "1", "Seven grains make a heap", value("grains", "sand", "one"), near(7, 0), "It is one."),),
+    misprints=(),
+    sweeps=sweeps,
+    derived=(Derived("grains", "grains of sand"),),
+    scenarios="heaps",
+)
+"""
+
+
+@pytest.fixture
+def heaps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An installed package with a paper, and with something that is none."""
+    (tmp_path / "heaps").mkdir()
+    (tmp_path / "heaps" / "__init__.py").write_text(HEAPS)
+    (tmp_path / "heaps-1.dist-info").mkdir()
+    (tmp_path / "heaps-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: heaps\nVersion: 1\n")
+    (tmp_path / "heaps-1.dist-info" / "entry_points.txt").write_text(
+        "[brokersim.paper]\nheaps = heaps:PAPER\nholes = heaps:heaps\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins._entries.cache_clear()
+    yield
+    plugins._entries.cache_clear()
+
+
+@pytest.mark.usefixtures("heaps")
+def test_another_package_can_bring_a_paper(tmp_path: Path) -> None:
+    told: list[str] = []
+    made = reproduce(ReproductionRequest("heaps"), tmp_path / "out", say=told.append)
+    assert told[0] == "fig-1: table computed as in heaps/sand.toml"
+    assert summary(made) == ["Of 1 claims 1 reproduces."]
+    assert "grains of sand" in (tmp_path / "out" / "index.html").read_text()
+    with pytest.raises(InputError, match=r"unknown paper 'heap', did you mean 'heaps'\? \(allowed: content, dynatops"):
+        ReproductionRequest("heap")
+    with pytest.raises(InputError, match=r"brokersim.paper:holes: expected a sim.papers.paper.Paper, found function"):
+        ReproductionRequest("holes")

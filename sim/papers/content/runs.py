@@ -8,22 +8,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from sim.base.randomness import Streams
+from sim.content.matching import MatchingIndex
+from sim.papers.content.claims import MATCHES
 from sim.papers.sweeps import Computed, SweepSetting
+from sim.scenario.model import load_scenario
 from sim.workloads.content import diversity
 from sim.workloads.content.designs import Design, Grid, Subsets, design_subsets
+from sim.workloads.content.generator import ContentWorkload
 from sim.workloads.content.sizes import Sizes, constant, poisson
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 SCENARIO = "content/targets.toml"
-MATCHES = range(1, 9)
 SAMPLED = 2000
 """Targets of a grid that are tried for each z, as it has too many to try them all."""
 FIGURES = {
@@ -49,11 +50,6 @@ def sweeps(setting: SweepSetting) -> Iterator[Computed]:
 
 def _counted(path: Path, variants: Sequence[str], replications: int) -> pd.DataFrame:
     """Alpha and beta of full subsets, by trying all their targets and by formula, and of the best that one could think of."""
-    import pandas as pd
-
-    from sim.scenario.model import load_scenario
-    from sim.workloads.content.generator import ContentWorkload
-
     experiment = load_scenario(path)
     rows: list[dict[str, Any]] = []
     for variant, replication in itertools.product(experiment.variants, range(replications)):
@@ -95,11 +91,6 @@ def _counted(path: Path, variants: Sequence[str], replications: int) -> pd.DataF
 
 def _across(path: Path, replications: int) -> pd.DataFrame:
     """Targets of two and three within subsets, and all sets that do not contradict themselves."""
-    import pandas as pd
-
-    from sim.scenario.model import load_scenario
-    from sim.workloads.content.generator import ContentWorkload
-
     experiment = load_scenario(path)
     rows: list[dict[str, Any]] = []
     for variant, replication in itertools.product(experiment.variants, range(replications)):
@@ -148,8 +139,6 @@ def _targets(design: Design, match: int, generator: np.random.Generator) -> NDAr
 
 def _hit(design: Design, targets: NDArray[np.int32], generator: np.random.Generator) -> int:
     """How many of these targets a publication has matched exactly, among all subscriptions."""
-    from sim.content.matching import MatchingIndex
-
     matches = MatchingIndex(design.conjunctions).match_all(design.publish(targets, generator))
     counts = np.diff(matches.indptr)
     if (counts == targets.shape[1]).all():
@@ -172,8 +161,6 @@ def _compatible(design: Design) -> dict[int, float]:
 
 def _drawn() -> pd.DataFrame:
     """The subscriptions of figures 7.1 and 7.2, the sets that each is in, and the target of two that it has been dealt to."""
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     for figure, pictures in FIGURES.items():
         for variant, subscriptions, overlap in pictures:
@@ -247,8 +234,6 @@ def _some(items: list[int], count: int, generator: np.random.Generator) -> list[
 
 def _printed(replications: int) -> pd.DataFrame:
     """Which share of the targets of the printed algorithm, drawn as the paper draws them, some other subscription matches too."""
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     for (name, sizes), replication in itertools.product(PRINTED.items(), range(replications)):
         generator = Streams(1, replication).generator("workload.subscriptions")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sim.papers.claims import FALLS, LESS, MORE, RISES, Claim, Misprint, at_least, at_most, between, near
+from sim.papers.paper import Derived
 from sim.papers.quantities import change, difference, gain, least, mean_gain, mean_of, shift, value
 
 LOCATION, GEOPS, GREEDY = "Bayeux (loc)", "GeoPS (reconstruction)", "DYNATOPS, w_d = 1"
@@ -18,6 +19,20 @@ PATTERNS = ("uniform", "zipf", "multimodal")
 FAST = 0.2
 """Changes per user and hour at which subscriptions "change fast"."""
 
+DERIVED = (
+    Derived("visits_per_user", "visits per user"),
+    Derived("pairs_per_user", "(user, cell) pairs per user"),
+    Derived("single_visits", "pairs of a single visit"),
+    Derived("stays_under_day", "stays under a day"),
+    Derived("stays_over_week", "stays over a week"),
+    Derived("share_of_pairs", "share of (user, cell) pairs"),
+    Derived("share_of_stays", "share of stays"),
+    Derived("cost_saved", "SSBR cost saved (%)"),
+    Derived("overhead_saved", "relay traffic saved (%)"),
+    Derived("delay_saved", "delay saved (%)"),
+    Derived("moved", "brokers moved"),
+    Derived("milliseconds", "CPU time (ms)"),
+)
 
 REASONS = {
     "trace": "Visits, pairs and stays of the paper cannot all be had from one generator: where users differ so much "

@@ -1,30 +1,15 @@
-"""“DYNATOPS” (Y. Zhao, K. Kim, N. Venkatasubramanian): what it claims, and what is shown of our runs."""
+"""“DYNATOPS” (Y. Zhao, K. Kim, N. Venkatasubramanian): what is shown of our runs."""
 
 from __future__ import annotations
 
-from sim.papers.dynatops.claims import BS, BS_BNR, LOCATION, MISPRINTS, OURS, SYSTEMS, TCO, claims
-from sim.papers.paper import Chart, Derived, Paper, Section, Table
+from sim.papers.dynatops.claims import BS, BS_BNR, DERIVED, LOCATION, MISPRINTS, OURS, SYSTEMS, TCO, claims
+from sim.papers.dynatops.runs import sweeps
+from sim.papers.paper import Paper, Section, Table, charts, in_order, tables
 
-
-def _number(name: str, title: str) -> Derived:
-    """A number that a computed table has."""
-    return Derived(name, title, (name,), lambda runs: runs[name])
-
-
-DERIVED = (
-    _number("visits_per_user", "visits per user"),
-    _number("pairs_per_user", "(user, cell) pairs per user"),
-    _number("single_visits", "pairs of a single visit"),
-    _number("stays_under_day", "stays under a day"),
-    _number("stays_over_week", "stays over a week"),
-    _number("share_of_pairs", "share of (user, cell) pairs"),
-    _number("share_of_stays", "share of stays"),
-    _number("cost_saved", "SSBR cost saved (%)"),
-    _number("overhead_saved", "relay traffic saved (%)"),
-    _number("delay_saved", "delay saved (%)"),
-    _number("moved", "brokers moved"),
-    _number("milliseconds", "CPU time (ms)"),
-)
+CELLS = ("c", "cells of a cluster")
+RATE = ("rate", "changes per user and hour")
+PUBLISHED = ("publications", "publications per topic and hour")
+BOTH = ("notification_delay", "notification_overhead")
 
 SECTIONS = (
     Section(
@@ -33,7 +18,7 @@ SECTIONS = (
         "The paper's trace is not public; users of the mobility generator take its place. Its published facts do not "
         "come out all at once: with 450 thousand visits, of which half last less than a day, cells that a user sees "
         "once are too many.",
-        (Chart("share_of_pairs", "times", "visits to the cell, at most"),),
+        charts("times", "visits to the cell, at most", "share_of_pairs"),
         (
             Table(
                 "The workload and the trace of the paper",
@@ -47,7 +32,7 @@ SECTIONS = (
         "fig-5b",
         "Figure 5(b): how long they stay",
         "From a visit to the user's next one; the last of each user is left out.",
-        (Chart("share_of_stays", "days", "days, at most"),),
+        charts("days", "days, at most", "share_of_stays"),
         runs="fig-5",
     ),
     Section(
@@ -55,11 +40,8 @@ SECTIONS = (
         "Figure 6(a): subscription management overhead in the location model",
         "Tree joins and leaves, and the states that brokers of a cluster exchange twice a day. A cluster is a block "
         "of so many cells.",
-        (
-            Chart("subscription_overhead", "c", "cells of a cluster"),
-            Chart("broker_subscription_changes", "c", "cells of a cluster"),
-        ),
-        (Table("Subscription overhead", ("subscription_overhead",), "c"),),
+        charts(*CELLS, "subscription_overhead", "broker_subscription_changes"),
+        tables("c", {"Subscription overhead": "subscription_overhead"}),
         "fig-6abf",
     ),
     Section(
@@ -67,8 +49,8 @@ SECTIONS = (
         "Figure 6(b): imbalance of load",
         "Standard deviation of brokers' loads relative to their mean, averaged over time. A load that is a share of "
         "all is so small that the paper's weight of 1 hardly counts; relative to the mean it does.",
-        (Chart("load_stddev", "c", "cells of a cluster"),),
-        (Table("Imbalance", ("load_stddev",), "c"),),
+        charts(*CELLS, "load_stddev"),
+        tables("c", {"Imbalance": "load_stddev"}),
         "fig-6abf",
     ),
     Section(
@@ -131,18 +113,7 @@ SECTIONS = (
         "fig-6f",
         "Figure 6(f): delay and overhead against the size of clusters",
         "Selection and reconfiguration together, relative to location-based selection on Tapestry.",
-        (
-            Chart(
-                "notification_delay", "c", "cells of a cluster", relative_to=LOCATION, variants=(LOCATION, BS, BS_BNR)
-            ),
-            Chart(
-                "notification_overhead",
-                "c",
-                "cells of a cluster",
-                relative_to=LOCATION,
-                variants=(LOCATION, BS, BS_BNR),
-            ),
-        ),
+        charts(*CELLS, *BOTH, relative_to=LOCATION, variants=(LOCATION, BS, BS_BNR)),
         runs="fig-6abf",
     ),
     Section(
@@ -151,15 +122,10 @@ SECTIONS = (
         "Users replace one of their five topics by another of their mode. All systems but DYNATOPS assign users at "
         "random. Ten publications per topic and hour.",
         (
-            Chart("broker_subscription_changes", "rate", "changes per user and hour", variants=SYSTEMS),
-            Chart(
-                "subscription_overhead",
-                "rate",
-                "changes per user and hour",
-                variants=("Bayeux", "Bayeux on Chord", "DYNATOPS"),
-            ),
+            *charts(*RATE, "broker_subscription_changes", variants=SYSTEMS),
+            *charts(*RATE, "subscription_overhead", variants=("Bayeux", "Bayeux on Chord", "DYNATOPS")),
         ),
-        (Table("Broker-subscription changes", ("broker_subscription_changes",), "rate"),),
+        tables("rate", {"Broker-subscription changes": "broker_subscription_changes"}),
         "fig-7",
     ),
     Section(
@@ -167,16 +133,10 @@ SECTIONS = (
         "Figure 7(b): notification delay",
         "Every hop is one unit (s). Ours are other optimisers beside the paper's greedy, and larger clusters.",
         (
-            Chart("notification_delay", "rate", "changes per user and hour", variants=SYSTEMS),
-            Chart(
-                "notification_delay",
-                "rate",
-                "changes per user and hour",
-                relative_to="Bayeux",
-                variants=("Bayeux", *OURS),
-            ),
+            *charts(*RATE, "notification_delay", variants=SYSTEMS),
+            *charts(*RATE, "notification_delay", relative_to="Bayeux", variants=("Bayeux", *OURS)),
         ),
-        (Table("Delay", ("notification_delay",), "rate"), Table("Delay from the root on", ("tree_delay",), "rate")),
+        tables("rate", {"Delay": "notification_delay", "Delay from the root on": "tree_delay"}),
         "fig-7",
     ),
     Section(
@@ -184,16 +144,10 @@ SECTIONS = (
         "Figure 7(c): notification overhead",
         "Messages below the root. Nearly all of the gain is that fewer brokers subscribe, which selection brings about.",
         (
-            Chart("notification_overhead", "rate", "changes per user and hour", variants=SYSTEMS),
-            Chart(
-                "notification_overhead",
-                "rate",
-                "changes per user and hour",
-                relative_to="Bayeux",
-                variants=("Bayeux", *OURS),
-            ),
+            *charts(*RATE, "notification_overhead", variants=SYSTEMS),
+            *charts(*RATE, "notification_overhead", relative_to="Bayeux", variants=("Bayeux", *OURS)),
         ),
-        (Table("Overhead", ("notification_overhead",), "rate"), Table("Relay traffic", ("external_overhead",), "rate")),
+        tables("rate", {"Overhead": "notification_overhead", "Relay traffic": "external_overhead"}),
         "fig-7",
     ),
     Section(
@@ -202,13 +156,16 @@ SECTIONS = (
         "Messages of the reconfiguration protocol, against links of the topic-connected overlay that change: DCB-M, "
         "in a reading of ours, rebuilt in parts as soon as a topic comes apart, or every hour; or GM, repaired.",
         (
-            Chart("reconfiguration_overhead", "rate", "changes per user and hour", variants=("TCO", *OURS)),
-            Chart("reconfiguration_overhead", "rate", "changes per user and hour", variants=TCO),
+            *charts(*RATE, "reconfiguration_overhead", variants=("TCO", *OURS)),
+            *charts(*RATE, "reconfiguration_overhead", variants=TCO),
         ),
-        (
-            Table("Reconfiguration overhead", ("reconfiguration_overhead",), "rate"),
-            Table("Reconfigurations", ("reconfigurations",), "rate"),
-            Table("Topic-connected overlays: highest degree", ("maximum_degree",), "rate"),
+        tables(
+            "rate",
+            {
+                "Reconfiguration overhead": "reconfiguration_overhead",
+                "Reconfigurations": "reconfigurations",
+                "Topic-connected overlays: highest degree": "maximum_degree",
+            },
         ),
         "fig-7",
     ),
@@ -217,16 +174,12 @@ SECTIONS = (
         "Figure 8(a): notification delay by pattern of subscriptions",
         "0.1 changes per user and hour, ten publications per topic and hour. The last pattern is multimodal with all "
         "five topics drawn anew, from a new mode.",
-        (Chart("notification_delay", "pattern", "pattern", variants=SYSTEMS),),
-        (
-            Table("Delay", ("notification_delay",), "variant", by="pattern", relative_to="Bayeux"),
-            Table(
-                "Broker-subscription changes",
-                ("broker_subscription_changes",),
-                "variant",
-                by="pattern",
-                relative_to="Bayeux",
-            ),
+        charts("pattern", "pattern", "notification_delay", variants=SYSTEMS),
+        tables(
+            "variant",
+            {"Delay": "notification_delay", "Broker-subscription changes": "broker_subscription_changes"},
+            by="pattern",
+            relative_to="Bayeux",
         ),
         "fig-8",
     ),
@@ -234,36 +187,36 @@ SECTIONS = (
         "fig-8b",
         "Figure 8(b): notification overhead by pattern of subscriptions",
         "Messages below the root.",
-        (Chart("notification_overhead", "pattern", "pattern", variants=SYSTEMS),),
-        (Table("Overhead", ("notification_overhead",), "variant", by="pattern", relative_to="Bayeux"),),
+        charts("pattern", "pattern", "notification_overhead", variants=SYSTEMS),
+        tables("variant", {"Overhead": "notification_overhead"}, by="pattern", relative_to="Bayeux"),
         "fig-8",
     ),
     Section(
         "fig-9a",
         "Figure 9(a): the reconfiguration-free period in the location model, delay and overhead",
         "Clusters of 10 cells.",
-        (Chart("notification_delay", "days", "T_free (d)"), Chart("notification_overhead", "days", "T_free (d)")),
+        charts("days", "T_free (d)", *BOTH),
         runs="fig-9ab",
     ),
     Section(
         "fig-9b",
         "Figure 9(b): the same, reconfiguration overhead",
         "Messages of the protocol.",
-        (Chart("reconfiguration_overhead", "days", "T_free (d)"), Chart("reconfigurations", "days", "T_free (d)")),
+        charts("days", "T_free (d)", "reconfiguration_overhead", "reconfigurations"),
         runs="fig-9ab",
     ),
     Section(
         "fig-9c",
         "Figure 9(c): the reconfiguration-free period in the Poisson model, delay and overhead",
         "Clusters of 5 brokers, 0.025 changes per user and hour, ten publications per topic and hour.",
-        (Chart("notification_delay", "hours", "T_free (h)"), Chart("notification_overhead", "hours", "T_free (h)")),
+        charts("hours", "T_free (h)", *BOTH),
         runs="fig-9cd",
     ),
     Section(
         "fig-9d",
         "Figure 9(d): the same, reconfiguration overhead",
         "Messages of the protocol.",
-        (Chart("reconfiguration_overhead", "hours", "T_free (h)"), Chart("reconfigurations", "hours", "T_free (h)")),
+        charts("hours", "T_free (h)", "reconfiguration_overhead", "reconfigurations"),
         runs="fig-9cd",
     ),
     *(
@@ -272,18 +225,16 @@ SECTIONS = (
             f"Figure 10({panel}): what configurations save against consistent hashing, by the number of {varied}",
             "Five topics a broker, a thousand publications of each topic in the period ahead; the policy is asked "
             "once. The other number is 100.",
-            (
-                Chart("overhead_saved", varied, varied, by="pattern"),
-                Chart("delay_saved", varied, varied, by="pattern"),
-            ),
-            tuple(
-                Table(caption, (metric,), varied, by="pattern")
-                for caption, metric in (
-                    ("SSBR cost saved (%)", "cost_saved"),
-                    ("Relay traffic saved (%)", "overhead_saved"),
-                    ("Delay saved (%)", "delay_saved"),
-                    ("Brokers moved", "moved"),
-                )
+            charts(varied, varied, "overhead_saved", "delay_saved", by="pattern"),
+            tables(
+                varied,
+                {
+                    "SSBR cost saved (%)": "cost_saved",
+                    "Relay traffic saved (%)": "overhead_saved",
+                    "Delay saved (%)": "delay_saved",
+                    "Brokers moved": "moved",
+                },
+                by="pattern",
             ),
             "fig-10",
         )
@@ -293,26 +244,31 @@ SECTIONS = (
         "table-2",
         "Table II: the time to compute a configuration",
         "CPU time on this machine, multimodal pattern, compiled code; the paper had a workstation of four cores at 2 GHz.",
-        tables=(Table("CPU time (ms)", ("milliseconds",), "point"),),
+        tables=tables("point", {"CPU time (ms)": "milliseconds"}),
     ),
     Section(
         "clusters",
         "Clusters of other sizes",
         "The Poisson model, multimodal pattern, 0.1 changes and ten publications an hour, all on Chord: what "
         "selection brings alone, and what moving brokers adds to it.",
-        tuple(
-            Chart(metric, "c", "brokers of a cluster", relative_to="static")
-            for metric in ("broker_subscription_changes", "notification_overhead", "notification_delay", "tree_delay")
+        charts(
+            "c",
+            "brokers of a cluster",
+            "broker_subscription_changes",
+            "notification_overhead",
+            "notification_delay",
+            "tree_delay",
+            relative_to="static",
         ),
-        tuple(
-            Table(caption, (metric,), "c")
-            for caption, metric in (
-                ("Broker-subscription changes", "broker_subscription_changes"),
-                ("Overhead", "notification_overhead"),
-                ("Delay", "notification_delay"),
-                ("Imbalance of load", "load_stddev"),
-                ("Reconfiguration overhead", "reconfiguration_overhead"),
-            )
+        tables(
+            "c",
+            {
+                "Broker-subscription changes": "broker_subscription_changes",
+                "Overhead": "notification_overhead",
+                "Delay": "notification_delay",
+                "Imbalance of load": "load_stddev",
+                "Reconfiguration overhead": "reconfiguration_overhead",
+            },
         ),
     ),
     Section(
@@ -335,21 +291,22 @@ SECTIONS = (
         "its cost does not depend on them, its benefit does. Multimodal pattern, c = 5, 0.1 changes per user and "
         "hour, T_free = 10 h.",
         (
-            Chart("reconfigurations", "publications", "publications per topic and hour"),
-            Chart("notification_delay", "publications", "publications per topic and hour", relative_to="BS alone"),
-            Chart("notification_overhead", "publications", "publications per topic and hour", relative_to="BS alone"),
-            Chart("reconfiguration_overhead", "publications", "publications per topic and hour"),
+            *charts(*PUBLISHED, "reconfigurations"),
+            *charts(*PUBLISHED, *BOTH, relative_to="BS alone"),
+            *charts(*PUBLISHED, "reconfiguration_overhead"),
         ),
-        (
-            Table("Messages below the root", ("notification_overhead",), "publications"),
-            Table("Messages of the protocol", ("reconfiguration_overhead",), "publications"),
+        tables(
+            "publications",
+            {
+                "Messages below the root": "notification_overhead",
+                "Messages of the protocol": "reconfiguration_overhead",
+            },
         ),
     ),
 )
 
 
 PAPER = Paper(
-    name="dynatops",
     title="DYNATOPS, reproduced",
     source="Y. Zhao, K. Kim, N. Venkatasubramanian: DYNATOPS: a dynamic topic-based publish/subscribe architecture. DEBS 2013.",
     text="Figures are described in prose only, so claims are those of the text and the captions. Where it is silent, "
@@ -359,7 +316,8 @@ PAPER = Paper(
     readings=("",),
     smaller="fewer points, fewer users and less time than the paper has",
     sections=SECTIONS,
-    claims=tuple(sorted(claims(), key=lambda claim: [section.key for section in SECTIONS].index(claim.section))),
+    claims=in_order(claims(), SECTIONS),
     misprints=MISPRINTS,
+    sweeps=sweeps,
     derived=DERIVED,
 )

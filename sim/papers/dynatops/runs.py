@@ -7,15 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import pandas as pd
+
+from sim import plugins
+from sim.overlay.trees import RendezvousTrees
 from sim.papers.sweeps import Computed, Point, Sweep, SweepSetting, thinned
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from sim.policies.reconfiguration.problem import Problem
-    from sim.scenario.model import Scenario
+from sim.policies.reconfiguration.cost import Objective
+from sim.policies.reconfiguration.problem import Problem
+from sim.scenario.model import Scenario, load_scenario
+from sim.simulation import build, prepare_workload
+from sim.workloads.format.workload import DAY
+from sim.workloads.models.location import visit_shares, visits_of
 
 USERS, DAYS, CELLS = 40_000, 92, (4, 10, 20, 50)
 """The location model: users, days, and the cells of a cluster."""
@@ -110,14 +115,6 @@ def _periods(hours: float, variants: Sequence[str]) -> dict[str, Any]:
 
 def _visits(path: Path, setting: SweepSetting) -> pd.DataFrame:
     """How often users come back, how long they stay: shares of the workload, and what the paper tells of its trace."""
-    import numpy as np
-    import pandas as pd
-
-    from sim.scenario.model import load_scenario
-    from sim.simulation import prepare_workload
-    from sim.workloads.format.workload import DAY
-    from sim.workloads.models.location import visit_shares, visits_of
-
     rows: list[dict[str, Any]] = []
     users = setting.sized(USERS)
     scenario = load_scenario(path, (f"workload.users={users}",)).base
@@ -151,12 +148,6 @@ def _visits(path: Path, setting: SweepSetting) -> pd.DataFrame:
 
 def _savings(path: Path, setting: SweepSetting, patterns: Sequence[str]) -> pd.DataFrame:
     """What each policy of the scenario saves against consistent hashing, and the CPU time that it takes."""
-    import pandas as pd
-
-    from sim import plugins
-    from sim.policies.reconfiguration.cost import Objective
-    from sim.scenario.model import load_scenario
-
     rows: list[dict[str, Any]] = []
     for varied, sizes in SIZES.items():
         for pattern, (brokers, topics) in product(patterns, sizes if setting.scale > 0.5 else sizes[:2]):
@@ -209,12 +200,6 @@ def _saved(before: float, after: float) -> float:
 
 def _problem(scenario: Scenario, replication: int) -> Problem:
     """The brokers as they stand at first, and as many publications of each topic as a period has on average."""
-    import numpy as np
-
-    from sim.overlay.trees import RendezvousTrees
-    from sim.policies.reconfiguration.problem import Problem
-    from sim.simulation import build, prepare_workload
-
     workload = prepare_workload(scenario, replication, None)
     network = build(scenario, workload, replication)
     network.users.join_all()

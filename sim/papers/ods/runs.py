@@ -8,27 +8,31 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from sim import plugins
+from sim.base.randomness import Streams
+from sim.papers.ods.claims import B3M, BEST, BOUND, FB3M, RATIOS, READINGS, SLOW
 from sim.papers.sweeps import Computed, SweepSetting
+from sim.policies.offloading.bounds import threshold, upper_bounds
+from sim.policies.offloading.instance import make_problem
+from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Objective, OffloadingPolicy, Problem
-
-if TYPE_CHECKING:
-    import pandas as pd
+from sim.policies.offloading.process import OffloadingParameters
+from sim.scenario.model import load_scenario
 
 SCENARIO = "ods/capacity.toml"
-SHAPES = ("sparse", "dense")
-TAUS = (2, 27, 276, 2763)
+TAUS = tuple(RATIOS)
 CAPACITY, STEPS, APART = 10, 20, 5
 """That of the scenario (% of all notifications), the steps up to it of runs and bounds, and each how many policies are asked anew."""
-B3M, FB3M, SLOW = "GreedyB3M", "ModifiedGreedyFB3M", "ModifiedGreedyFB3MSlow"
 CONTROL = "control"
 ONE_RUN = {B3M: f"{B3M}, one run", FB3M: f"{FB3M}, one run"}
-BOUND, BEST, PAPER = "bound of the paper", "best proven bound", "paper"
-PAPER_RATIOS = {B3M: {2: 0.87, 27: 0.83, 276: 0.75, 2763: 0.82}, FB3M: {2763: 0.9}}
+PAPER = "paper"
+PAPER_RATIOS = {B3M: RATIOS, FB3M: {2763: 0.9}}
 PAPER_TRACE = {"topics": 1.1e6, "subscribers": 4.9e6, "event_rate": 2763.0, "lowest_tau": 0.1, "highest_tau": 100.0}
 SLOWLY, LEAST, TINY = 0.01, 0.001, 0.0001
 """The slow policy is asked at so much of the scale, but the least at least; compiled is by a tiny one."""
@@ -39,7 +43,7 @@ def sweeps(setting: SweepSetting) -> Iterator[Computed]:
     path, scale = setting.scenarios / SCENARIO, setting.scale
     replications = range(min(3, int(1 / scale)))  # as many as together are no larger than full size
     yield Computed("trace", SCENARIO, f"{scale}", partial(_trace, path, scale, replications))
-    for replication, shape in itertools.product(replications, SHAPES):
+    for replication, shape in itertools.product(replications, READINGS):
         table = partial(_decisions, path, scale, shape, replication)
         yield Computed("decisions", SCENARIO, f"{scale}", table, part=f"{shape}-{replication}")
     small = min(scale, max(SLOWLY * scale, LEAST))
@@ -62,12 +66,6 @@ class _Case:
 
 def _case(path: Path, scale: float, shape: str, replication: int) -> _Case:
     """The workload is that of `brokersim generate` with the seed of the scenario, one higher for each replication."""
-    from sim import plugins
-    from sim.base.randomness import Streams
-    from sim.policies.offloading.instance import make_problem
-    from sim.policies.offloading.process import OffloadingParameters
-    from sim.scenario.model import load_scenario
-
     asked = (f'workload.kind="spotify-{shape}"', f"workload.scale={scale}", 'workload.publications="none"')
     experiment = load_scenario(path, asked)
     tables = {variant: scenario.offloading for variant, scenario in experiment.variants.items()}
@@ -83,10 +81,8 @@ def _case(path: Path, scale: float, shape: str, replication: int) -> _Case:
 
 def _trace(path: Path, scale: float, replications: Iterable[int]) -> pd.DataFrame:
     """What the paper tells of its trace, and the workloads; topics and subscribers are those at scale 1."""
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
-    for replication, shape in itertools.product(replications, SHAPES):
+    for replication, shape in itertools.product(replications, READINGS):
         case = _case(path, scale, shape, replication)
         problem = case.problem
         mean = float(problem.event_rate.mean()) / problem.scale
@@ -108,8 +104,6 @@ def _trace(path: Path, scale: float, replications: Iterable[int]) -> pd.DataFram
 
 def _decisions(path: Path, scale: float, shape: str, replication: int) -> pd.DataFrame:
     """What policies reach at each threshold, with all of the capacity, parts of it, and on the way there."""
-    import pandas as pd
-
     _compile(path)
     case = _case(path, scale, shape, replication)
     rows: list[dict[str, Any]] = []
@@ -157,8 +151,6 @@ class _Question:
                 self._note(ONE_RUN[variant], step, topics[:picked])
 
     def _note(self, variant: str, step: int, topics: NDArray[np.int32]) -> None:
-        from sim.policies.offloading.outcome import outcome
-
         value = outcome(self.problem, topics).value_of(self.objective)
         self.reached.setdefault(variant, {})[step] = value
         if value > self.best.get(step, (-1.0,))[0]:
@@ -187,8 +179,6 @@ class _Question:
                 yield row
 
     def _bounds(self) -> dict[str, dict[int, float]]:
-        from sim.policies.offloading.bounds import threshold, upper_bounds
-
         told, proven = {}, {}
         for step in range(1, STEPS + 1):
             problem = self._at(step)
@@ -202,11 +192,9 @@ class _Question:
 
 def _slow(path: Path, scale: float, replications: Iterable[int]) -> pd.DataFrame:
     """F-B3M and its slow version: CPU time, how many times that of the other it is, and how many picks are not the same."""
-    import pandas as pd
-
     _compile(path)
     rows: list[dict[str, Any]] = []
-    for replication, shape in itertools.product(replications, SHAPES):
+    for replication, shape in itertools.product(replications, READINGS):
         case = _case(path, scale, shape, replication)
         for tau in TAUS:
             problem = replace(case.problem, threshold=tau)
@@ -229,6 +217,6 @@ def _decide(policy: OffloadingPolicy, problem: Problem) -> tuple[NDArray[np.int3
 
 def _compile(path: Path) -> None:
     """Have all policies decide once, so that no time is that of compiling."""
-    case = _case(path, TINY, SHAPES[0], 0)
+    case = _case(path, TINY, READINGS[0], 0)
     for policy in case.policies.values():
         policy.decide(case.problem)

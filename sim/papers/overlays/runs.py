@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from sim.base.errors import InputError
+from sim.files.atomic import whole_file
+from sim.overlay.topic_connected.bounds import lower_bounds
+from sim.overlay.topic_connected.interests import Interests
 from sim.papers.sweeps import Point, Sweep, SweepSetting, thinned
 
 READINGS = {"coin flips": "coin-flips", "exactly s": "exact"}
@@ -82,9 +84,6 @@ def _listed(path: Path, nodes: int) -> dict[str, Any]:
 
 def _real(setting: SweepSetting) -> Sweep:
     """The real interests that are there, and notes on those that are not."""
-    from sim.overlay.topic_connected.bounds import lower_bounds
-    from sim.overlay.topic_connected.interests import Interests
-
     points, notes = [], []
     for name, (file, delimiter, header) in REAL.items():
         source = _found(setting.data, file)
@@ -95,7 +94,9 @@ def _real(setting: SweepSetting) -> Sweep:
         rows = list(_wants(source, delimiter, header).values())
         rows = rows[: max(100, round(len(rows) * setting.scale))]
         path = setting.folder / "interests" / f"{source.name.partition('.')[0]}.json"
-        _write(path, json.dumps({"interests": [sorted(row) for row in rows]}))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as unfinished:
+            unfinished.write_text(json.dumps({"interests": [sorted(row) for row in rows]}))
         bounds = lower_bounds(Interests.of(rows))
         topics = len(set().union(*rows))
         said = ", ".join(f"{bound.replace('_', ' ')} {count:,}" for bound, count in bounds.items())
@@ -129,10 +130,3 @@ def _wants(path: Path, delimiter: str, header: int) -> dict[int, set[int]]:
                 except ValueError:
                     raise InputError(f"{path}: line {number}: expected two numbers, found {line.strip()!r}") from None
     return dict(sorted(wants.items()))
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.part")
-    unfinished.write_text(text)
-    os.replace(unfinished, path)

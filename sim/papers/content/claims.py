@@ -1,0 +1,213 @@
+"""What “Generating Subscriptions and Publications” claims, and why that comes out as it does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pandas as pd
+
+from sim.papers.claims import RISES, Claim, Misprint, Quantity, Target, near
+from sim.papers.paper import Derived
+from sim.papers.quantities import value
+
+MATCHES = range(1, 9)
+OVERLAPS = tuple(f"v = {v}" for v in range(5))
+TABLE_1: dict[str, tuple[int | str, ...]] = {
+    "alpha": (96, 336, 672, 840, 672, 336, 96, 12),
+    "optimal_alpha": (100, 4950, 161700, "3 million", "75 million", "1 billion", "15 billion", "186 billion"),
+    "beta": (96, 48, 24, 24, 12, 12, 12, 12),
+    "optimal_beta": (100, 50, 33, 25, 20, 16, 14, 12),
+}
+TABLE_2 = {
+    "v = 0": (96, 336, 672, 840, 672, 336, 96, 12),
+    "v = 1": (99, 392, 784, 980, 784, 392, 112, 14),
+    "v = 2": (98, 433, 896, 1120, 896, 448, 128, 16),
+    "v = 3": (98, 478, 1046, 1330, 1064, 532, 152, 19),
+    "v = 4": (100, 534, 1252, 1657, 1344, 672, 192, 24),
+}
+WORDS = {"million": 1e6, "billion": 1e9}
+
+DERIVED = (
+    Derived("alpha", "α(z)"),
+    Derived("alpha_formula", "α(z) by formula"),
+    Derived("beta", "β(z)"),
+    Derived("beta_formula", "β(z) by formula"),
+    Derived("optimal_alpha", "optimal α(z)"),
+    Derived("optimal_beta", "optimal β(z)"),
+    Derived("tried", "targets tried"),
+    Derived("missed", "targets missed"),
+    Derived("compatible", "sets of z that do not contradict themselves"),
+    Derived("missed_targets", "targets missed (%)"),
+)
+
+
+def claims() -> Iterator[Claim]:
+    yield Claim(
+        "printed",
+        "6.2",
+        "A publication of algorithm 2 matches its target and nothing else",
+        Quantity("targets missed, m = 4, mean over z from 2 to 7", " %", _missed),
+        Target("none missed", 0.0, 0.0),
+        "Step (d)(ii) as printed; corrected, none is missed.",
+    )
+    yield from _overlap()
+    yield from _figures()
+    yield from _table_1()
+    yield from _table_2()
+
+
+def _target(printed: int | str) -> Target:
+    if isinstance(printed, int):
+        return near(printed, 0)
+    digits, word = printed.split()
+    return Target(f"> {printed}", int(digits) * WORDS[word], math.inf)
+
+
+def _at(metric: str, variant: str, z: int, name: str) -> Quantity:
+    """A number of the tables."""
+    return replace(value(metric, variant, f"z = {z}"), name=name)
+
+
+def _table_1() -> Iterator[Claim]:
+    said = {
+        "alpha": ("α({z}) of disjoint subsets", "r C(t, z)"),
+        "optimal_alpha": ("α({z}) of an impossible set of 100", "C(h, z)"),
+        "beta": ("β({z}) of disjoint subsets", "r floor(t / z)"),
+        "optimal_beta": ("β({z}) of an impossible set of 100", "floor(h / z)"),
+    }
+    for metric, printed in TABLE_1.items():
+        statement, reason = said[metric]
+        for z, number in zip(MATCHES, printed, strict=True):
+            found = _at(metric, "v = 0", z, "by formula" if metric.startswith("optimal") else "hit exactly")
+            yield Claim("table-1", "table 1", statement.format(z=z), found, _target(number), reason)
+
+
+def _table_2() -> Iterator[Claim]:
+    for variant, printed in TABLE_2.items():
+        for z, number in zip(MATCHES, printed, strict=True):
+            yield Claim(
+                "table-2",
+                "table 2",
+                f"α({z}) for {variant}",
+                _at("alpha", variant, z, "hit exactly"),
+                near(number, 0),
+                "r C(t, z) − (r − 1) C(v, z)",
+            )
+
+
+def _over_z(name: str, unit: str, metric: str, of: Callable[[pd.DataFrame], float]) -> Quantity:
+    """A number that follows from the table of a metric by z and overlap, for each replication."""
+
+    def numbers(runs: pd.DataFrame) -> pd.Series:
+        found = {
+            replication: of(part.pivot_table(index="z", columns="variant", values=metric)[list(OVERLAPS)])
+            for replication, part in runs.groupby("replication")
+        }
+        return pd.Series(found, dtype=float)
+
+    return Quantity(name, unit, numbers)
+
+
+def _least_step(alpha: pd.DataFrame) -> float:
+    return float((alpha.loc[2:].pct_change(axis=1) * 100).iloc[:, 1:].min().min())
+
+
+def _mean_factor(alpha: pd.DataFrame) -> float:
+    return float((alpha["v = 4"] / alpha["v = 0"]).loc[2:].mean())
+
+
+def _least_change(beta: pd.DataFrame) -> float:
+    return float(100 * (beta.div(beta["v = 0"], axis=0) - 1).min().min())
+
+
+def _overlap() -> Iterator[Claim]:
+    yield Claim(
+        "table-2",
+        "7",
+        "More overlap increases α(z)",
+        _over_z("least change from one v to the next, z from 2", " %", "alpha", _least_step),
+        RISES,
+        "For z = 1 it is the number of subscriptions in full subsets, which happens to fall from v = 1 to v = 2.",
+    )
+    yield Claim(
+        "table-2",
+        "7",
+        "An overlap of v = 4 roughly doubles the diversity",
+        _over_z("α(z) for v = 4 against v = 0, mean over z from 2", "", "alpha", _mean_factor),
+        near(2, 0.2),
+        "From 1.6 at z = 2 to 2 from z = 5 on.",
+    )
+    yield Claim(
+        "beta",
+        "7",
+        "Overlap only increases β(z)",
+        _over_z("least change of β(z) from v = 0", " %", "beta", _least_change),
+        Target("never falls", 0.0, math.inf),
+        "With v = 1, β(8) is 7 and not 12: of two subsets that share a subscription only one can be used whole.",
+    )
+
+
+def _figures() -> Iterator[Claim]:
+    for variant, count, pairs in (("overlapping", 22, 11), ("disjoint", 21, 9)):
+        yield Claim(
+            "fig-7.2",
+            "figure 7.2",
+            f"β(2) of {count} subscriptions in {variant} sets of seven",
+            value("beta", variant, "figure 7.2"),
+            near(pairs, 0),
+            "Comes out." if variant == "disjoint" else "With two in common, as in figure 7.1.",
+        )
+
+
+def _missed(runs: pd.DataFrame) -> pd.Series:
+    chosen = runs[(runs["variant"] == "m = 4") & runs["z"].between(2, 7)]
+    return chosen.groupby("replication")["missed_targets"].mean()
+
+
+TESTS = "tests/papers/test_content_paper.py"
+MISPRINTS = (
+    Misprint(
+        "6.1, algorithm 2, step (d)(ii)",
+        "Select min(|A_j|, m − 1) pairs from A_j",
+        "They may be what made an earlier subscription independent; they must come from a pool of m_max − 1 that are nobody's own.",
+        f"{TESTS}::test_the_printed_algorithm_misses_targets",
+    ),
+    Misprint(
+        "7",
+        "{(e11, e21), (e21, e31), (e31, e41)} is clearly perfectly compatible",
+        "What matches the first and the last matches the second.",
+        f"{TESTS}::test_the_example_of_section_7_is_not_perfectly_compatible",
+    ),
+    Misprint(
+        "6.3",
+        "α(z) = r C(z, t)",
+        "C(t, z), as table 1 has it; C(z, t) is 0 for z < t.",
+        f"{TESTS}::test_binomials_are_upside_down",
+    ),
+    Misprint(
+        "6.1, algorithm 2, step (6)",
+        "While |A| < h, and h − |A| sizes",
+        "A has predicates, not subscriptions; in the example 100 of them are reached with 80 subscriptions at most.",
+        f"{TESTS}::test_counting_predicates_ends_too_early",
+    ),
+    Misprint(
+        "6.1, algorithm 1",
+        "The last value of G() is discarded",
+        "It was more likely large, so sizes come out too small; the text says so, and that it should be carried over.",
+        f"{TESTS}::test_a_lost_size_makes_subscriptions_smaller",
+    ),
+    Misprint(
+        "7",
+        "α(z) = floor((h − t)/(t − v)) C(t, z) for v < z",
+        "r is one more, as table 2 has it and the text says before.",
+        f"{TESTS}::test_the_formula_for_small_overlap_lacks_one_subset",
+    ),
+    Misprint(
+        "7",
+        "Overlapping subgroups only increase β(z)",
+        "v = 1: β(8) = 7 for 12.",
+        f"{TESTS}::test_overlap_can_lower_beta",
+    ),
+)
