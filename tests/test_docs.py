@@ -20,6 +20,7 @@ from sim.metrics import METRICS
 from sim.scenario.model import Precision, Report, Scenario
 from sim.scenario.sweep import OPTIONS, RANGE
 from sim.scenario.tuning import Tune
+from sim.workloads.traces import events, follow_tables, layouts
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LONG = "```console long"
@@ -152,6 +153,19 @@ def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     for field in model.model_fields.values():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             yield from _models(field.annotation)
+
+
+def test_docs_name_every_layout_of_traces_and_every_file_of_data_sets() -> None:
+    formats, follows = ((ROOT / "docs" / f"{page}.md").read_text().replace("`", "") for page in ("formats", "follows"))
+    for layout in layouts.LAYOUTS.values():
+        assert f"| {layout.name} | {layout.text} |" in formats
+    for preset in follow_tables.PRESETS.values():
+        files = dict.fromkeys(part.file for part in (*preset.tables, preset.labels) if part)
+        assert f"| {preset.name} | {', '.join(files)} |" in follows
+    for layout in events.LAYOUTS.values():
+        assert f"--format {layout.name} reads {layout.text}" in (ROOT / "docs" / "events.md").read_text().replace(
+            "`", ""
+        )
 
 
 def test_versions_agree() -> None:

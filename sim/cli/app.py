@@ -28,7 +28,7 @@ from sim.cli import (
     solve,
     tune,
 )
-from sim.cli.terminal import printable_streams, printable_traceback
+from sim.cli.terminal import listing, printable_streams, printable_traceback
 from sim.files.atomic import check_name
 
 # What the machine, or a path that was named, does not allow: no fault of ours.
@@ -97,7 +97,7 @@ app.command()(prune.prune)
 app.add_typer(solve.app, name="solve")
 app.command()(tune.tune)
 app.command()(capacity.capacity)
-app.command(cls=reproduce.Reproduce)(reproduce.reproduce)
+app.command(cls=listing("Papers", reproduce.papers))(reproduce.reproduce)
 app.command()(scenario.validate)
 app.command()(scenario.schema)
 app.command()(scenario.policies)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sim.base.errors import InputError
+from sim.cli import prepare_events, prepare_follows
 from sim.cli import prepare_options as options
-from sim.cli.prepare_events import events
-from sim.cli.prepare_follows import follows
+from sim.cli.terminal import listing
 
 if TYPE_CHECKING:
     from sim.workloads.traces.checkins import Box
@@ -34,17 +34,20 @@ class Consistent(StrEnum):
     MONTHLY = "monthly"
 
 
-@app.command()
+def layouts() -> list[tuple[str, str]]:
+    """Those of files of check-ins."""
+    from sim.workloads.traces.layouts import LAYOUTS
+
+    return options.layouts(LAYOUTS.values())
+
+
+@app.command(cls=listing("Layouts", layouts))
 def checkins(
     inputs: options.Inputs,
     out: options.Out,
     format: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="How the files are laid out: gowalla (the SNAP layout), foursquare-tist (with --places), or csv, tsv, jsonl or "
-            "parquet with --columns. The other options of the layout lay over it. [what the first file looks like]",
-        ),
+        typer.Option(metavar="NAME", help=options.FORMAT),
     ] = None,
     columns: options.Columns = None,
     delimiter: options.Delimiter = None,
@@ -158,8 +161,8 @@ def _places(files: list[str] | None, columns: str | None, checkins: Layout) -> t
     return [source.path for source in sources], lay_over(layout, columns=columns, option="--places-columns")
 
 
-app.command()(events)
-app.command()(follows)
+app.command(cls=listing("Layouts", prepare_events.layouts))(prepare_events.events)
+app.command(cls=listing("Data sets and layouts", prepare_follows.layouts))(prepare_follows.follows)
 
 
 def _box(text: str | None) -> Box | None:

@@ -21,15 +21,19 @@ class Sessions(StrEnum):
     PERSISTENT = "persistent"
 
 
+def layouts() -> list[tuple[str, str]]:
+    """Those of logs."""
+    from sim.workloads.traces.events import LAYOUTS
+
+    return options.layouts(LAYOUTS.values())
+
+
 def events(
     inputs: options.Inputs,
     out: options.Out,
     format: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="mqtt (decoded packets), or csv, tsv, jsonl, parquet with --columns; by default what the first file looks like.",
-        ),
+        typer.Option(metavar="NAME", help=options.FORMAT),
     ] = None,
     columns: Annotated[
         str | None,

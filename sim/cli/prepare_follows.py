@@ -24,6 +24,13 @@ class Span(StrEnum):
     MONTH = "month"
 
 
+def layouts() -> list[tuple[str, str]]:
+    """The public data sets, and the layouts of files."""
+    from sim.workloads.traces.follow_tables import PRESETS
+
+    return options.layouts(PRESETS.values())
+
+
 def follows(
     out: options.Out,
     folder: Annotated[
@@ -33,8 +40,8 @@ def follows(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="lastfm-hetrec, ciaodvd or lastfm-1k with their folder; or csv, tsv, jsonl or parquet, by default what the first of "
-            "the files of --follows and --events looks like.",
+            help="A public data set by its name, with its folder; or the layout of the files of --follows and --events. "
+            "[what the first of them look like]",
         ),
     ] = None,
     follows: Annotated[

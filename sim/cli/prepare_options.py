@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +16,7 @@ from sim.base.errors import InputError, unknown
 from sim.cli import terminal
 
 if TYPE_CHECKING:
+    from sim.workloads.traces.follow_tables import Preset
     from sim.workloads.traces.layouts import Layout
     from sim.workloads.traces.sources import Source
 
@@ -64,6 +65,16 @@ SHORT = 64 << 20  # bytes of input that are read in a few seconds
 def short(sources: Sequence[Source]) -> bool:
     """Whether these files are read so soon that Spark should rather start quickly."""
     return sum(source.bytes for source in sources) < SHORT
+
+
+FORMAT = "How the files are laid out, by a name below; the other options of the layout lay over it. [what the first file looks like]"
+
+
+def layouts(presets: Iterable[Layout | Preset]) -> list[tuple[str, str]]:
+    """The names of presets and plain layouts, and what they are."""
+    from sim.workloads.traces.layouts import PLAIN
+
+    return [(layout.name, layout.text) for layout in (*presets, *PLAIN.values())]
 
 
 def choose_layout(

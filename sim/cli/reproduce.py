@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperCommand
 
 from sim.cli import terminal
 from sim.cli.run import EngineName, Jobs, Master, cores
@@ -16,19 +16,16 @@ if TYPE_CHECKING:
     from sim.papers.page import Reproduction
 
 
-class Reproduce(TyperCommand):
-    """The command, whose help lists the papers that there are."""
+def papers() -> Iterator[tuple[str, str]]:
+    """The names of the papers that there are, and what they stand for."""
+    from sim import plugins
+    from sim.papers.paper import find_paper
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        from sim import plugins
-        from sim.papers.paper import find_paper
-
-        with formatter.section("Papers"):
-            formatter.write_dl([(name, find_paper(name).source) for name in plugins.names("paper")])
+    return ((name, find_paper(name).source) for name in plugins.names("paper"))
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="The name of a paper.")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="A paper by its name.")],
     figure: Annotated[
         str, typer.Argument(metavar="FIGURE", help="One figure, such as 1a; all by default.", show_default=False)
     ] = "",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
+
+from typer.core import TyperCommand
 
 from sim.base.escaping import printable
 
@@ -72,3 +74,14 @@ def console(stderr: bool = False, width: int = PLAIN_WIDTH) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     plain = stream.stream if isinstance(stream, _Printable) else stream
     return Printable(file=plain, highlight=False, markup=False, width=None if plain.isatty() else width)
+
+
+def listing(title: str, entries: Callable[[], Iterable[tuple[str, str]]]) -> type[TyperCommand]:
+    """Commands whose help ends with a list of names and what each of them is, made when the help is asked for."""
+
+    class Listing(TyperCommand):
+        def format_epilog(self, ctx: Any, formatter: Any) -> None:
+            with formatter.section(title):
+                formatter.write_dl(list(entries()))
+
+    return Listing

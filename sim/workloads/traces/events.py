@@ -32,13 +32,13 @@ ACTIONS = {
     "deliver": DELIVER,
 }
 
-# Packets of MQTT as they were decoded from captures at a broker.
 MQTT = Layout(
     "mqtt",
     {"time": "time_s", "action": "event", "client": "client", "topic": "topic", "size": "payload_bytes"},
     delimiter="\t",
     header=True,
     time_formats=("epoch",),
+    text="packets of MQTT as they are decoded from a capture",
 )
 LAYOUTS = {MQTT.name: MQTT}
 EXPECTED = {

@@ -89,9 +89,10 @@ class Labels:
 
 @dataclass(frozen=True)
 class Preset:
-    """A public data set: the tables in its folder, and what its topics are called."""
+    """A public data set: what it is, the tables in its folder, and what its topics are called."""
 
     name: str
+    text: str
     tables: tuple[Table, ...]
     labels: Labels | None = None
 
@@ -169,9 +170,10 @@ def _friend(field: str) -> tuple[Topics, ...]:
     return (Topics("friend", (field,)),)
 
 
-# HetRec 2011: plays and friendships without times; tags, of which a month is known. Last.fm began in 2002.
+# Last.fm began in 2002.
 LASTFM_HETREC = Preset(
     "lastfm-hetrec",
+    "Last.fm, HetRec 2011: plays and friendships without times; tags, of which a month is known",
     (
         Table(_hetrec("user", "artist", "weight"), follows=_artist("artist"), file="user_artists.dat"),
         Table(_hetrec("user", "friend"), follows=_friend("friend"), file="user_friends.dat"),
@@ -187,9 +189,10 @@ LASTFM_HETREC = Preset(
     Labels(_hetrec("artist", "name", "url", "picture"), "artist", ("artist",), "name", "artists.dat"),
 )
 _PLAYS = Layout("lastfm-1k", ("user", "time", "artist", "name", "track", "title"), delimiter="\t")
-# Plays to the second; an artist without an id of MusicBrainz goes by the name.
+# An artist without an id of MusicBrainz goes by the name.
 LASTFM_1K = Preset(
     "lastfm-1k",
+    "Last.fm, the plays of a thousand users, to the second",
     (
         Table(
             _PLAYS,
@@ -204,6 +207,7 @@ _FILM = (Topics("film", ("film",)),)
 # Trust is to follow; who reviews a film hears of further reviews of it. Reviews are known to the day.
 CIAODVD = Preset(
     "ciaodvd",
+    "CiaoDVD: who trusts whom, and reviews of films, of which a day is known",
     (
         Table(Layout("ciaodvd", ("user", "friend", "trust")), follows=_friend("friend"), file="trusts.txt"),
         Table(

@@ -28,7 +28,7 @@ class Layout:
     pipeline's names to the file's: keys of JSON lines, columns of Parquet, of a text those in its first line, the `header`.
     With `quote`, a field of a text may stand in double quotes (RFC 4180), but never span lines. `time_formats` are tried in
     order: datetime patterns of Spark, which may begin with a weekday (EEE), or one of `NAMED_TIMES`. Times that name no zone
-    are in `time_zone`. Raises WorkloadError where that is no layout.
+    are in `time_zone`. `text` says what is laid out so, for help. Raises WorkloadError where that is no layout.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Layout:
     quote: bool = False
     time_formats: tuple[str, ...] = ("iso",)
     time_zone: str = "UTC"
+    text: str = ""
 
     def __post_init__(self) -> None:
         if not self.delimiter or set(self.delimiter) & set('"\r\n'):
@@ -169,10 +170,10 @@ def _check_pattern(pattern: str) -> None:
         raise WorkloadError(f"{said}: no year, month and day in it, which make a date; {expected}")
 
 
-CSV = Layout("csv", quote=True)
-TSV = Layout("tsv", delimiter="\t")
-JSONL = Layout("jsonl", kind="jsonl")
-PARQUET = Layout("parquet", kind="parquet")
+CSV = Layout("csv", quote=True, text="lines with commas, fields in the order of --columns or named by a --header")
+TSV = Layout("tsv", delimiter="\t", text="the same with tabs")
+JSONL = Layout("jsonl", kind="jsonl", text="an object of JSON on each line, fields as --columns names them")
+PARQUET = Layout("parquet", kind="parquet", text="Parquet, columns as --columns names them")
 # What says how files are written, but not yet what their columns mean.
 PLAIN = {layout.name: layout for layout in (CSV, TSV, JSONL, PARQUET)}
 
@@ -181,13 +182,14 @@ GOWALLA = Layout(
     ("user", "time", "latitude", "longitude", "place"),
     delimiter="\t",
     time_formats=("yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]XXX",),
+    text="the SNAP collection: tab-separated, no header: user, ISO time, latitude, longitude, place",
 )
-# The global check-ins of 2012 and 2013, TIST2015: positions stand in a file of places of their own.
 FOURSQUARE = Layout(
     "foursquare-tist",
     ("user", "place", "time", "offset"),
     delimiter="\t",
     time_formats=("EEE MMM dd HH:mm:ss Z yyyy",),
+    text="the global check-ins of 2012 and 2013 (TIST2015): user, place, time; --places names the file of places, with positions",
 )
 FOURSQUARE_PLACES = Layout("foursquare-tist", ("place", "latitude", "longitude", "category", "country"), delimiter="\t")
 
