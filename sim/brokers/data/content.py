@@ -217,11 +217,10 @@ class FoldedContentEngine(EventEngine):
     def _forward(self, flight: Flight, position: int, now: float, message: Message) -> None:
         """Down from the root, all the way."""
         assert flight.tree is not None
-        arrival, sent, last = fold_tree(
+        arrival, last = fold_tree(
             now, flight.broker_array, flight.tree.parents, self._links.hop_delay, self._recorder.horizon
         )
         flight.arrival = flight.served = arrival.tolist()
-        flight.sent = bytearray(sent)
         message.callbacks = self._arrived
         if len(flight.brokers) > 1:
             self._clock.at(last, ARRIVALS, message)

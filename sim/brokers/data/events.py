@@ -24,6 +24,7 @@ class EventEngine:
 
     def __init__(self, fabric: Fabric, recorder: Recorder, published: NDArray[np.float64], rule: Rule) -> None:
         self.rule, self._published = rule, published
+        self._send_on, self._increments, self._floods = rule.send_on, rule.increments, rule.floods
         self._clock, self._recorder = fabric.clock, recorder
         self._links, self._servers, self._service = fabric.links, fabric.servers, fabric.service
         self._ledger, self._trace = recorder.ledger, recorder.trace
@@ -137,7 +138,7 @@ class EventEngine:
 
     def _seconds(self, flight: Flight, broker: int, stage: int) -> float:
         """What the broker needs at this stage of a flight's way (s)."""
-        return self._service(flight.identity, broker, stage, self.rule.increments(flight, broker, stage))
+        return self._service(flight.identity, broker, stage, self._increments(flight, broker, stage))
 
     def _climb(self, message: Message) -> None:
         """The broker at this place of the uplink has handled the flight: on to the next, or down from the root."""
@@ -177,7 +178,9 @@ class EventEngine:
             if not self._servers[broker].accept(message, self._seconds(flight, broker, stage)):
                 return
         if first:
-            self.rule.arrive(flight, position, source, now)
+            arrival[position] = now
+            if self._floods:
+                self.rule.arrive(flight, position, source)
         else:
             self._recorder.counted["duplicates"][flight.window] += 1
         if self._trace is not None:
@@ -201,7 +204,7 @@ class EventEngine:
 
     def _forward(self, flight: Flight, position: int, now: float, message: Message) -> None:
         """Send copies to the next hops of a position; the message that brought the flight goes on to the first of them."""
-        onward = self.rule.send_on(flight, position)
+        onward = self._send_on(flight, position)
         if not onward:
             self._settle(flight)
             return
@@ -209,12 +212,12 @@ class EventEngine:
         brokers, links, at = flight.brokers, self._links, self._clock.at
         here, identity = brokers[position], flight.identity
         times = links.fixed[here] if links.fixed else None
-        again: Message | None = message
+        first = onward[0]
         for there in onward:
-            if again is None:
-                message = Message(flight, there, position, self._descended, self._descend, self._drop)
+            if there == first:
+                message.position, message.source, message.callbacks = there, position, self._descended
             else:
-                message.position, message.source, message.callbacks, again = there, position, self._descended, None
+                message = Message(flight, there, position, self._descended, self._descend, self._drop)
             message.sent = now
             message.arrived = time = (
                 now + times[brokers[there]] if times else links.arrival(now, here, brokers[there], identity)

@@ -39,7 +39,6 @@ class Finished:
         self.duplicate_at_broker: list[NDArray[np.bool_]] = []
         self.arrival = array("d")
         self.served = array("d")
-        self.sent = bytearray()
         self.copies = array("i")
         self.copies_from = array("q", [0])
         self.uplinks_sent = array("q")
@@ -62,7 +61,6 @@ class Finished:
             self.duplicate_at_broker.append(flight.duplicate_at_broker)
         self.arrival.extend(flight.arrival)
         self.served.extend(flight.served)
-        self.sent += flight.sent
         self.copies += flight.copies
         self.copies_from.append(len(self.copies) // 2)
         self.published.append(flight.published)
@@ -102,7 +100,6 @@ class Finished:
             due_users,
             np.array(self.arrival),
             np.array(self.served),
-            np.array(self.sent),
             starts(self.brokers),
             np.array(self.published),
             np.array(self.rooted),

@@ -15,7 +15,6 @@ _NONE: NDArray[np.int32] = np.empty(0, np.int32)
 _NOWHERE: NDArray[np.bool_] = np.empty(0, np.bool_)
 _NO_INTS: list[int] = []
 _NO_TIMES: list[float] = []
-_NO_BYTES = bytearray()
 _NO_COPIES = array("i")
 
 
@@ -23,8 +22,8 @@ class Flight:
     """One publication on its way: up to the root, and from there down the tree as it stood when it left the root.
 
     `arrival` has one time (s) per tree position, NaN where nothing has arrived; `served` when the broker there had handled it, which
-    is its delivery (the very same list where brokers take no time); `due_users` the users due there; `sent` whether a message to the
-    position was sent by its parent, `depth` how many hops it took. `audience` is who wanted it when it left the root, where that is
+    is its delivery (the very same list where brokers take no time); `due_users` the users due there; `depth` how many
+    hops it took. `audience` is who wanted it when it left the root, where that is
     kept. `pending` counts messages that are on a link or in a queue.
 
     `offloaded` are those that the back end does not serve, if there are any.
@@ -33,7 +32,7 @@ class Flight:
     and `duplicate_at_broker` is true where another copy was the broker's; else they are empty. `refused` are the positions at which a
     broker refused a copy.
 
-    Where it is flooded, `sent` tells nothing, but `copies` holds the positions from and to of all messages in turn, and `senders`
+    Where it is flooded, `copies` holds the positions from and to of all messages in turn, and `senders`
     from where the first one came to each position, -1 where none has.
     """
 
@@ -57,7 +56,6 @@ class Flight:
         "refused",
         "rooted",
         "senders",
-        "sent",
         "served",
         "size",
         "topic",
@@ -99,6 +97,5 @@ class Flight:
         self.child_bounds = _NO_INTS
         self.due_users = self.depth = _NONE
         self.arrival = self.served = _NO_TIMES
-        self.sent = _NO_BYTES
         self.senders = _NO_INTS
         self.copies = _NO_COPIES

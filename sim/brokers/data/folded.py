@@ -124,7 +124,7 @@ class FoldedEngine:
         for time, _, topic, uplink in self._climbing:
             tree = fabric.overlay.tree(topic, int(fabric.node_of[uplink[-1]]))
             hop_delay, brokers = fabric.links.hop_delay, fabric.broker_of[tree.nodes]
-            last = fold_tree(time, brokers, tree.parents, hop_delay, np.inf)[2] if len(tree) else time
+            last = fold_tree(time, brokers, tree.parents, hop_delay, np.inf)[1] if len(tree) else time
             latest = max(latest, last)
         self._at_the_end_of(latest, then)
 

@@ -42,14 +42,13 @@ def fold_tree(
     parents: NDArray[np.int32],
     hop_delay: NDArray[np.float64],
     horizon: float,
-) -> tuple[NDArray[np.float64], NDArray[np.uint8], float]:
-    """Arrivals at the positions of a tree (NaN from the horizon on), whether messages there were sent, and when the last one arrives.
+) -> tuple[NDArray[np.float64], float]:
+    """Arrivals at the positions of a tree (NaN from the horizon on), and when the last one arrives.
 
     What is carried leaves the root at `rooted`; `brokers` and `parents` are by position, there is a root at least.
     """
-    times, sent = np.full(brokers.size, rooted), np.zeros(brokers.size, np.uint8)
+    times = np.full(brokers.size, rooted)
     for i in range(1, brokers.size):
         above = parents[i]
         times[i] = times[above] + hop_delay[brokers[above], brokers[i]]
-        sent[i] = times[above] < horizon
-    return np.where(times < horizon, times, np.nan), sent, times.max()
+    return np.where(times < horizon, times, np.nan), times.max()

@@ -30,6 +30,8 @@ class Rule(ABC):
 
     kind = "tree"
     """What a hop below the root is called in the trace."""
+    floods = False
+    """Whether more than one copy may come to a position, so that `arrive` has to be told of the first."""
 
     def __init__(
         self, fabric: Fabric, recorder: Recorder, subscriptions: Subscriptions, publications: Publications
@@ -62,7 +64,7 @@ class Rule(ABC):
         if len(tree):
             flight.brokers = flight.broker_array.tolist()
             flight.child_bounds, flight.depth = tree.child_bounds, tree.depth
-            flight.sent, flight.arrival = bytearray(len(tree)), [NAN] * len(tree)
+            flight.arrival = [NAN] * len(tree)
             flight.arrival[0] = now
             flight.served = flight.arrival.copy() if self._fabric.servers else flight.arrival
 
@@ -74,13 +76,11 @@ class Rule(ABC):
 
     def send_on(self, flight: Flight, position: int) -> Sequence[int]:
         """The positions that the broker at a position sends copies to now."""
-        first, end = flight.child_bounds[position], flight.child_bounds[position + 1]
-        flight.sent[first:end] = b"\1" * (end - first)
-        return range(first, end)
+        return range(flight.child_bounds[position], flight.child_bounds[position + 1])
 
-    def arrive(self, flight: Flight, position: int, source: int, now: float) -> None:
-        """The first copy has come to a position, from another, and was accepted there."""
-        flight.arrival[position] = now
+    def arrive(self, flight: Flight, position: int, source: int) -> None:
+        """The first copy has come to a position from another, and was accepted there: of interest where it `floods`."""
+        raise NotImplementedError
 
     def ahead(self, flight: Flight, positions: Sequence[int]) -> NDArray[np.bool_]:
         """The tree positions (k) that copies on their way to these positions, or held there, may still be delivered at."""
@@ -156,13 +156,14 @@ class FloodRule(TopicRule):
     """
 
     kind = "flood"
+    floods = True
 
     def leave_root(self, flight: Flight, now: float) -> None:
         """As on a tree; who sent what is kept apart, as every link of the topic may carry a copy."""
         super().leave_root(flight, now)
         flight.senders = [-1] * len(flight.brokers)
         flight.depth = np.zeros(len(flight.brokers), np.int32)
-        flight.sent, flight.copies = bytearray(len(flight.brokers)), array("i")
+        flight.copies = array("i")
 
     def send_on(self, flight: Flight, position: int) -> Sequence[int]:
         """All neighbours but the sender."""
@@ -173,8 +174,7 @@ class FloodRule(TopicRule):
             flight.copies.extend((position, neighbour))
         return onward
 
-    def arrive(self, flight: Flight, position: int, source: int, now: float) -> None:
-        """Keep whom the first copy came from, too."""
-        super().arrive(flight, position, source, now)
+    def arrive(self, flight: Flight, position: int, source: int) -> None:
+        """The first copy has come to a position, from another, and was accepted there."""
         flight.senders[position] = source
         flight.depth[position] = flight.depth[source] + 1

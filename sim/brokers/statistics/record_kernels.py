@@ -111,14 +111,14 @@ def count_uplink(way: Way, statistics: Statistics) -> None:
 @kernel
 def record(way: Way, statistics: Statistics) -> int:
     """Count one publication; returns how many keys came new into the hash table of delays."""
-    new = 0
+    new, flooded = 0, way.copies.size > 0
     window, size, brokers = way.window, way.size, way.brokers
     count, total = statistics.counters[window], statistics.sums[window]
     delivered, counted = statistics.pairs[window, DELIVERED], statistics.measured[window]
     count_uplink(way, statistics)
     for i in range(brokers.size):
         here = brokers[i]
-        if way.sent[i]:
+        if i > 0 and not flooded and not np.isnan(way.served[way.parents[i]]):  # who has served it has sent it on
             count_message(brokers[way.parents[i]], here, way.due_users[i], size, window, statistics)
         users, served, arrival = way.new_users[i], way.served[i], way.arrival[i]
         if users == 0 or np.isnan(served):
@@ -168,7 +168,6 @@ def record_all(ways: Ways, first: int, used: int, statistics: Statistics) -> tup
             ways.due_users[a:b],
             ways.arrival[a:b],
             ways.served[a:b],
-            ways.sent[a:b],
             ways.published[f],
             ways.rooted[f],
             ways.size[f],
@@ -197,7 +196,7 @@ def fold_all(
     trees, and `latest` (1) grows to when the last one arrives.
     """
     hop_delay = statistics.hop_delay
-    arrival, sent = np.empty(hop_delay.shape[0]), np.empty(hop_delay.shape[0], np.uint8)
+    arrival = np.empty(hop_delay.shape[0])
     nothing_flooded, no_duplicates = np.empty((0, 2), np.int32), np.empty(0, np.bool_)
     last = latest[0]
     for f in range(first, folds.published.size):
@@ -227,12 +226,11 @@ def fold_all(
                 missing[0] -= 1
                 missing[1] -= users
             if i == 0:
-                arrival[0], sent[0] = root_time, 0
+                arrival[0] = root_time
                 reached[a] += 1
                 continue
             above = parents[i]
             time = arrival[above] + hop_delay[brokers[above], brokers[i]]
-            sent[i] = not np.isnan(arrival[above])
             arrival[i] = time if time < horizon else np.nan
             last = max(last, time)
             if time < horizon:
@@ -249,7 +247,6 @@ def fold_all(
             due_users,
             arrival,
             arrival,
-            sent,
             folds.published[f],
             root_time,
             folds.size[f],

@@ -32,7 +32,7 @@ class Statistics(NamedTuple):
 class Way(NamedTuple):
     """How one publication travelled: over the brokers `uplink`, of which it took the first `uplinks_sent` hops, and down a tree.
 
-    The tree's arrays (as in TopicTree and Flight), `brokers` to `sent`, are empty where nobody wants the topic or the root was not
+    The tree's arrays (as in TopicTree and Flight), `brokers` to `served`, are empty where nobody wants the topic or the root was not
     reached (then `rooted` is NaN). `copies` (m, 2) are the positions from and to of the messages by which it was flooded, if it was.
     `new_users` are the users, by position, to whom its arrival is the delivery: those due there, but of content, whose copies may
     arrive one after the other; `duplicate_at_broker` is true where another copy was the broker's delivery, and else empty.
@@ -46,7 +46,6 @@ class Way(NamedTuple):
     due_users: NDArray[np.int32]
     arrival: NDArray[np.float64]
     served: NDArray[np.float64]
-    sent: NDArray[np.uint8]
     published: float
     rooted: float
     size: int
@@ -58,7 +57,7 @@ class Way(NamedTuple):
 
 class Ways(NamedTuple):
     """Several publications: f has the parts `uplink_from[f]:uplink_from[f + 1]` of `uplinks`, `tree_from[f]:tree_from[f + 1]` of the
-    seven arrays of trees, of `new_users` and of `duplicate_at_broker`, and `copies_from[f]:copies_from[f + 1]` of `copies`; else see
+    six arrays of trees, of `new_users` and of `duplicate_at_broker`, and `copies_from[f]:copies_from[f + 1]` of `copies`; else see
     Way."""
 
     uplinks: NDArray[np.int32]
@@ -70,7 +69,6 @@ class Ways(NamedTuple):
     due_users: NDArray[np.int32]
     arrival: NDArray[np.float64]
     served: NDArray[np.float64]
-    sent: NDArray[np.uint8]
     tree_from: NDArray[np.int64]
     published: NDArray[np.float64]
     rooted: NDArray[np.float64]
