@@ -27,7 +27,7 @@ Place = tuple[int, str]
 
 @dataclass(frozen=True)
 class Bound:
-    """A limit, and what a candidate's mean of its metric is."""
+    """A limit with a candidate's mean of the limited metric."""
 
     limit: Limit
     value: Interval
@@ -39,14 +39,14 @@ class Bound:
 
     @property
     def surely(self) -> bool:
-        """Whether all of the mean's 95 % interval is; of a single value nothing is sure."""
+        """Whether the mean's whole 95 % confidence interval meets the limit; never true of a single value."""
         ends = (self.value.low, self.value.high) if self.value.bounded else (self.value.mean,)
         return self.value.n > 1 and all(map(self.limit.holds, ends))
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A variant at a point: the metric's mean, what its limits say, and the difference of the mean to that of the best.
+    """A variant at a point: its mean of the ranked metric, its limits, and the difference of its mean from the best one.
 
     Differences are in the metric's unit, paired where runs share their random numbers; None for the best itself.
     """
@@ -59,14 +59,14 @@ class Candidate:
 
     @property
     def tied(self) -> bool:
-        """Whether it cannot be told apart from the best: the difference's 95 % interval contains 0, or there are no two runs."""
+        """Whether it cannot be distinguished from the best: the difference's 95 % confidence interval contains 0, or does not exist."""
         d = self.difference
         return d is not None and (d.n < 2 or not (d.excludes(0) if d.bounded else d.mean != 0))
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Those that meet all limits, the best first; of how many; and the limits with how many do not meet each, and the nearest mean.
+    """The candidates that meet all limits, best first; how many there are in all; per limit, how many miss it, and the nearest mean.
 
     `fixed` are the keys that all of them have in common, with their values.
     """
@@ -78,10 +78,10 @@ class Ranking:
 
 
 def best(results: Results, metric: str, maximise: bool = False, limits: Sequence[Limit] = ()) -> Ranking:
-    """All points and variants by the mean of a metric; the lower point number comes first where means are the same.
+    """Rank all points and variants by the mean of a metric; of equal means the lower point number comes first.
 
     Left out are those where the metric is undefined, or the mean of a limit's metric is not within it; and where what is asked for
-    speaks of what got through, those at which brokers are saturated, by a limit of its own. A variant that is the same run at several
+    covers only deliveries, those at which brokers are saturated, by a limit of its own. A variant that is the same run at several
     points counts once, at the first.
     """
     (ranking,) = best_for_each(results, (), metric, maximise, limits)
@@ -91,7 +91,7 @@ def best(results: Results, metric: str, maximise: bool = False, limits: Sequence
 def best_for_each(
     results: Results, keys: Sequence[str], metric: str, maximise: bool = False, limits: Sequence[Limit] = ()
 ) -> list[Ranking]:
-    """A ranking as of `best` for each combination of values that the swept keys have, in the order of the points.
+    """Rank as `best` does, separately for each combination of the given keys' values, in the order of the points.
 
     Raises ResultsError where a key is not swept.
     """
@@ -134,7 +134,7 @@ def _ranking(
 
 
 def _values(results: Results, metric: str) -> dict[Place, NDArray[np.float64]]:
-    """By point and variant, a value for each set of runs that share their random numbers, in one order; NaN where there is none."""
+    """By point and variant, one value per set of runs that share random numbers, all in the same order; NaN where missing."""
     values = by_replication(results, metric)
     pairs = values.index.droplevel("point")
     known, count = pairs.unique(), len(results.manifest["points"])
@@ -144,7 +144,7 @@ def _values(results: Results, metric: str) -> dict[Place, NDArray[np.float64]]:
 
 
 def _places(results: Results, points: Sequence[int]) -> list[Place]:
-    """Those points, and variants, in their order, each once that is the same runs."""
+    """The given points with their variants, in order; those with the same runs appear once."""
     table = results.runs.loc[results.runs["point"].isin(points), ["run", "point", "variant"]]
     runs: dict[Place, list[str]] = {}
     for run, point, name in table.itertuples(index=False, name=None):
@@ -178,7 +178,7 @@ def arguments(results: Results, point: int) -> list[str]:
 
 
 def _written(value: Value, said: object, unit: str) -> str:
-    """A value as --set reads it: a table, of which points have the kind alone, as the sweep says it."""
+    """A value as --set reads it; a table, of which points only record the kind, as it is written in the sweep."""
     for whole in said if isinstance(said, list) else ():
         if isinstance(whole, dict) and value in (whole.get("kind"), toml.text(whole)):
             return toml.text(whole)

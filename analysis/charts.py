@@ -19,11 +19,11 @@ from sim.files.atomic import whole_file
 
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
 ROWS = 4500
-"""Rows that a chart may hold; Altair refuses more than 5,000."""
+"""Most rows that a chart may hold; Altair refuses more than 5,000."""
 PICTURES = (".svg", ".png", ".pdf")
 
-# Okabe and Ito's colours, told apart with any colour vision, without the yellow that fades on white; dashes tell a
-# second round of seven apart from the first.
+# Okabe and Ito's colours, distinguishable with any colour vision, without the yellow that fades on white; dashes
+# distinguish a second round of seven from the first.
 _COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 _DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3]]
 INK = "#222222"
@@ -114,7 +114,7 @@ def _picture(svg: str, suffix: str) -> bytes:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file, and the folder it stands in, so that it is there in full or not at all.
+    """Write a file, and the folder it stands in, atomically: it exists in full or not at all.
 
     Raises ResultsError where it cannot be written.
     """
@@ -140,7 +140,7 @@ def _legend() -> alt.Legend:
 
 
 def by_dash(names: Sequence[str]) -> alt.StrokeDash:
-    """Variants by the dashes of their lines, so that more of them than there are colours can be told apart."""
+    """Variants by the dashes of their lines, to distinguish more of them than there are colours."""
     dashes = [_DASHES[i // len(_COLOURS) % len(_DASHES)] for i in range(len(names))]
     shown = _legend() if len(names) > 1 else None
     return alt.StrokeDash("variant:N", scale=alt.Scale(domain=list(names), range=dashes), legend=shown)
@@ -154,7 +154,7 @@ def spec_of(chart: alt.TopLevelMixin) -> dict[str, Any]:
 
 
 def axis_title(text: str, unit: str) -> str:
-    """What an axis shows, with its unit where it has one."""
+    """The title of an axis, with its unit where it has one."""
     return text if unit in {"–", ""} else f"{text} ({unit})"
 
 

@@ -21,18 +21,18 @@ from sim.metrics import METRICS
 from sim.scenario.model import unit_of
 
 Values = tuple[Any, ...]
-"""What the swept keys are at a point."""
+"""The swept keys' values at a point."""
 MISSING = "–"
-"""What stands for a key that a scenario does not have."""
+"""Shown for a key that a scenario does not have."""
 _LISTED = 6
-"""Values of a swept key that are told one by one."""
+"""How many values of a swept key are listed one by one at most."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A variant in one of the folders: `name` tells it from all others, `shown` is the variant of the collection that it is part of.
+    """A variant in one of the folders: `name` is unique, `shown` is the variant of the collection that it is part of.
 
-    The two differ where a key that is varied tells folders apart. `points` are the collection's numbers of the folder's points.
+    The two differ where a varied key distinguishes the folders. `points` are the collection's numbers of the folder's points.
     """
 
     results: Results
@@ -60,7 +60,7 @@ class Collection(Results):
 
     @property
     def seals(self) -> list[str]:
-        """Those of the folders' manifests, each once."""
+        """The distinct seals of the folders' manifests."""
         return list(dict.fromkeys(s.results.manifest["seal"] for s in self.sources if "seal" in s.results.manifest))
 
     def table(self, run: str, name: str) -> pd.DataFrame:
@@ -95,7 +95,7 @@ def collect(
         number = {point: n for n, point in enumerate(points)}
         places: list[Sequence[int]] = [[number[value] for value in part] for part in values]
     else:
-        points, places = values[0], [range(len(values[0]))]  # those of a sample may be the same, and each counts
+        points, places = values[0], [range(len(values[0]))]  # points of a sample may coincide, and each counts
     sources = _sources(parts, labels, places, merged)
     manifest = {
         **_merged([part.manifest for part in parts]),
@@ -118,7 +118,7 @@ def _load(folder: Path) -> Results:
 
 
 def _labels(folders: Sequence[Path]) -> list[str]:
-    """The folders' names, with those of the folders above them as far as it takes to tell them apart."""
+    """The folders' names, preceded by as many parent folders as make them distinct."""
     paths = [folder.resolve().parts for folder in folders]
     if twice := [str(folder) for n, folder in enumerate(folders) if paths[n] in paths[:n]]:
         raise ResultsError(f"{twice[0]}: given twice; name every folder once")
@@ -143,7 +143,7 @@ def _sources(
 
 
 def _runs(source: Source, manifest: Manifest, several: bool) -> pd.DataFrame:
-    """A variant's runs with its name and points in the collection; `order` is its place among the variants."""
+    """A variant's runs, renamed and renumbered for the collection; `order` is its position among the variants."""
     table = source.results.runs
     runs = table[table["variant"] == source.variant].reset_index(drop=True)
     own = [key for key in source.results.manifest["parameters"] if key in runs]
@@ -159,21 +159,21 @@ def _runs(source: Source, manifest: Manifest, several: bool) -> pd.DataFrame:
 
 
 def _workload(results: Results, run: str) -> str:
-    """The hash of a run's prepared workload; that of the whole where the run's own folder is not kept."""
+    """The hash of a run's prepared workload; the manifest's hash where the run's own folder was not kept."""
     kept = (results.folder / "runs" / run).is_dir()
     manifest = read_run(results.folder, run) if kept else results.manifest
     return str((manifest.get("workload") or {}).get("hash") or "")
 
 
 def _merged(manifests: Sequence[Manifest]) -> Manifest:
-    """What folders have in common, or together."""
+    """The manifest of the collection, merged from the folders' manifests."""
     first = manifests[0]
     return {
         **first,
         "title": " · ".join(dict.fromkeys(manifest["title"] for manifest in manifests)),
         "sweep": first.get("sweep", {})
         if len(manifests) == 1
-        else {},  # of a sample, points are no whole beside others
+        else {},  # the points of a sample cannot be joined with others
         "replications": max(manifest["replications"] for manifest in manifests),
         "notes": list(dict.fromkeys(note for manifest in manifests for note in manifest["notes"])),
         "runs": list(dict.fromkeys(run for manifest in manifests for run in manifest["runs"])),
@@ -231,7 +231,7 @@ def _values(results: Results, keys: Sequence[str]) -> list[Values]:
 
 
 def _value(results: Results, key: str) -> Any:
-    """What a key is in a folder that does not sweep it: in all variants, or else in what they are laid over."""
+    """A key's value in a folder that does not sweep it: that of all variants, or else of the base."""
     variants = results.manifest["variants"]
     first, *rest = toml.split(key)
     if first == "variant":
@@ -247,7 +247,7 @@ def _inner(scenario: Any, keys: Sequence[int | str]) -> Any:
 
 
 def _simple(value: Any) -> Any:
-    """A value as swept keys have it: a table is its kind, a file its name."""
+    """A value in the form recorded for swept keys: a table as its kind, a file as its name."""
     if value is None:
         return MISSING
     if isinstance(value, Mapping):
@@ -256,7 +256,7 @@ def _simple(value: Any) -> Any:
 
 
 def _check_varied(key: str, parts: Sequence[Results], labels: Sequence[str]) -> None:
-    """Raises ResultsError where a key that is in no sweep does not tell folders apart."""
+    """Raise ResultsError where a varied key is neither swept nor different between the folders."""
     scenarios = [list(part.manifest["variants"].values()) for part in parts]
     known = sorted({name for part in scenarios for scenario in part for name in _flat(scenario)})
     if not any(name == key or name.startswith(f"{key}.") for name in known):
@@ -265,16 +265,16 @@ def _check_varied(key: str, parts: Sequence[Results], labels: Sequence[str]) -> 
     values = [{_simple(_inner(scenario, keys)) for scenario in part} for part in scenarios]
     for label, found in zip(labels, values, strict=True):
         if len(found) > 1:
-            told = ", ".join(sorted(map(_text, found)))
+            differing = ", ".join(sorted(map(_text, found)))
             raise ResultsError(
-                f"vary: variants of {label} differ in {key} ({told}); folders have to, or a sweep's points"
+                f"vary: variants of {label} differ in {key} ({differing}); folders have to, or a sweep's points"
             )
     if len(set.union(*values)) == 1:
         raise ResultsError(f"vary: {key} is {_text(values[0].pop())} in all results; name a key in which they differ")
 
 
 def changes(collection: Collection) -> pd.DataFrame:
-    """In what the folders and variants differ: a row per key (dotted), a column per folder and variant, values as text.
+    """The keys in which folders and variants differ: a row per key (dotted), a column per folder and variant, values as text.
 
     Beside the scenarios' keys, `version` and `workload` (the hash of a prepared one). `MISSING` is what does not exist there.
     """
@@ -282,14 +282,14 @@ def changes(collection: Collection) -> pd.DataFrame:
     keys = dict.fromkeys(key for described in columns.values() for key in described)
     differ = [key for key in keys if len({repr(described.get(key)) for described in columns.values()}) > 1]
     texts = {
-        source.name: [_told(key, columns[source.name].get(key), source) for key in differ]
+        source.name: [_shown_value(key, columns[source.name].get(key), source) for key in differ]
         for source in collection.sources
     }
     return pd.DataFrame(texts, pd.Index(differ, name="key"))
 
 
 def _described(source: Source) -> dict[str, Any]:
-    """What was run, key by key; a swept key with the tuple of its values, unless the variant has one of its own."""
+    """A variant's settings by dotted key; a swept key has the tuple of its values unless the variant sets it."""
     manifest = source.results.manifest
     scenario, base = manifest["variants"][source.variant], manifest["scenario"]
     found = _flat({**scenario, "title": None, "precision": manifest.get("precision")})
@@ -310,7 +310,7 @@ def _described(source: Source) -> dict[str, Any]:
     return {**found, "workload": workload or None, "version": manifest["version"]}
 
 
-def _told(key: str, value: Any, source: Source) -> str:
+def _shown_value(key: str, value: Any, source: Source) -> str:
     if value is None:
         return MISSING
     unit = unit_of(key, source.results.manifest["variants"][source.variant], {})
@@ -321,7 +321,7 @@ def _told(key: str, value: Any, source: Source) -> str:
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The values of nested tables by dotted keys; what is not set is left out."""
+    """Nested tables flattened to dotted keys; keys that are not set are left out."""
     found: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from sim.experiments.results import Results
 
 PROBABILITIES = "p is after Holm's correction, raw p before it."
-"""What the tables' columns of p values are."""
+"""Explains the tables' columns of p values."""
 MARKS = {"better": "✓ better", "worse": "✗ worse"}
-"""How verdicts are shown; others are words that stand for themselves."""
+"""How verdicts are shown; other verdicts are shown as they are."""
 
 
 class Row(NamedTuple):
@@ -39,8 +39,8 @@ class Row(NamedTuple):
 class MetricTable:
     """One metric as text; `unit` is that of the means, "" where they have none.
 
-    The first `left` heads are swept keys and the variant. The others are n (replications), the mean, its 95 % interval and, where
-    variants are compared, the difference to the baseline (% and its interval, or from 0 to what), the effect (standard
+    The first `left` heads are swept keys and the variant. The others are n (replications), the mean, its 95 % confidence interval
+    and, where variants are compared, the difference to the baseline (% and its interval, or from 0 to what), the effect (standard
     deviations), p after Holm's correction and before it, and the verdict.
     """
 
@@ -59,7 +59,7 @@ class MetricTable:
 def tables(results: Results) -> list[MetricTable]:
     """A table for each headline metric; points without a run are left out."""
     axes, points, several = axes_of(results), results.manifest["points"], len(variants_of(results)) > 1
-    heads = (*(axis.name for axis in axes), "variant", "n", "mean", "95 % interval")
+    heads = (*(axis.name for axis in axes), "variant", "n", "mean", "95 % CI")
     heads += (f"difference to {baseline_of(results)}", "effect", "p", "raw p", "verdict") if several else ()
     found = []
     for metric in headline_of(results):

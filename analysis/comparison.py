@@ -1,4 +1,4 @@
-"""Variants of one experiment side by side: means, intervals and paired differences to the baseline."""
+"""Variants of one experiment side by side: means, confidence intervals and paired differences to the baseline."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SIGNIFICANT = 0.05
 """The largest p, after Holm's correction, at which a difference is significant."""
 PAIR = ("workload", "seed", "replication")
-"""Runs that agree in these columns, of those that there are, share their random numbers."""
+"""Runs that agree in these columns (where present) share their random numbers."""
 _FLOATS = ("low", "high", "difference", "difference_low", "difference_high", "effect", "p", "p_raw")
 
 Verdict = Literal["better", "worse", "higher", "lower", ""]
@@ -53,7 +53,7 @@ class Outcome:
 
     @property
     def difference(self) -> Interval | None:
-        """The difference to the baseline in %, with its plain 95 % interval; None where the baseline has 0."""
+        """The difference to the baseline in %, with its unadjusted 95 % confidence interval; None where the baseline is 0."""
         return self.test.difference if self.test and self.relative else None
 
 
@@ -67,7 +67,7 @@ class Comparison:
 
     @property
     def scale(self) -> tuple[float, str]:
-        """What to divide the means by, and the unit they are in then; one for all variants."""
+        """The divisor of the means and the resulting unit, the same for all variants."""
         means = [abs(outcome.value.mean) for outcome in self.outcomes.values() if outcome.value.n]
         return scale(self.metric.unit, max(means, default=0.0))
 
@@ -99,7 +99,7 @@ def baseline_of(results: Results) -> str:
 
 
 def headline_of(results: Results) -> list[str]:
-    """The metrics that the scenario wants shown first."""
+    """The headline metrics of the scenario."""
     return [name for name in results.manifest["report"]["metrics"] if name in results.runs]
 
 
@@ -119,7 +119,7 @@ def by_replication(results: Results, metric: str) -> pd.DataFrame:
 
 
 def compare(results: Results, metrics: Sequence[str] | None = None) -> list[Comparison]:
-    """Every metric (or those named) of every variant, with 95 % intervals and tests over the replications of one point."""
+    """Every metric (or those named) of every variant, with 95 % confidence intervals and tests over the replications of one point."""
     names = metrics_of(results) if metrics is None else metrics
     return [_compared(results, name, by_replication(results, name).to_numpy()) for name in names]
 
@@ -167,7 +167,7 @@ def _verdict(metric: Metric, test: Test | None, p: float | None) -> Verdict:
 
 
 def direction(metric: Metric, test: Test) -> Verdict:
-    """Which way a difference goes, significant or not."""
+    """The direction of a difference, significant or not."""
     way: Verdict = "higher" if test.difference.mean > 0 else "lower"
     if metric.better == "neutral":
         return way
@@ -179,7 +179,7 @@ def compare_table(results: Results, metrics: Sequence[str] | None = None) -> pd.
 
     Columns metric, unit, those of a sweep (point and the swept keys), variant, replications, mean, low, high, difference,
     difference_low, difference_high (%), effect, p (after Holm's correction), p_raw, test ("paired", "welch" or ""), verdict; NaN
-    where there is no interval, difference in % or test. Holm's correction is over the variants of one metric at one point.
+    where there is no confidence interval, difference in % or test. Holm's correction is over the variants of one metric at one point.
     """
     swept = bool(results.manifest["parameters"])
     rows = [
@@ -240,20 +240,20 @@ def difference(row: Comparison, variant: str, factor: float) -> str:
 
 
 def percent(difference: Interval) -> str:
-    """A difference as text, with its interval where there is one: `−43 % [−45, −41]`."""
+    """A difference as text, with its confidence interval where there is one: `−43 % [−45, −41]`."""
     mean, interval = describe(difference, signed=True)
     return f"{mean} % {interval}".rstrip()
 
 
 def method(results: Results) -> str:
-    """How the numbers of a comparison came about, in a sentence: intervals, differences, and what is called significant."""
+    """A sentence on how a comparison was computed: confidence intervals, differences, and what significant means."""
     baseline = baseline_of(results)
     others = [name for name in variants_of(results) if name != baseline]
     counts = results.runs.groupby(["point", "variant"]).size()
     if not len(counts):
-        return "No run is there."
+        return "There are no runs."
     least, most = counts.min(), counts.max()
-    said = f"Means of {most if least == most else f'{least} to {most}'} replications with 95 % intervals"
+    said = f"Means of {most if least == most else f'{least} to {most}'} replications with 95 % confidence intervals"
     if most == 1:
         said = "Values of single replications"
     if others:
@@ -278,7 +278,7 @@ def _pairing(results: Results, others: Sequence[str], baseline: str) -> str:
 
 
 def significance(comparisons: int) -> str:
-    """What is called significant, in words."""
+    """The definition of significant, in words."""
     return f"significant at 5 % after Holm's correction for {comparisons} comparisons"
 
 

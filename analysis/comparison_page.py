@@ -21,8 +21,8 @@ ROWS = 300
 """Rows of a table, at most."""
 _INTERVALS = {
     "id": "intervals",
-    "title": "Means and intervals",
-    "text": "Points are means, bars 95\u00a0% intervals, faint marks the single replications.",
+    "title": "Means and confidence intervals",
+    "text": "Points are means, bars 95\u00a0% confidence intervals, faint marks the single replications.",
 }
 
 

@@ -1,4 +1,4 @@
-"""What runs delivered beside what a trace says was delivered, by topic and subscriber."""
+"""Compare what runs delivered with the deliveries recorded in a trace, by topic and subscriber."""
 
 from __future__ import annotations
 
@@ -36,13 +36,15 @@ class DeliveryCheck:
         return self.counts.loc[order].query("difference != 0")
 
     def sentence(self) -> str:
-        """What the counts come to, in words."""
+        """The result of the check in one sentence."""
         trace, simulated, pairs = self.counts["trace"].sum(), self.counts["simulated"].sum(), len(self.counts)
-        told = f"{trace:,} deliveries in the trace, {simulated:,} simulated"
+        totals = f"{trace:,} deliveries in the trace, {simulated:,} simulated"
         if self.differing.empty:
-            return f"{told}: equal for each of {pairs:,} pairs of topic and subscriber."
+            return f"{totals}: equal for each of {pairs:,} pairs of topic and subscriber."
         off = self.differing["difference"].abs().sum()
-        return f"{told}: {len(self.differing):,} of {pairs:,} pairs of topic and subscriber differ, by {off:,} in all."
+        return (
+            f"{totals}: {len(self.differing):,} of {pairs:,} pairs of topic and subscriber differ, by {off:,} in all."
+        )
 
 
 def traces_of(experiment: Experiment) -> dict[str, Path]:
@@ -51,14 +53,16 @@ def traces_of(experiment: Experiment) -> dict[str, Path]:
     for variant, scenario in experiment.variants.items():
         table, where = scenario.workload, f"{experiment.path or 'scenario'}: variant {variant}"
         if table.kind != "prepared":
-            raise ScenarioError(f"{where}: a workload of kind '{table.kind}' is made up, no trace tells its deliveries")
+            raise ScenarioError(
+                f"{where}: a workload of kind '{table.kind}' is synthetic: there is no trace with deliveries to compare with"
+            )
         if table.path is None:
             raise ScenarioError(f"{where}: workload.path: missing; name a workload folder there or by --workload")
         if table.resample_users:
-            raise ScenarioError(f"{where}: workload.resample_users draws other users than those of the trace")
+            raise ScenarioError(f"{where}: workload.resample_users draws users other than those of the trace")
         if not read_manifest(table.path)[0]["counts"].get("deliveries"):
             raise ScenarioError(
-                f"{where}: {table.path} has no deliveries to check with; logs with deliver rows have (brokersim prepare events)"
+                f"{where}: {table.path} has no deliveries to compare with; logs with deliver rows have (brokersim prepare events)"
             )
         found[variant] = table.path
     return found
@@ -78,11 +82,11 @@ def check_deliveries(results: Results, experiment: Experiment) -> list[DeliveryC
 
 
 def _compare(folder: Path, horizon: float | None, simulated: pd.DataFrame) -> pd.DataFrame:
-    told = read_frame(folder / "deliveries.parquet", ["time", "topic", "subscriber"])
+    recorded = read_frame(folder / "deliveries.parquet", ["time", "topic", "subscriber"])
     if horizon is not None:
-        told = told[told["time"] < horizon]
-    told = told.rename(columns={"subscriber": "user"})[KEYS].astype("int64")
-    trace = told.groupby(KEYS).size().rename("trace").reset_index()
+        recorded = recorded[recorded["time"] < horizon]
+    recorded = recorded.rename(columns={"subscriber": "user"})[KEYS].astype("int64")
+    trace = recorded.groupby(KEYS).size().rename("trace").reset_index()
     counts = trace.merge(simulated, on=KEYS, how="outer").fillna(0).astype("int64").sort_values(KEYS)
     names: Mapping[str, pd.Series[str]] = {
         key: read_frame(folder / f"{key}s.parquet", [key, "name"]).set_index(key)["name"] for key in KEYS

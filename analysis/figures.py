@@ -32,7 +32,7 @@ def figures(results: Results) -> list[Figure]:
 
 
 def intervals(results: Results, metrics: Sequence[str]) -> list[Figure]:
-    """Per metric, each variant's mean with its 95 % interval, over the single replications as faint marks."""
+    """Per metric, each variant's mean with its 95 % confidence interval, over the single replications as faint marks."""
     names = variants_of(results)
     found = []
     for row in compare(results, metrics):
@@ -71,7 +71,7 @@ def intervals(results: Results, metrics: Sequence[str]) -> list[Figure]:
                 "intervals",
                 label(name),
                 f"{metric.description[0].upper()}{metric.description[1:]}.",
-                f"{label(name)}, mean and 95 % interval by variant. {said}.",
+                f"{label(name)}, mean and 95 % confidence interval by variant. {said}.",
                 {**spec_of(chart), "height": 34 * len(means) + 10},
             )
         )
@@ -79,7 +79,7 @@ def intervals(results: Results, metrics: Sequence[str]) -> list[Figure]:
 
 
 def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
-    """Per metric, its mean over the replications by window, with the 95 % interval as a band; warm-up shaded."""
+    """Per metric, its mean over the replications by window, with the 95 % confidence interval as a band; warm-up shaded."""
     names = variants_of(results)
     table = over_time(results, metrics, points=min(240, ROWS // len(names)))
     found = []
@@ -162,7 +162,7 @@ def delays(results: Results) -> list[Figure]:
     zeros = ", ".join(f"{variant} {100 * share:.2g} %" for variant, share in undelayed.items())
     caption = "Share of the delivered (publication, broker) pairs that arrive within a delay; bins are 1 % wide."
     if zeros:
-        caption += f" At the left edge stand those that need no hop at all: {zeros}."
+        caption += f" Those that need no hop at all are at the left edge: {zeros}."
     medians = [
         f"{v}: {number(t.loc[t['share'] >= 0.5, 'delay'].min() / factor)} {unit}" for v, t in table.groupby("variant")
     ]

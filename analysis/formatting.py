@@ -1,4 +1,4 @@
-"""Numbers as people read them: the digits that the interval justifies, thousands separators, units that fit the size."""
+"""Numbers as text: as many digits as the confidence interval justifies, thousands separators, units that fit the size."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def quantity(value: float, unit: str) -> str:
 
 
 def with_unit(text: str, unit: str) -> str:
-    """A number's text with its unit; ratios and counts are told by their name."""
+    """A number's text with its unit; ratios and counts have none, as their names imply it."""
     return text if unit in {"–", "count"} else f"{text} {unit}"
 
 
 def describe(interval: Interval, factor: float = 1.0, signed: bool = False) -> tuple[str, str]:
-    """The mean and the interval `[low, high]`, divided by `factor`; the latter is "" where there is none.
+    """The mean and the confidence interval `[low, high]`, divided by `factor`; the latter is "" where there is none.
 
     `signed` writes a plus before what is above 0. A bound that lies beyond 0 is never rounded to 0.
     """
@@ -80,5 +80,5 @@ def _sign(value: float) -> str:
 
 
 def _percent_decimals(value: float) -> int:
-    """Three significant digits, at most two decimals: for a difference without an interval."""
+    """Three significant digits, at most two decimals: for a difference without a confidence interval."""
     return 0 if value == 0 else max(0, min(2, 2 - math.floor(math.log10(abs(value)))))

@@ -73,14 +73,14 @@ def few_replications(results: Results) -> str:
     if least >= FEW:
         return ""
     if counts.max() == 1:
-        return "This is one replication: nothing is known of chance, so no number has an interval and no difference is significant."
+        return "There is one replication, so no number has a confidence interval and no difference can be called significant."
     if least == 1:
-        return "Some points have one replication: of these nothing is known of chance, and no difference there is significant."
+        return "Some points have one replication; no number there has a confidence interval, and no difference is significant."
     reach = number(float(half_width(1.0, least - 1, 0.95)), 1)
     some = "" if counts.min() == counts.max() else " at some points"
     return (
-        f"{least} replications{some} are few: an interval reaches {reach} standard errors to each side of its mean (2.0 with many) and "
-        "relies on values that vary about normally. Only large differences are significant; one that is not may still be there."
+        f"{least} replications{some} are few: a confidence interval reaches {reach} standard errors to each side of its mean (2.0 with "
+        "many) and assumes roughly normal values. Only large differences are found significant; smaller ones may exist."
     )
 
 

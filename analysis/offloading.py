@@ -1,4 +1,4 @@
-"""What capacity buys: satisfied subscribers, or their satisfaction, against what the back end can deliver (ODS, fig. 1, 2)."""
+"""The value of capacity: satisfied subscribers, or their satisfaction, against the back end's capacity (ODS, fig. 1, 2)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def capacity_curve(points: Sequence[Mapping[str, Any]], policy: str, objective: 
         alt.Chart(table)
         .mark_line(point={"size": 16})
         .encode(
-            x=alt.X("capacity:Q", title="capacity (cost of the topics that are kept, at most)"),
+            x=alt.X("capacity:Q", title="capacity (upper limit of the cost of kept topics)"),
             y=alt.Y("value:Q", title=title, scale=alt.Scale(zero=True)),
             color=by_colour(names),
             strokeDash=by_dash(names),

@@ -9,7 +9,7 @@ from analysis.comparison import label
 from analysis.formatting import number
 from sim.base.units import format_duration
 
-_TOLD = 8
+_LISTED = 8
 
 
 def replications_of(manifest: Mapping[str, Any], point: int) -> int:
@@ -54,10 +54,10 @@ def warm_up_said(manifest: Mapping[str, Any], point: int | None = None) -> str:
     if not missed:
         return said
     if len(missed) == len(shown):
-        return f"{ends[0] if ends[0] == ends[1] else ' to '.join(ends)}, half of the run: MSER-5 found no end of it"
-    return f"{said}; no end of it found at {_list(missed)}, where the first half of the run counts for nothing"
+        return f"{ends[0] if ends[0] == ends[1] else ' to '.join(ends)}, half of the run, as MSER-5 found no end of it"
+    return f"{said}; no end of it found at {_list(missed)}, where the first half of the run is left out"
 
 
 def _list(points: Sequence[int]) -> str:
-    more = f" and {number(len(points) - _TOLD)} more" if len(points) > _TOLD else ""
-    return f"point{'s' if len(points) > 1 else ''} {', '.join(map(str, points[:_TOLD]))}{more}"
+    more = f" and {number(len(points) - _LISTED)} more" if len(points) > _LISTED else ""
+    return f"point{'s' if len(points) > 1 else ''} {', '.join(map(str, points[:_LISTED]))}{more}"

@@ -41,25 +41,25 @@ if TYPE_CHECKING:
 
 _SECTIONS = {
     "intervals": (
-        "Means and intervals",
-        "Points are means, bars 95\u00a0% intervals, faint marks the single replications.",
+        "Means and confidence intervals",
+        "Points are means, bars 95\u00a0% confidence intervals, faint marks the single replications.",
     ),
     "time": (
         "Over time",
-        "Lines are means over the replications by window, bands their 95\u00a0% intervals; counts are per hour. "
-        "What is shaded in grey is the warm-up, which the means above leave out.",
+        "Lines are means over the replications by window, bands are 95\u00a0% confidence intervals; counts are per hour. "
+        "The grey area is the warm-up, which the means above leave out.",
     ),
-    "delay": ("Delay", "How long notifications take from the publisher's broker to the brokers that they are due to."),
-    "load": ("Load", "How evenly the user subscriptions are spread over the brokers."),
+    "delay": ("Delay", "Time that notifications take from the publisher's broker to the brokers that they are due at."),
+    "load": ("Load", "How evenly user subscriptions are spread over the brokers."),
     "tree": (
         "The busiest topic's tree",
         "Lines are the tree by which the busiest topic reaches its subscribers at the end of the first replication. Brokers stand "
-        "clockwise by their identifiers where they form a ring; else on the map; else in rows, by hops below the root.",
+        "clockwise by their identifiers on a ring, else on the map, else in rows by hops below the root.",
     ),
 }
 _TRACE_UNITS = {"bounding_box": "°", "size": "bytes"}
-_TOLD = 10
-"""Failed runs that are told, at most."""
+_LISTED = 10
+"""How many failed runs are listed at most."""
 _NO_TREE = "No topic has a tree at the end; there is nothing to draw."
 
 
@@ -122,11 +122,11 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None, poin
 
 
 def _shown(results: Results, point: int | None) -> tuple[int, Results]:
-    """The point that is shown in detail, and its results. Raises ResultsError where it has no run."""
+    """The point to show in detail, and its results. Raises ResultsError where it has no run."""
     manifest, runs = results.manifest, results.runs
     if runs.empty:
         raise ResultsError(
-            f"{results.folder}: no run finished, so there is nothing to report ({_told(manifest['failed'])})"
+            f"{results.folder}: no run finished, so there is nothing to report ({_listed(manifest['failed'])})"
         )
     if point is None:
         point = int(runs["point"].min())
@@ -134,7 +134,7 @@ def _shown(results: Results, point: int | None) -> tuple[int, Results]:
         raise ResultsError(f"--point: expected 0 to {len(manifest['points']) - 1}, found {point}")
     one = results.at(point)
     if one.runs.empty:
-        raise ResultsError(f"{results.folder}: no run of point {point} finished ({_told(_failed(one, point))})")
+        raise ResultsError(f"{results.folder}: no run of point {point} finished ({_listed(_failed(one, point))})")
     return point, one
 
 
@@ -156,16 +156,16 @@ def _notes(results: Results) -> Iterator[str]:
     failed = results.manifest["failed"]
     if failed:
         runs = len(failed) + len(results.runs)
-        yield f"{len(failed)} of {runs} runs failed and are missing below: {_told(failed)}."
+        yield f"{len(failed)} of {runs} runs failed and are missing below: {_listed(failed)}."
 
 
 def _failed(results: Results, point: int) -> list[Mapping[str, Any]]:
     return [run for run in results.manifest["failed"] if run.get("point", 0) == point]
 
 
-def _told(failed: Sequence[Mapping[str, Any]]) -> str:
-    told = [f"{_place(run)}: {run['reason']}" for run in failed[:_TOLD]]
-    return "; ".join([*told, f"and {len(failed) - _TOLD} more"] if len(failed) > _TOLD else told)
+def _listed(failed: Sequence[Mapping[str, Any]]) -> str:
+    shown = [f"{_place(run)}: {run['reason']}" for run in failed[:_LISTED]]
+    return "; ".join([*shown, f"and {len(failed) - _LISTED} more"] if len(failed) > _LISTED else shown)
 
 
 def _place(run: Mapping[str, Any]) -> str:
@@ -177,14 +177,14 @@ def _explanation(baseline: str, variants: int, replications: int) -> str:
     if replications == 1:
         means = "Each number is the value of a single replication."
     else:
-        means = f"Each number is the mean over {replications} replications, with its 95\u00a0% interval (Student's t)."
+        means = f"Each number is the mean over {replications} replications, with its 95\u00a0% confidence interval (Student's t)."
     if variants == 1:
         return means
     differences = f"Below it stands the difference to {baseline} in\u00a0%, taken replication by replication on the same random numbers"
     if replications == 1:
         return f"{means} {differences}."
     certain = (
-        "where its interval excludes 0"
+        "where its confidence interval excludes 0"
         if variants == 2
         else f"where {significance(variants - 1)}".replace(" %", "\u00a0%")
     )
@@ -211,7 +211,7 @@ def _cell(row: Comparison, variant: str, replications: int) -> dict[str, str]:
 
 
 def _without_interval(value: Interval, replications: int, space: str = "") -> str:
-    """Why a number has no interval, or one from fewer replications than there are."""
+    """Explain why a number has no confidence interval, or one from fewer replications than there are."""
     if value.n == 0:
         return f"{space}undefined"
     said = f"{space}no variance" if value.n > 1 and not value.varies else ""
@@ -245,7 +245,7 @@ def _experiment(results: Results, point: int) -> Iterator[tuple[str, str]]:
 
 
 def _workload_of(one: Results) -> Mapping[str, Any]:
-    """What drove the runs of one point."""
+    """The workload of the runs of one point."""
     run = None
     if any(key.partition(".")[0] == "workload" for key in one.manifest["parameters"]):
         run = read_run(one.folder, one.runs["run"].iloc[0])
@@ -287,7 +287,9 @@ def _rows(rows: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _reproduction(results: Results) -> dict[str, str]:
     manifest = results.manifest
     prepared = (manifest["scenario"].get("workload") or {}).get("kind") == "prepared"
-    again = "Save the scenario below as scenario.toml; the same version gives the same bytes on one kind of machine."
+    again = (
+        "Save the scenario below as scenario.toml; the same version gives the same bytes on the same kind of machine."
+    )
     if prepared:
         again += f" WORKLOAD is the folder whose manifest.json has the SHA-256 {manifest['workload']['hash']}."
     workload = " --workload WORKLOAD" if prepared else ""
@@ -319,7 +321,7 @@ def _scenario(results: Results) -> str:
 
 
 def _own(results: Results, variant: str) -> Iterator[tuple[str, ...]]:
-    """Swept keys, split, that a variant says itself: its runs are the same whatever they are."""
+    """Swept keys, split, that a variant sets itself, so that its runs are the same at all their values."""
     runs, parameters = results.runs[results.runs["variant"] == variant], results.manifest["parameters"]
     for key in parameters:
         others = [*(other for other in parameters if other != key), "replication"]
@@ -339,7 +341,7 @@ def _with(changes: Mapping[str, Any], variant: Mapping[str, Any], keys: tuple[st
 
 
 def _changes(base: Mapping[str, Any], variant: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a variant that differ; of a table that changes its kind, all."""
+    """The keys in which a variant differs; all keys of a table that changes its kind."""
     changed = {}
     for key, value in variant.items():
         before = base.get(key)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from sim.experiments.results import Results
 
 NAMED = 3
-"""Brokers, or points of a sweep, that a sentence names."""
-WARNING = "Delays and deliveries are those of what got through."
+"""How many brokers, or points of a sweep, a sentence names at most."""
+WARNING = "Delays and deliveries cover only what was delivered."
 
 
 def saturated(results: Results) -> set[tuple[int, str]]:

@@ -25,7 +25,7 @@ def runs_of(results: Results, variant: str) -> list[str]:
 
 
 def over_time(results: Results, metrics: Sequence[str], points: int = 300) -> pd.DataFrame:
-    """Metrics by window, mean and 95 % interval over the replications.
+    """Metrics by window, with mean and 95 % confidence interval over the replications.
 
     Columns metric, variant, start, end (s), warm_up, mean, low, high (NaN where there is no interval). Sums are per
     hour, since windows may be cut. Neighbouring windows are merged until at most about `points` are left. Metrics that

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sim.experiments.results import Results
 
 MOST_NODES = 1000
-"""Nodes of a tree that are drawn, those nearest to its root; and brokers around it."""
+"""How many nodes of a tree are drawn, those nearest to its root; and how many brokers around it."""
 
 Points = tuple[NDArray[np.float64], NDArray[np.float64]]
 

@@ -37,7 +37,7 @@ def names(group: str) -> list[str]:
 
 @cache
 def load(group: str, name: str) -> Any:
-    """The plug-in class of this name. Raises ScenarioError where there is none or where it is no plug-in."""
+    """Load the plug-in class of this name. Raises ScenarioError where it does not exist or is not a plug-in."""
     if name not in (entries := _entries(group)):
         raise ScenarioError(unknown(f"{group} kind", name, entries))
     found = load_entry(group, name)
@@ -51,7 +51,7 @@ def load_entry(group: str, name: str) -> Any:
     """What the entry point of this name, which there is, stands for. Raises PluginError where it cannot be imported."""
     try:
         return _entries(group)[name].load()
-    except Exception as error:  # whatever its module does when it is imported
+    except Exception as error:  # its module may raise anything when imported
         raise PluginError(f"{_entry(group, name)} cannot be loaded ({type(error).__name__}: {error})") from error
 
 
@@ -61,17 +61,17 @@ def _entry(group: str, name: str) -> str:
 
 
 def are_ours(kind: type) -> bool:
-    """Whether a plug-in's class comes with brokersim: then it is trusted to keep its promises."""
+    """Whether a plug-in's class is built in; third-party classes are checked at run time."""
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def described(kind: type) -> str:
-    """A plug-in's class, as messages name it."""
+    """A plug-in's class, as named in messages."""
     return f"plug-in {kind.__name__} ({kind.__module__})"
 
 
 def make(group: str, name: str, *arguments: Any, promise: type, watched: type | None = None) -> Any:
-    """A plug-in of this name. One from elsewhere is checked to have all that the protocol `promise` has.
+    """Make a plug-in of this name. A third-party class is checked to have all members of the protocol `promise`.
 
     `watched` is put before its class, so that its methods look at what those of the class do, and its
     `check_promises` at what stays the same. Raises PluginError.
@@ -100,7 +100,7 @@ def make(group: str, name: str, *arguments: Any, promise: type, watched: type | 
 
 
 def units(group: str, name: str) -> dict[str, str]:
-    """The units of a plug-in's parameters, for those that have one; nothing of a plug-in that is not installed."""
+    """The units of a plug-in's parameters that have one; empty for a plug-in that is not installed."""
     if name not in names(group):
         return {}
     fields = load(group, name).Parameters.model_json_schema()["properties"]

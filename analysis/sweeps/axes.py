@@ -53,7 +53,7 @@ class Axis:
 
     @cached_property
     def scale(self) -> tuple[float, str]:
-        """What to divide the values by on a chart, and the unit they are in then."""
+        """The divisor of the values on a chart, and the resulting unit."""
         return scale(self.unit, abs(float(self.values[-1])) / 3) if self.numeric else (1.0, "")
 
     @property

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from sim.experiments.results import Results
 
 FEW = 6
-"""Up to so many values of a second axis have charts, or lines, of their own."""
+"""Up to this many values of a second axis get charts, or lines, of their own."""
 MAPPED = 6
-"""So many variants have heat maps, at most."""
+"""How many variants get heat maps at most."""
 
 
 def sweep_figures(results: Results, trade_off: tuple[str, str] = DEFAULT) -> list[Figure]:
@@ -103,7 +103,7 @@ def _by(runs: pd.DataFrame, axis: Axis, by: Axis, metric: str, names: Sequence[s
         return
     name = f"line-{metric}-{slug(axis.key)}"
     if len(names) == 1:
-        last = by.key.rpartition(".")[2]  # a legend has no room for the path
+        last = by.key.rpartition(".")[2]  # the full path does not fit into a legend
         said = {value: f"{last} = {by.text(value)}" for value in by.values}
         table = whole.assign(variant=whole[by.key].map(said))
         caption = f"A line for each value of {by.key}."

@@ -16,14 +16,14 @@ from analysis.sweeps.axes import Axis, points_said
 from analysis.sweeps.lines import slug
 from sim.metrics import METRICS, Metric
 
-TOLD = 44
-"""Cells have their numbers written in them where a row of these has no more characters than so many."""
+ROW_WIDTH = 44
+"""Cells show their numbers where a row of them has at most this many characters."""
 
 
 def mean_map(
     table: pd.DataFrame, across: Axis, up: Axis, metric: str, variant: str, whole: pd.DataFrame, number_: int
 ) -> Figure:
-    """One variant's means, a cell for each pair of values; the best cell has a frame.
+    """Draw one variant's means, a cell for each pair of values; the best cell has a frame.
 
     `table` has columns across.key, up.key and mean, in the metric's unit; `whole` those of all variants, which share the colours.
     """
@@ -34,9 +34,9 @@ def mean_map(
         domain=[float(whole["mean"].min() / factor), float(whole["mean"].max() / factor)],
     )
     best = _best(table["mean"], METRICS[metric])
-    told = [_brief(value / factor) for value in table["mean"]]
+    texts = [_brief(value / factor) for value in table["mean"]]
     middle = (whole["mean"].min() + whole["mean"].max()) / 2
-    chart = _map(table, across, up, rounded(table["mean"] / factor), told, table["mean"] > middle, best, colours)
+    chart = _map(table, across, up, rounded(table["mean"] / factor), texts, table["mean"] > middle, best, colours)
     caption = f"In {unit}." if unit not in {"–", "count"} else ""
     if best.any():
         at = points_said([across, up], table[best].iloc[0])
@@ -60,10 +60,10 @@ def difference_map(
     """One variant's differences to the baseline in %; blue is better. `table` and `whole` have a column difference."""
     most = float(whole["difference"].abs().max()) or 1.0
     colours = alt.Scale(scheme="blueorange", domain=[-most, most], reverse=METRICS[metric].better == "higher")
-    told = [f"{'+' if value > 0 else ''}{number(value, 1)}" for value in table["difference"]]
+    texts = [f"{'+' if value > 0 else ''}{number(value, 1)}" for value in table["difference"]]
     dark = table["difference"].abs() > 0.75 * most
     none = np.zeros(len(table), dtype=np.bool_)
-    chart = _map(table, across, up, rounded(table["difference"]), told, dark, none, colours)
+    chart = _map(table, across, up, rounded(table["difference"]), texts, dark, none, colours)
     sense = {"lower": "Blue is better.", "higher": "Blue is better.", "neutral": ""}[METRICS[metric].better]
     caption = f"Paired differences to {baseline} in %. {sense}".rstrip()
     name = f"heat-{metric}-{number_}-{slug(variant)}-difference"
@@ -80,7 +80,7 @@ def _map(
     across: Axis,
     up: Axis,
     values: pd.Series,
-    told: list[str],
+    texts: list[str],
     dark: pd.Series,
     best: NDArray[np.bool_],
     colours: alt.Scale,
@@ -90,7 +90,7 @@ def _map(
             "x": [across.text(value) for value in table[across.key]],
             "y": [up.text(value) for value in table[up.key]],
             "value": values.to_numpy(),
-            "text": told,
+            "text": texts,
             "dark": dark.to_numpy(),
             "best": best,
         }
@@ -110,7 +110,7 @@ def _map(
             filled=False, stroke="#D55E00", strokeWidth=4, strokeOpacity=1, fillOpacity=0
         ),
     ]
-    if max(map(len, told)) * len(across.values) <= TOLD:
+    if max(map(len, texts)) * len(across.values) <= ROW_WIDTH:
         ink = alt.condition("datum.dark", alt.value("#ffffff"), alt.value(INK))
         layers.append(base.mark_text(fontSize=11).encode(text="text:N", color=ink))
     return alt.layer(*layers)

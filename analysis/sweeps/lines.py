@@ -15,10 +15,10 @@ from analysis.sweeps.axes import Axis
 from sim.metrics import METRICS
 
 BARS = 12
-"""Up to so many values intervals are bars, beyond they are bands."""
+"""Up to this many values confidence intervals are drawn as bars, beyond as bands."""
 BINS = 8
 MARKS = 1500
-"""Of a sample's points so many are drawn in a chart, at most, evenly spread over them."""
+"""How many points of a sample a chart draws at most, spread evenly over them."""
 _STEEP = 50
 
 
@@ -32,7 +32,7 @@ def along(
     title: str = "",
     caption: str = "",
 ) -> Figure:
-    """A metric along an axis, a line (or, in rows of categories, a point) per variant with its 95 % intervals.
+    """A metric along an axis, a line (or, in rows of categories, a point) per variant with its 95 % confidence intervals.
 
     `table` has columns axis.key, variant (one of `names`), mean, low and high, in the metric's unit. `whole` is all that the charts
     of this metric show: they have the same range.
@@ -97,14 +97,14 @@ def cloud(table: pd.DataFrame, axis: Axis, metric: str, names: Sequence[str]) ->
         f"line-{metric}-{slug(axis.key)}",
         "lines",
         f"{label(metric)} by {axis.key}",
-        "Marks are the points of the sample, lines the means of equally many neighbours along this axis.",
+        "Marks are the points of the sample, lines are means over equally many neighbours along this axis.",
         _described(lines.assign(said=[number(x) for x in lines["x"]]), axis, metric, unit),
         {**spec_of(chart), "height": 240},
     )
 
 
 def slug(text: str) -> str:
-    """A text as a part of a file's name."""
+    """Turn a text into a part of a file name."""
     return "".join(c if c.isalnum() or c in "_-" else "-" for c in text)[:60]
 
 
@@ -155,7 +155,7 @@ def _rows(
 
 
 def _scale(whole: pd.DataFrame, factor: float) -> alt.Scale:
-    """How a metric's values lie on each of its charts, divided by `factor`: logarithmic where they are far apart."""
+    """The scale of a metric's charts, whose values are divided by `factor`: logarithmic where they are far apart."""
     if whole["mean"].min() > 0 and whole["mean"].max() > _STEEP * whole["mean"].min():
         return alt.Scale(type="log", domain=_range(whole, factor, positive=True))
     return alt.Scale(zero=False, nice=True, domain=_range(whole, factor))
@@ -175,9 +175,9 @@ def _range(table: pd.DataFrame, factor: float, positive: bool = False) -> list[f
 
 def _described(shown: pd.DataFrame, axis: Axis, metric: str, unit: str) -> str:
     """The range of each variant along the axis, in words."""
-    told = []
+    texts = []
     for variant, own in shown.groupby("variant", sort=False):
         first, last = own.iloc[0], own.iloc[-1]
         ends = (f"{with_unit(number(end['mean']), unit)} at {end['said']}" for end in (first, last))
-        told.append(f"{variant}: {', '.join(ends)}")
-    return f"{label(metric)} along {axis.name} by variant. {'; '.join(told)}."
+        texts.append(f"{variant}: {', '.join(ends)}")
+    return f"{label(metric)} along {axis.name} by variant. {'; '.join(texts)}."

@@ -1,4 +1,4 @@
-"""What the report says of a sweep in words and tables, beside its charts."""
+"""The report's text and tables about a sweep; the charts are drawn elsewhere."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ if TYPE_CHECKING:
     from sim.experiments.results import Results
 
 ROWS = 300
-"""Rows of the table of points, at most."""
+"""Most rows of the table of points."""
 _LISTED = 12
 SECTIONS = {
     "lines": (
         "Along the swept axes",
-        "Means over the replications; bars and bands are their 95\u00a0% intervals. Charts of one metric have the same range.",
+        "Means over the replications; bars and bands are 95\u00a0% confidence intervals. Charts of one metric share their range.",
     ),
     "heat": (
         "Two axes at once",
-        "A cell is a pair of values, its colour the mean over the replications; the best cell of a map has a frame. Maps of one "
-        "metric share their colours. Cells without a run are left white.",
+        "A cell is a pair of values, and its colour the mean over the replications; the best cell of a map has a frame. Maps of one "
+        "metric share their colours. Cells without a run are white.",
     ),
     "pareto": (
         "Trade-offs",
-        "Each mark is a variant at a point. What is faded is beaten in both metrics by another one.",
+        "Each mark is a variant at a point. Faded marks are beaten by another one in both metrics.",
     ),
     "sobol": (
         "Sensitivity",
-        "Sobol indices: the share of a metric's variance over the sample that a key explains alone (first order), and with all that it "
-        "interacts with (total), with 95\u00a0% bootstrap intervals. They are of means over replications: what chance is left in "
-        "these counts as interaction.",
+        "Sobol indices: the share of a metric's variance over the sample that a key explains alone (first order) and including all its "
+        "interactions (total), with 95\u00a0% bootstrap confidence intervals. They are computed from means over replications, so the "
+        "randomness left in these counts as interaction.",
     ),
 }
 
@@ -60,7 +60,7 @@ def sweep_page(results: Results, charts: Sequence[Figure]) -> dict[str, Any]:
     rules = (("precision", precision_said(results.manifest)), ("warm-up", warm_up_said(results.manifest)))
     return {
         "sections": sections(results, charts),
-        "told": _told(results),
+        "extent": _extent(results),
         "rules": [(name, said) for name, said in rules if said],
         "keys": [(axis.name, _values(axis, drawn(results))) for axis in axes],
         "table": _table(results, axes, metrics, over_points(results, metrics)),
@@ -84,7 +84,7 @@ def point_said(results: Results, point: int) -> str:
     return points_said(axes_of(results), results.manifest["points"][point])
 
 
-def _told(results: Results) -> str:
+def _extent(results: Results) -> str:
     points, variants = len(results.manifest["points"]), variants_of(results)
     said = f"{number(points)} points"
     said += f", {len(variants)} variants" if len(variants) > 1 else ""
@@ -159,7 +159,7 @@ def _table(results: Results, axes: Sequence[Axis], metrics: Sequence[str], summa
 
 
 def _found(results: Results, point: int) -> Iterator[tuple[str, str]]:
-    """What was found at a point by the rules of its runs: a column each in the table of points."""
+    """Warm-up and replications found at a point: a column each in the table of points."""
     precision, warm_up = results.manifest["precision"], results.manifest["warm_up"]
     if precision:
         yield "precise", "yes" if precision["points"][point]["reached"] else "no"

@@ -1,4 +1,4 @@
-"""Trade-offs: which points and variants no other one beats in all metrics at once (Pareto's front)."""
+"""Trade-offs: the Pareto front, the points and variants that no other one beats in all metrics at once."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from sim.metrics import METRICS
 
 DEFAULT = ("notification_delay", "notification_overhead")
 MARKS = 2000
-"""So many marks are drawn, at most, the front's first."""
+"""How many marks are drawn at most, those of the front first."""
 CROSSED = 60
-"""Of more marks than so many, only those of the front have their intervals."""
+"""With more marks than this, only those of the front show their confidence intervals."""
 LABELLED = 8
-"""Up to so many members of the front are told in words."""
+"""How many members of the front the caption lists at most."""
 
 
 def trade_off(text: str) -> tuple[str, str]:
@@ -32,7 +32,7 @@ def trade_off(text: str) -> tuple[str, str]:
         if name not in METRICS:
             raise ResultsError(f"--pareto: {unknown_of_many('metric', name, list(METRICS))}")
         if METRICS[name].better == "neutral":
-            raise ResultsError(f"--pareto: {name}: neither more nor less of it is better")
+            raise ResultsError(f"--pareto: {name}: is neither better when higher nor when lower")
     if len(set(names)) != 2 or len(names) != 2:
         raise ResultsError(f"--pareto: expected two metrics, such as {','.join(DEFAULT)}, found '{text}'")
     return names[0], names[1]
@@ -47,7 +47,7 @@ def pareto(table: pd.DataFrame, metrics: Sequence[str]) -> NDArray[np.bool_]:
     signs = [-1.0 if METRICS[metric].better == "higher" else 1.0 for metric in metrics]
     costs = table[list(metrics)].to_numpy(np.float64) * signs
     left = np.flatnonzero(~np.isnan(costs).any(axis=1))
-    left = left[np.lexsort(costs[left].T[::-1])]  # nothing dominates what stands before it
+    left = left[np.lexsort(costs[left].T[::-1])]  # rows sorted before it cannot be dominated by it
     front = np.zeros(len(table), dtype=np.bool_)
     while left.size:
         first = costs[left[0]]
@@ -97,17 +97,17 @@ def pareto_plot(
         [with_unit(number(float(value)), unit) for value in members[f"{place}_mean"]]
         for place, (_, unit) in zip("xy", scales, strict=True)
     )
-    told = [
+    listed = [
         f"{variant} at {at} ({x}, {y})"
         for variant, at, x, y in zip(members["variant"], members["at"], *texts, strict=True)
     ]
     more = f"; and {len(members) - LABELLED} more" if len(members) > LABELLED else ""
     caption = (
-        "Joined are those that no other one beats in both; numbers are those of their points, crosses 95\u00a0% intervals. "
-        f"They are: {'; '.join(told[:LABELLED])}{more}."
+        "The line joins the Pareto front: marks that no other one beats in both metrics. Numbers are those of the points, crosses are "
+        f"95\u00a0% confidence intervals. The front: {'; '.join(listed[:LABELLED])}{more}."
     )
     left = len(means) - len(shown)
-    caption += f" {left:,} of those that are dominated are not drawn." if left else ""
+    caption += f" {left:,} dominated ones are not drawn." if left else ""
     title = f"{label(metrics[1])} against {label(metrics[0])}"
     return Figure(
         f"pareto-{metrics[0]}-{metrics[1]}",

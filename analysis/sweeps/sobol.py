@@ -42,7 +42,7 @@ def dimensions(results: Results) -> list[str]:
 
 
 def sensitivity(results: Results, metrics: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
-    """First-order and total indices of the metrics' means with 95 % intervals, by variant; and why others have none.
+    """First-order and total indices of the metrics' means with 95 % confidence intervals, by variant; and why others have none.
 
     Columns metric, variant, key (swept), order ("first order": the share of the variance that the key explains alone, "total":
     with all that it interacts with), index, low, high (bootstrap). Where a mean is missing at any point, or all are the same,
@@ -59,7 +59,9 @@ def sensitivity(results: Results, metrics: Sequence[str]) -> tuple[pd.DataFrame,
             absent = np.flatnonzero(np.isnan(means))
             what = f"{label(metric)} of {variant}"
             if points != samples * (2 * len(keys) + 2):
-                missing.append(f"No index of {what}: the sample's {points} points are not all of those that it needs.")
+                missing.append(
+                    f"No index of {what}: the sample's {points} points are not all that the estimator needs."
+                )
             elif absent.size:
                 some = ", ".join(map(str, absent[:5])) + (", …" if absent.size > 5 else "")
                 missing.append(
@@ -107,13 +109,13 @@ def bars(indices: pd.DataFrame, metric: str, variant: str, place: int) -> Figure
     first, total = (
         dict(zip(own["key"], own["index"], strict=True)) for _, own in own.groupby(own["order"] == TOTAL, sort=True)
     )
-    told = "; ".join(f"{key}: {number(first[key], 2)} alone, {number(total[key], 2)} in all" for key in keys)
+    texts = "; ".join(f"{key}: {number(first[key], 2)} alone, {number(total[key], 2)} in all" for key in keys)
     several = indices["variant"].nunique() > 1
     return Figure(
         f"sobol-{metric}-{place}-{slug(variant)}",
         "sobol",
         f"{label(metric)}: {variant}" if several else label(metric),
         "",
-        f"Sobol indices of {label(metric)} under {variant}. {told}.",
+        f"Sobol indices of {label(metric)} under {variant}. {texts}.",
         {**spec_of(chart), "height": 34 * len(keys) + 10},
     )

@@ -1,4 +1,4 @@
-"""What came out at the points of a sweep: means, intervals and paired differences, at each point or over some of them."""
+"""Summaries of a sweep: means, confidence intervals and paired differences, at each point or averaged over points."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def over_points(results: Results, metrics: Sequence[str]) -> pd.DataFrame:
 def summarise(
     runs: pd.DataFrame, keys: Sequence[str], metrics: Sequence[str], baseline: str | None = None
 ) -> pd.DataFrame:
-    """Metrics by `keys` (columns of the table of runs) and variant, means over replications with 95 % intervals.
+    """Metrics by `keys` (columns of the table of runs) and variant, means over replications with 95 % confidence intervals.
 
     Columns: the keys, variant, metric, n (replications), mean, low, high (in the metric's unit), difference,
     difference_low, difference_high (paired, in % of the baseline's, replication by replication). NaN where there is no

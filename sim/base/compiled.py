@@ -1,4 +1,4 @@
-"""The one decorator for compiled kernels, typed, with a cache folder that exists wherever the package was installed."""
+"""The decorator for compiled kernels: typed, with a cache folder that exists wherever the package was installed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _writable(folder: Path) -> bool:
     return os.access(folder if folder.exists() else folder.parent, os.W_OK)
 
 
-# What is cached is run, so it goes beside the code, or else where nobody but the user can write.
+# Cached code is executed, so the cache lies beside the source, or else where only the user can write.
 if "NUMBA_CACHE_DIR" not in os.environ and not _writable(Path(__file__).parent / "__pycache__"):
     os.environ["NUMBA_CACHE_DIR"] = str((user_cache() or temporary_home()) / "numba")
 

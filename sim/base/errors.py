@@ -1,4 +1,4 @@
-"""What can go wrong, said in one message: what a person supplied wrong, apart from faults of our own."""
+"""The exceptions of brokersim: invalid input, reported in one message, and internal faults."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ResultsError(InputError):
 
 
 class PluginError(InputError):
-    """A plug-in from elsewhere does not do what it promises; the message names its class."""
+    """A third-party plug-in breaks its interface's contract; the message names its class."""
 
 
 class ConservationError(BrokersimError):
@@ -38,7 +38,7 @@ class ConservationError(BrokersimError):
 
 
 def cut(text: str, length: int = 60) -> str:
-    """A text as messages have it: its beginning where it is long."""
+    """A text shortened for a message."""
     return text if len(text) <= length else text[: length - 3] + "..."
 
 
@@ -49,7 +49,7 @@ def nearest(name: str, allowed: Iterable[str]) -> str | None:
 
 
 def unknown(what: str, name: str, allowed: Iterable[str]) -> str:
-    """The sentence for a name that does not exist: what was found, the nearest right name, what is allowed."""
+    """The sentence for an unknown name: what was found, the closest valid name, and what is allowed."""
     names = sorted(allowed)
     near = nearest(name, names)
     hint = f", did you mean '{near}'?" if near else ""
@@ -57,7 +57,7 @@ def unknown(what: str, name: str, allowed: Iterable[str]) -> str:
 
 
 def unknown_of_many(what: str, name: str, names: Sequence[str]) -> str:
-    """The same of names that may be too many to tell them all: one stands for them."""
+    """As `unknown`, for names that may be too many to list: only their number and an example are given."""
     near = nearest(name, names)
     hint = f", did you mean '{near}'?" if near else ""
     return f"unknown {what} '{name}'{hint} (there are {len(names):,}, such as '{names[0]}')"

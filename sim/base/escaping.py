@@ -1,4 +1,4 @@
-"""Names and other text from files, made harmless for where it is shown: on terminals, in pages and charts, in XML, in spreadsheets."""
+"""Escape names and other text from files for where they are shown: terminals, pages and charts, XML, spreadsheets."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _FORMULA = ("=", "+", "-", "@")
 
 
 def printable(text: str) -> str:
-    r"""Text whose controls are shown as JSON writes them, such as \u001b: JSON itself stays what it is."""
+    r"""Escape control characters as JSON does, such as \u001b; JSON text is left unchanged."""
     return _CONTROL.sub(_escape, text)
 
 
 def all_printable(value: Any) -> Any:
-    """The same of all text in lists and dicts, their keys included."""
+    """Escape all text in lists and dicts, including keys, as `printable` does."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
@@ -30,12 +30,12 @@ def all_printable(value: Any) -> Any:
 
 
 def xml_text(text: str) -> str:
-    r"""Text in which what XML 1.0 cannot hold is written as JSON does, such as \u001b."""
+    r"""Escape characters that XML 1.0 cannot hold as JSON does, such as \u001b."""
     return _NOT_XML.sub(_escape, text)
 
 
 def csv_cell(value: Any) -> Any:
-    """A cell of a table for spreadsheets: text that one would compute as a formula gets an apostrophe before it; numbers stay."""
+    """A cell for spreadsheets: text that would be evaluated as a formula is prefixed with an apostrophe; numbers are unchanged."""
     if not isinstance(value, str):
         return value
     text = printable(value)

@@ -1,4 +1,4 @@
-"""How much memory there is still to take, so that what needs more ends in a sentence and not in a killed process."""
+"""Available memory, so that a run that needs more ends with a message and not as a killed process."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _GROUP_FILES = (
 
 
 def need(size: float, what: str) -> None:
-    """Raise InputError where `what` needs more bytes than there are."""
+    """Raise InputError where `what` needs more bytes than are available."""
     if size > (there := available()):
-        raise InputError(f"{what}: this needs about {_told(size)} of memory, available: {_told(there)}")
+        raise InputError(f"{what}: this needs about {_text(size)} of memory, available: {_text(there)}")
 
 
 def available() -> float:
-    """Bytes: what the machine can give without swapping, as far as this process and its container are allowed to take it."""
+    """Available memory in bytes, without swapping and within the limits of this process and its container."""
     return max(0.0, min(_of_machine(), _of_container(), _of_process()))
 
 
-def _told(size: float) -> str:
+def _text(size: float) -> str:
     return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 
@@ -36,12 +36,12 @@ def _of_machine() -> float:
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):  # no Linux: all that is built in
+    except (OSError, StopIteration):  # not Linux: all installed memory
         return float(os.sysconf("SC_PHYS_PAGES") * _PAGE)
 
 
 def _of_container() -> float:
-    """By the limit of the control group in which it lives, as it sees it; caches of files give way."""
+    """Bytes left within the control group's limit, as seen by this process; file caches count as free."""
     for names in _GROUP_FILES:
         try:
             limit, used, stat = ((_GROUPS / name).read_text() for name in names)
@@ -53,7 +53,7 @@ def _of_container() -> float:
 
 
 def _of_process() -> float:
-    """By `ulimit -v`."""
+    """Bytes left within `ulimit -v`."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit == resource.RLIM_INFINITY:
         return math.inf

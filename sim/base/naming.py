@@ -1,4 +1,4 @@
-"""Names as they stand in files: of keys in nested tables, and of users, topics and hosts in the order that people expect."""
+"""Names in files: paths of keys in nested tables, and the natural order of users, topics and hosts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ Keys = tuple[str | int, ...]
 
 
 def name_key(name: str) -> tuple[bool, int, str, str]:
-    """Orders names: whole numbers by value, however long, then the others by code points."""
+    """Sort key for names: whole numbers by value, however long, then all others by code points."""
     whole = name.isascii() and name.isdecimal()
-    digits = name.lstrip("0") if whole else ""  # their number is compared first: Python refuses to read very many
+    digits = (
+        name.lstrip("0") if whole else ""
+    )  # compared by length first, as Python refuses to parse very long integers
     return not whole, len(digits), digits, name

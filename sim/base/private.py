@@ -1,4 +1,4 @@
-"""Folders for what is made in passing: nobody else's, and cleared away after whoever made them, be it killed."""
+"""Private temporary folders, removed even after processes that were killed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def user_cache() -> Path | None:
-    """The user's folder for caches, where it, or what it would be made in, is the user's own, writable, and not everybody's."""
+    """The user's cache folder, if it (or its parent) is owned by the user, writable, and closed to others; else None."""
     try:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute()
         there = next(folder for folder in (cache, *cache.parents) if folder.exists())
@@ -27,9 +27,9 @@ def user_cache() -> Path | None:
 
 
 def temporary_home() -> Path:
-    """A folder of the user's own in the system's temporary directory, for what later processes may use again.
+    """A folder of the user in the system's temporary directory, for files that later processes may reuse.
 
-    Its name can be guessed, so where anybody else made it, can enter it, or put a link there, this process gets a folder of its own.
+    Its name can be guessed: if anybody else created it, can enter it, or put a link there, this process gets a new folder instead.
     """
     home = Path(tempfile.gettempdir()) / f"brokersim-{os.getuid()}"
     with suppress(FileExistsError):
@@ -56,15 +56,15 @@ def temporary_folder() -> Iterator[Path]:
 
 @contextmanager
 def claimed_folder(place: Path, prefix: str, suffix: str) -> Iterator[Path]:
-    """A new folder in `place` while the body runs; what killed processes of this user's left of that name is cleared away."""
+    """A new folder in `place` while the body runs; leftovers of this user's killed processes are removed."""
     for left in place.glob(f"{glob.escape(prefix)}*{suffix}"):
         with suppress(OSError), _claimed(left):
             shutil.rmtree(left, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=prefix, suffix=".new", dir=place))
     with ExitStack() as claim:
-        with suppress(OSError):  # a file system without locks, where nobody clears anything
+        with suppress(OSError):  # on a file system without locks, nothing is removed
             claim.enter_context(_claimed(folder))
-        folder = folder.rename(folder.with_suffix(suffix))  # only now is it what others may look for
+        folder = folder.rename(folder.with_suffix(suffix))  # only now may others find it
         try:
             yield folder
         finally:
@@ -80,7 +80,7 @@ def _claimed(folder: Path) -> Iterator[None]:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         if os.fstat(handle).st_uid != os.getuid():
-            raise PermissionError(f"{folder}: somebody else's")
+            raise PermissionError(f"{folder}: belongs to somebody else")
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:

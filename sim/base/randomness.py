@@ -1,4 +1,4 @@
-"""Randomness by name and by identity, so that nothing that one part draws can shift what another part sees.
+"""Random streams by name and keyed draws by identity, so that draws of one part never shift those of another.
 
 Streams serve whatever is drawn in a fixed order (a workload, an initial assignment). Keyed draws serve things that happen in
 an order that depends on the model (a service time, a jitter): they are functions of the thing's identity alone.
@@ -36,7 +36,7 @@ class Streams:
 
 
 def mix(key: int, a: int, b: int = 0) -> int:
-    """64 well-mixed bits of (key, a, b): SplitMix64's finaliser (Steele et al. 2014) over each part in turn."""
+    """Hash (key, a, b) to 64 bits: SplitMix64's finaliser (Steele et al. 2014) over each part in turn."""
     state = key
     for part in (a, b):
         state = (state + part * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) & _MASK
@@ -47,22 +47,22 @@ def mix(key: int, a: int, b: int = 0) -> int:
 
 
 def subkey(key: int, a: int, b: int = 0) -> int:
-    """A 63-bit key that belongs to (key, a, b), for draws of a thing's own."""
+    """A 63-bit key derived from (key, a, b), for further draws by the same identity."""
     return mix(key, a, b) >> 1
 
 
 def uniform(key: int, a: int, b: int = 0) -> float:
-    """A draw in (0, 1) that belongs to (key, a, b)."""
+    """A uniform draw in (0, 1), determined by (key, a, b)."""
     # 52 bits: with 53 the sum would need 54, and the largest would round to 1
     return ((mix(key, a, b) >> 12) + 0.5) * 2.0**-52
 
 
 def exponential(key: int, a: int, b: int = 0) -> float:
-    """An exponential draw with mean 1 that belongs to (key, a, b)."""
+    """An exponential draw with mean 1, determined by (key, a, b)."""
     return -math.log(uniform(key, a, b))
 
 
 def normal(key: int, a: int, b: int = 0) -> float:
-    """A standard normal draw that belongs to (key, a, b) (Box–Muller on two keyed uniforms)."""
+    """A standard normal draw, determined by (key, a, b) (Box–Muller on two keyed uniforms)."""
     radius = math.sqrt(-2.0 * math.log(uniform(key, a, b)))
     return radius * math.cos(2.0 * math.pi * uniform(key ^ 0x5851F42D4C957F2D, a, b))

@@ -1,4 +1,4 @@
-"""Keyed draws for compiled code: the same bits as `sim.base.randomness` has them."""
+"""Keyed draws for compiled code, with the same bits as `sim.base.randomness`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sim.base.compiled import kernel
 
 @kernel
 def keyed_uniform(key: int, a: int, b: int) -> float:
-    """The draw in (0, 1) that belongs to (key, a, b), as `sim.base.randomness.uniform` has it."""
+    """The draw in (0, 1) determined by (key, a, b), the same as `sim.base.randomness.uniform`."""
     step = np.uint64(0x9E3779B97F4A7C15)
     word = np.uint64(key)
     for part in (np.uint64(a), np.uint64(b)):

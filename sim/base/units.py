@@ -19,7 +19,7 @@ _DURATION = re.compile(rf"({_NUMBER})\s*([a-z]*)")
 
 
 def parse_duration(value: object) -> float:
-    """Seconds of a duration such as "90s", "1.5 h" or "7d"; a plain number is seconds already.
+    """Parse a duration such as "90s", "1.5 h" or "7d" to seconds; a plain number is in seconds.
 
     Raises ValueError where the text is no duration or is not finite.
     """
@@ -41,7 +41,7 @@ def parse_duration(value: object) -> float:
 
 
 def parse_fraction(value: object) -> Fraction:
-    """The exact value of a number as it is written: 1.1 is 11/10; "3/2" is one too.
+    """Parse a number to its exact value as written: 1.1 is 11/10, "3/2" is allowed too.
 
     Raises ValueError where it is no number or is not finite.
     """
@@ -72,12 +72,12 @@ def write_duration(seconds: float) -> str:
 
 
 def unit(name: str) -> dict[str, JsonValue]:
-    """Of a parameter that is a plain number: `Field(20.0, json_schema_extra=unit("km"))` tells its unit wherever it is shown."""
+    """The unit of a parameter that is a plain number, for display: `Field(20.0, json_schema_extra=unit("km"))`."""
     return {"x-unit": name}
 
 
 LONGEST = 9e9
-"""Seconds, 285 years: no duration is longer, and up to here float64 tells microseconds apart."""
+"""The longest duration, 285 years in seconds: up to here float64 resolves microseconds."""
 _PATTERN = rf"^{_NUMBER}\s*({'|'.join(SECONDS)})?$"
 _SCHEMA = WithJsonSchema(
     {
@@ -91,7 +91,7 @@ PositiveDuration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0,
 
 @dataclass(frozen=True)
 class Repeats:
-    """Marks a parameter as the time between two steps of something that goes on until the horizon; `what` are those steps.
+    """Marks a parameter as the period of steps that repeat until the horizon; `what` names the steps.
 
     How many of them there may be is limited (`sim.scenario.model.MOST_STEPS`).
     """
@@ -100,16 +100,16 @@ class Repeats:
 
 
 Period = Annotated[PositiveDuration, Repeats()]
-"""A duration after which something is done again, until the horizon."""
+"""A period, repeated until the horizon."""
 
 Quantity = Annotated[float, Field(ge=0, le=2**53)]
-"""A weight, a rate or a count: no number up to here loses anything as a float64, and what is made of them stays finite."""
+"""The largest weight, rate or count: exact as a float64, and results computed from such numbers stay finite."""
 Sigma = Annotated[float, Field(ge=0, le=5)]
-"""The σ of a lognormal factor; at 5 its mean is 268,000 times its median."""
+"""The largest σ of a lognormal factor; at 5 its mean is 268,000 times its median."""
 
 
 def parse_utc(text: str) -> str:
-    """A time such as 2010-08-01T00:00:00Z, whatever its offset was; without one it is UTC. Raises ValueError where it is none."""
+    """Parse a time such as 2010-08-01T00:00:00Z to UTC; without an offset it is UTC. Raises ValueError where it is not a time."""
     time = datetime.fromisoformat(text)
     try:
         time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Validation by pydantic models, with mistakes told as people read them: what was found, what is allowed, the nearest name."""
+"""Validation by pydantic models, with readable messages: what was found, what is allowed, the closest valid name."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from sim.base.naming import Keys
 
 Model = TypeVar("Model", bound=BaseModel)
 Problem = tuple[Keys, str]
-"""Where a mistake stands, as keys from the root, and what is wrong there."""
+"""The path of a mistake, as keys from the root, and its message."""
 UNKNOWN = "unknown key"
 
 
 def validate(model: type[Model], values: Any) -> Model:
-    """The model of values read from TOML; strict as JSON is: neither "5" nor true is a number. Raises ValidationError."""
+    """Validate values read from TOML, strictly: neither "5" nor true is a number. Raises ValidationError."""
     return model.model_validate_json(json.dumps(values, default=str), strict=True)
 
 
 def problems(error: ValidationError, model: type[BaseModel], more: Sequence[str] = ()) -> list[Problem]:
-    """All mistakes in what `validate` refused; `more` are keys that are allowed at the root beside the model's."""
+    """All mistakes in values that `validate` refused; `more` are keys allowed at the root beside the model's."""
     return list(_problems(error, model, more))
 
 
 def nested(found: Sequence[Problem]) -> PydanticCustomError:
-    """An error for a validator to raise that carries problems of its own, with places relative to its value."""
+    """An error for a validator to raise that carries several problems, with paths relative to its value."""
     return PydanticCustomError("nested", "several problems", {"problems": found})
 
 
 def unknown_key(allowed: Sequence[str], key: str, value: object) -> str:
-    """What is said of a key that nobody knows."""
+    """The message for an unknown key."""
     return f"{UNKNOWN}{hint(key, allowed)} (got {show(value)})"
 
 
 def hint(name: object, allowed: Sequence[str]) -> str:
-    """The nearest allowed name, where one is near, and all that are allowed."""
+    """The closest valid name, if one is close, and all valid names."""
     near = nearest(str(name), allowed)
     return (f", did you mean '{near}'?" if near else "") + f" (allowed: {', '.join(allowed)})"
 
 
 def show(value: object) -> str:
-    """A value as the file has it, cut where it is long."""
+    """A value as written in the file, shortened if long."""
     text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
     return cut(text)
 
@@ -80,7 +80,7 @@ def _problems(error: ValidationError, model: type[BaseModel], more: Sequence[str
 
 
 def _fields(model: type[BaseModel], keys: Keys) -> list[str]:
-    """The fields of the model within `model` that `keys` lead to."""
+    """The fields of the nested model at the path `keys` in `model`."""
     for key in keys:
         inner = model.model_fields[str(key)].annotation if key in model.model_fields else None
         if not (isinstance(inner, type) and issubclass(inner, BaseModel)):

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 def best(
     results: Folders,
     minimise: Annotated[
-        str | None, typer.Option(metavar="METRIC", help="The metric whose least mean is wanted.", show_default=False)
+        str | None, typer.Option(metavar="METRIC", help="Rank by this metric, lowest mean first.", show_default=False)
     ] = None,
     maximise: Annotated[
-        str | None, typer.Option(metavar="METRIC", help="The metric whose largest mean is wanted.", show_default=False)
+        str | None, typer.Option(metavar="METRIC", help="Rank by this metric, highest mean first.", show_default=False)
     ] = None,
     subject_to: Annotated[
         list[str] | None,
         typer.Option(
             metavar="LIMIT",
-            help="What the mean of another metric must be, such as 'load_stddev < 0.5'. May be repeated.",
+            help="A limit that the mean of another metric must meet, such as 'load_stddev < 0.5'. May be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -42,16 +42,17 @@ def best(
         list[str] | None,
         typer.Option(
             metavar="KEY",
-            help="A swept key that is held fixed: the best is shown for each of its values. May be repeated.",
+            help="A swept key to hold fixed: the best is shown for each of its values. May be repeated.",
             show_default=False,
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many are shown.")] = 5,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many candidates to show.")] = 5,
     json_: Annotated[bool, typer.Option("--json", help="Print the ranking as JSON.")] = False,
 ) -> None:
     """Rank the points and variants of results by one metric, under limits on others.
 
-    Says whether limits hold on average or surely (with all of the 95 % interval), which others cannot be told apart from the best,
+    Shows whether limits hold on average or surely (with the whole 95 % confidence interval), which others cannot be distinguished
+    from the best,
     and the best variant with its point's values as arguments of `brokersim run`. Exit status 1 where none meets the limits.
     """
     from analysis.best import best_for_each
@@ -137,12 +138,15 @@ def _sentences(collection: Collection, ranking: Ranking, explain: bool) -> Itera
         missed = ", ".join(f"{number} do not meet {limit}" for limit, (number, _) in ranking.missed.items())
         yield f"{count} of {ranking.count} meet the limits: {missed}."
     if ranking.missed and explain:
-        yield "A limit holds on average where the mean is within it, surely where all of its 95 % interval is."
+        yield "A limit holds on average where the mean is within it, surely where its whole 95 % confidence interval is."
     if tied:
         others = "1 other" if tied == 1 else f"{tied} others"
-        yield f"{others} cannot be told apart from the best (≈): the 95 % interval of the difference contains 0, or there is none."
+        yield (
+            f"{others} cannot be distinguished from the best (≈): the 95 % confidence interval of the difference contains 0, "
+            "or there is none."
+        )
     elif count > 1:
-        yield "The 95 % intervals of all differences to the best exclude 0."
+        yield "The 95 % confidence intervals of all differences to the best exclude 0."
     best = ranking.candidates[0]
     at = shlex.join(arguments(collection, best.point))
     yield f"The best: {best.variant} with {at}" if at else f"The best: {best.variant}"

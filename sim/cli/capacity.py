@@ -19,31 +19,34 @@ if TYPE_CHECKING:
 
 def capacity(
     scenario: ScenarioFile,
-    vary: Annotated[
-        str, typer.Option(metavar="KEY", help="The key whose value is asked for, such as network.brokers.")
-    ],
+    vary: Annotated[str, typer.Option(metavar="KEY", help="The key to search a value for, such as network.brokers.")],
     until: Annotated[
-        str, typer.Option(metavar="LIMIT", help="What is to hold, such as 'notification_delay_p99 < 200ms'.")
+        str, typer.Option(metavar="LIMIT", help="The limit to meet, such as 'notification_delay_p99 < 200ms'.")
     ],
-    from_: Annotated[str, typer.Option("--from", metavar="A", help="The first value that is tried.")] = "1",
+    from_: Annotated[str, typer.Option("--from", metavar="A", help="The smallest value to try.")] = "1",
     to: Annotated[
-        str | None, typer.Option(metavar="B", help="The last; 1,024 times the first by default.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="B", help="The largest value to try; 1,024 times the smallest by default.", show_default=False
+        ),
     ] = None,
     step: Annotated[
         str | None,
         typer.Option(
             metavar="S",
-            help="What lies between a value and the next; 1 by default, less where a key has fractions and the range is short.",
+            help="Distance between neighbouring values; 1 by default, less where a key takes fractions and the range is short.",
             show_default=False,
         ),
     ] = None,
-    largest: Annotated[bool, typer.Option("--largest", help="Ask for the largest value instead.")] = False,
+    largest: Annotated[bool, typer.Option("--largest", help="Search for the largest value instead.")] = False,
     confidence: Annotated[
-        float, typer.Option(metavar="P", help="Of the decision whether the limit holds at a value.")
+        float, typer.Option(metavar="P", help="Confidence of each decision whether the limit holds at a value.")
     ] = 0.95,
     max_replications: Annotated[
         int,
-        typer.Option(min=2, metavar="N", help="Replications of a value at most; undecided by then counts as missed."),
+        typer.Option(
+            min=2, metavar="N", help="Most replications at a value; if still undecided, the limit counts as missed."
+        ),
     ] = 30,
     variant: Variant = None,
     set_: Overrides = None,
@@ -101,7 +104,7 @@ def _print(bench: Bench, question: Question, found: Capacity) -> None:
         question.key,
         "replications",
         f"{metric.name} ({unit})",
-        f"{100 * question.confidence_of_look:.3g} % interval",
+        f"{100 * question.confidence_of_look:.3g} % CI",
         str(question.limit),
     )
     for one in found.tried:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PLAIN_WIDTH = 140
 """Columns of what is not shown on a terminal: a row of a sweep is long."""
 
-Folders = Annotated[list[Path], typer.Argument(metavar="RESULTS…", help="Folders that `brokersim run` wrote.")]
+Folders = Annotated[list[Path], typer.Argument(metavar="RESULTS…", help="Result folders written by `brokersim run`.")]
 
 
 def compare(
@@ -28,20 +28,22 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="METRIC",
-            help="A metric to compare; those of the reports by default. May be repeated.",
+            help="A metric to compare; the report's metrics by default. May be repeated.",
             show_default=False,
         ),
     ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="The variant that others are compared with.", show_default="the first folder's"
+            metavar="NAME", help="The variant that the others are compared with.", show_default="the first folder's"
         ),
     ] = None,
     vary: Annotated[
         str | None,
         typer.Option(
-            metavar="KEY", help="A key in which the folders differ: they become points along it.", show_default=False
+            metavar="KEY",
+            help="A key in which the folders differ: each folder becomes a point along it.",
+            show_default=False,
         ),
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,

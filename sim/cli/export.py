@@ -18,14 +18,16 @@ def export(
     variant: Annotated[
         str | None, typer.Option(metavar="NAME", help="A variant; the first by default.", show_default=False)
     ] = None,
-    replication: Annotated[int, typer.Option(min=0, metavar="N", help="A replication, from 0.")] = 0,
-    topic: Annotated[str | None, typer.Option(metavar="NAME", help="Write this topic's tree, not the overlay.")] = None,
+    replication: Annotated[int, typer.Option(min=0, metavar="N", help="The replication, counted from 0.")] = 0,
+    topic: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Write the tree of this topic instead of the overlay.")
+    ] = None,
     from_: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="BROKER",
-            help="The publisher's broker, where trees are rooted there; the first by default.",
+            help="The publisher's broker, where trees are rooted at publishers; the first broker by default.",
             show_default=False,
         ),
     ] = None,

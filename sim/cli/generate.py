@@ -47,7 +47,7 @@ class Generate(TyperCommand):
         kind = next((argument for argument in ctx.meta.get(__name__, ()) if argument in kinds), None)
         if kind is None:
             with formatter.section("Kinds"):
-                formatter.write_text(f"{', '.join(kinds)}: brokersim generate KIND --help tells the options of each.")
+                formatter.write_text(f"{', '.join(kinds)}: brokersim generate KIND --help lists the options of each.")
             return
         with formatter.section(f"Options of {kind}"):
             formatter.write_dl(
@@ -65,11 +65,15 @@ def generate(
     context: typer.Context,
     kind: Annotated[
         str,
-        typer.Argument(metavar="KIND", help="content, mobility, poisson or another; its parameters are options, too."),
+        typer.Argument(
+            metavar="KIND", help="content, mobility, poisson or another kind; its parameters are options, too."
+        ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="WORKLOAD", help="The folder to write; a workload there is replaced.", show_default=False),
+        typer.Option(
+            metavar="WORKLOAD", help="The folder to write; a workload already there is replaced.", show_default=False
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None,
@@ -77,19 +81,19 @@ def generate(
             "--set", metavar="KEY=VALUE", help="Set a parameter: --set users=200 is --users 200. May be repeated."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all draws.")] = 1,
-    replication: Annotated[int, typer.Option(min=0, help="Which of the seed's independent replications.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random draws.")] = 1,
+    replication: Annotated[
+        int, typer.Option(min=0, help="Which of the seed's independent replications to generate.")
+    ] = 0,
     checkins: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write the raw check-ins too, as input for prepare checkins (mobility only); gzip if it ends in .gz.",
+            help="Also write the raw check-ins, as input for prepare checkins (mobility only); gzip if it ends in .gz.",
             show_default=False,
         ),
     ] = None,
-    dirt: Annotated[
-        float, typer.Option(min=0, max=0.49, help="Share of the raw file's rows that are made unusable.")
-    ] = 0.0,
+    dirt: Annotated[float, typer.Option(min=0, max=0.49, help="Share of the raw file's rows to make unusable.")] = 0.0,
 ) -> None:
     """Make up a workload, with no trace and without Spark."""
     from sim import plugins
@@ -100,10 +104,10 @@ def generate(
     if out is None and checkins is None:
         raise InputError("nothing to write: give --out WORKLOAD, --checkins FILE or both")
     if dirt and checkins is None:
-        raise InputError("--dirt spoils rows of the raw file: give --checkins FILE too")
+        raise InputError("--dirt spoils rows of the raw file: give --checkins FILE, too")
     found = plugins.load("workload", kind)
     if checkins is not None and not hasattr(found, "checkins"):
-        raise InputError(f"--checkins: a {kind} workload has no check-ins, mobility has")
+        raise InputError(f"--checkins: a {kind} workload has no check-ins (allowed: mobility)")
     generator = found(parameters(found.Parameters, [*settings(set_ or []), *options(context.args)]))
     streams = Streams(seed, replication)
     if checkins is not None:
@@ -119,8 +123,8 @@ def generate(
 
 
 def describe(
-    workload: Annotated[Path, typer.Argument(metavar="WORKLOAD", help="A workload's folder.")],
-    json_: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    workload: Annotated[Path, typer.Argument(metavar="WORKLOAD", help="A workload folder.")],
+    json_: Annotated[bool, typer.Option("--json", help="Print the whole summary as JSON.")] = False,
 ) -> None:
     """Tell what is in a workload.
 

@@ -25,7 +25,7 @@ def plan(
     workload: WorkloadFolder = None,
     out: Out = None,
     jobs: Jobs = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Tell how many runs a scenario asks for, how many are there already, and how long the others may take.
 

@@ -57,27 +57,27 @@ def checkins(
     time_zone: options.TimeZone = None,
     places: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="Files that tell where places are, for check-ins that name a place only."),
+        typer.Option(metavar="FILE", help="Files with the positions of places, for check-ins that only name a place."),
     ] = None,
     places_columns: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Their fields, such as place,latitude,longitude.")
+        str | None, typer.Option(metavar="NAMES", help="Fields of these files, such as place,latitude,longitude.")
     ] = None,
     cell: Annotated[float, typer.Option(min=1e-4, help="Side of a grid cell, in degrees.")] = 1.0,
     bounding_box: Annotated[
         str | None,
         typer.Option(
-            metavar="S,W,N,E", help="Use positions in this box only, in degrees; or us-paper: 30,-126,50,-66."
+            metavar="S,W,N,E", help="Use only positions in this box, in degrees; or us-paper: 30,-126,50,-66."
         ),
     ] = None,
     from_: options.From = None,
     to: options.To = None,
-    min_visits: Annotated[int, typer.Option(min=0, help="Use users with at least so many visits only.")] = 0,
+    min_visits: Annotated[int, typer.Option(min=0, help="Use only users with at least this many visits.")] = 0,
     consistent: Annotated[
-        Consistent | None, typer.Option(help="Use users only who check in in every month, from the first to the last.")
+        Consistent | None, typer.Option(help="Use only users who check in in every month, from the first to the last.")
     ] = None,
-    sample: Annotated[float, typer.Option(min=0, max=1, help="Use a random share of the users.")] = 1.0,
-    friends: Annotated[int, typer.Option(min=0, help="Friends drawn for each user.")] = 4,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 1,
+    sample: Annotated[float, typer.Option(min=0, max=1, help="Use only a random share of the users.")] = 1.0,
+    friends: Annotated[int, typer.Option(min=0, help="Number of friends drawn for each user.")] = 4,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random draws.")] = 1,
     publications: Annotated[Publishing, typer.Option(help="What a user publishes.")] = Publishing.VISIT,
     size: Annotated[int, typer.Option(min=0, help="Size of a publication, in bytes.")] = 100,
     master: options.Master = "local[*]",
@@ -152,7 +152,7 @@ def _places(files: list[str] | None, columns: str | None, checkins: Layout) -> t
 
     if not files:
         if columns is not None:
-            raise InputError("--places-columns: says how --places is laid out, which is not given")
+            raise InputError("--places-columns: describes the files of --places, which is not given")
         return None
     sources = find_sources(files)
     guess = guess_layout(sources[0].path)

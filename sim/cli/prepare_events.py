@@ -52,17 +52,22 @@ def events(
         str | None,
         typer.Option(
             metavar="ACTION=WORD,…",
-            help="What the log calls connect, subscribe, unsubscribe, publish, deliver and disconnect; their own names by default.",
+            help="The log's words for connect, subscribe, unsubscribe, publish, deliver and disconnect; by default these names.",
         ),
     ] = None,
     sessions: Annotated[
         Sessions,
-        typer.Option(help="Subscriptions end with their session (clean) or come back with the next one (persistent)."),
+        typer.Option(
+            help="Whether subscriptions end with their session (clean) or are restored in the next one (persistent)."
+        ),
     ] = Sessions.CLEAN,
     mqtt_filters: Annotated[
-        bool, typer.Option("--mqtt-filters", help="Subscriptions to + and # are to all topics that they match.")
+        bool,
+        typer.Option(
+            "--mqtt-filters", help="Expand the wildcards + and #: such a subscription is to all topics that it matches."
+        ),
     ] = False,
-    size: Annotated[int, typer.Option(min=0, help="Bytes of a publication of which the log does not tell.")] = 100,
+    size: Annotated[int, typer.Option(min=0, help="Size of a publication, in bytes, where the log has none.")] = 100,
     from_: options.From = None,
     to: options.To = None,
     master: options.Master = "local[*]",

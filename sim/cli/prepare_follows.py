@@ -45,10 +45,10 @@ def follows(
         ),
     ] = None,
     follows: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="Files, or patterns, that tell who follows what.")
+        list[str] | None, typer.Option(metavar="FILE", help="Files, or patterns, of who follows what.")
     ] = None,
     events: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="Files, or patterns, that tell what is published when.")
+        list[str] | None, typer.Option(metavar="FILE", help="Files, or patterns, of what is published when.")
     ] = None,
     follows_columns: Annotated[
         str | None,
@@ -69,13 +69,15 @@ def follows(
     time_zone: options.TimeZone = None,
     spread: Annotated[
         Span | None,
-        typer.Option(help="Times of events tell a day or a month alone: draw when in it, by the row and the seed."),
+        typer.Option(help="Event times give only a day or a month: draw the time within it, by row and seed."),
     ] = None,
-    period: Annotated[str, typer.Option(metavar="TIME", help="In which event rates count.")] = "1d",
+    period: Annotated[str, typer.Option(metavar="TIME", help="The period that event rates count events in.")] = "1d",
     from_: options.From = None,
     to: options.To = None,
-    sample: Annotated[float, typer.Option(min=0, max=1, help="Use the follows of a random share of the users.")] = 1.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 1,
+    sample: Annotated[
+        float, typer.Option(min=0, max=1, help="Use only the follows of a random share of the users.")
+    ] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random draws.")] = 1,
     size: Annotated[int, typer.Option(min=0, help="Size of a publication, in bytes.")] = 100,
     master: options.Master = "local[*]",
     partitions: options.Partitions = None,
@@ -112,7 +114,7 @@ def follows(
         said = {**files, **columns, **texts, "time-format": time_format, "spread": spread}
         for option, value in said.items():
             if value not in (None, []):
-                raise InputError(f"--{option}: means nothing to --format {format}, which tells what its files hold")
+                raise InputError(f"--{option}: has no effect with --format {format}, which defines what its files hold")
         trace = preset_trace(format, folder, time_zone)
     else:
         who, what = _plain("--follows", follows, format), _plain("--events", events, format)
@@ -123,7 +125,7 @@ def follows(
 
         def laid(layout: Layout, files: Inputs, option: str, columns: str | None) -> tuple[Layout, Inputs]:
             if columns is None:
-                raise InputError(f"{option} is needed: nothing tells what the fields of {files[0]} are")
+                raise InputError(f"{option} is needed to know the fields of {files[0]}")
             over = texts if layout in lines else {}
             return lay_over(layout, columns=columns, option=option, **over, **times), files
 

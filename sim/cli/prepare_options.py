@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 Inputs = Annotated[
     list[str], typer.Argument(metavar="INPUT…", help="Files, plain or compressed (gzip, bzip2, xz, zstd), or patterns.")
 ]
-Out = Annotated[Path, typer.Option(metavar="WORKLOAD", help="The folder to write; a workload there is replaced.")]
+Out = Annotated[
+    Path, typer.Option(metavar="WORKLOAD", help="The folder to write; a workload already there is replaced.")
+]
 Columns = Annotated[
     str | None,
     typer.Option(
@@ -32,31 +34,38 @@ Columns = Annotated[
         "user=label,time=ts (Parquet, JSON lines, and text with a header).",
     ),
 ]
-Delimiter = Annotated[str | None, typer.Option(metavar="TEXT", help="What parts the fields of a line; tab for a tab.")]
-Header = Annotated[bool | None, typer.Option("--header/--no-header", help="The first line of each file names fields.")]
+Delimiter = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="What separates the fields of a line; tab for a tab.")
+]
+Header = Annotated[
+    bool | None, typer.Option("--header/--no-header", help="The first line of each file names the fields.")
+]
 Quote = Annotated[
-    bool | None, typer.Option("--quote/--no-quote", help='Fields may be quoted as "a, b"; so where commas part them.')
+    bool | None,
+    typer.Option(
+        "--quote/--no-quote", help='Fields may be quoted, as in "a, b"; the default for comma-separated files.'
+    ),
 ]
 TimeFormat = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PATTERN",
-        help="How times are written: a datetime pattern of Spark, iso, epoch (s) or epoch-ms; several are tried in order.",
+        help="How times are written: a Spark datetime pattern, iso, epoch (s) or epoch-ms; several are tried in order.",
     ),
 ]
 TimeZone = Annotated[
-    str | None, typer.Option(metavar="ZONE", help="Where times without a zone are from, such as Europe/Paris. [UTC]")
+    str | None, typer.Option(metavar="ZONE", help="Time zone of times that name none, such as Europe/Paris. [UTC]")
 ]
 From = Annotated[
-    str | None, typer.Option("--from", metavar="TIME", help="Use times from this ISO date or time on only.")
+    str | None, typer.Option("--from", metavar="TIME", help="Use only rows from this ISO date or time on.")
 ]
-To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="Use times before this one only.")]
+To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="Use only rows before this ISO date or time.")]
 Master = Annotated[str, typer.Option(help="Spark master: local[N], spark://HOST:PORT, …")]
 Partitions = Annotated[
     int | None,
-    typer.Option(min=1, max=100_000, help="Parts that Spark cuts the work into (the files do not depend on it)."),
+    typer.Option(min=1, max=100_000, help="Number of Spark partitions (the files written do not depend on it)."),
 ]
-DriverMemory = Annotated[str, typer.Option(metavar="SIZE", help="Memory of Spark's driver.")]
+DriverMemory = Annotated[str, typer.Option(metavar="SIZE", help="Memory of the Spark driver.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 SHORT = 64 << 20  # bytes of input that are read in a few seconds
@@ -67,7 +76,7 @@ def short(sources: Sequence[Source]) -> bool:
     return sum(source.bytes for source in sources) < SHORT
 
 
-FORMAT = "How the files are laid out, by a name below; the other options of the layout lay over it. [what the first file looks like]"
+FORMAT = "The layout of the files, by a name below; other layout options override it. [default: detected from the first file]"
 
 
 def layouts(presets: Iterable[Layout | Preset]) -> list[tuple[str, str]]:
@@ -96,9 +105,7 @@ def choose_layout(
     from sim.workloads.traces.layouts import PLAIN, guess_layout, lay_over
 
     if name is None and columns is None:
-        raise InputError(
-            f"--format ({', '.join(presets)}) or --columns is needed: nothing tells what the fields of the files are"
-        )
+        raise InputError(f"--format ({', '.join(presets)}) or --columns is needed to know the fields of the files")
     known = {**PLAIN, **presets}
     if name is not None and name not in known:
         raise InputError(f"--format: {unknown('layout', name, known)}")

@@ -13,8 +13,8 @@ SHOWN = 20
 
 
 def prune(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="The folder that `brokersim run` wrote.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove them without asking.")] = False,
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A result folder written by `brokersim run`.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
 ) -> None:
     """Remove the runs that a folder keeps and its results do not need.
 
@@ -26,7 +26,7 @@ def prune(
 
     with orphans(results) as (found, foreign):
         for path in foreign:
-            print(f"brokersim: {path} is no run of brokersim's, or holds other files; left alone", file=sys.stderr)
+            print(f"brokersim: {path} is not a run of brokersim, or holds other files; left alone", file=sys.stderr)
         if not found:
             print(f"{results}: nothing to remove")
             return

@@ -10,7 +10,7 @@ import typer
 
 
 def report(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="The folder that `brokersim run` wrote.")],
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A result folder written by `brokersim run`.")],
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE.html", help="The page to write.", show_default="RESULTS/report.html"),
@@ -21,13 +21,13 @@ def report(
     point: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="The point of a sweep that is shown in detail; the first by default.", show_default=False
+            metavar="N", help="The point of a sweep to show in detail; the first by default.", show_default=False
         ),
     ] = None,
     pareto: Annotated[
         str, typer.Option(metavar="METRIC,METRIC", help="The metrics whose trade-off a sweep's report shows.")
     ] = "notification_delay,notification_overhead",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the page's path.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the page's path.")] = False,
 ) -> None:
     """Write a report: one HTML file with tables and charts that needs no network."""
     from sim.experiments.results import load_runs

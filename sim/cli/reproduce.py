@@ -27,7 +27,7 @@ def papers() -> Iterator[tuple[str, str]]:
 def reproduce(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="A paper by its name.")],
     figure: Annotated[
-        str, typer.Argument(metavar="FIGURE", help="One figure, such as 1a; all by default.", show_default=False)
+        str, typer.Argument(metavar="FIGURE", help="A single figure, such as 1a; all by default.", show_default=False)
     ] = "",
     out: Annotated[
         Path | None,

@@ -35,20 +35,23 @@ Overrides = Annotated[
     ),
 ]
 WorkloadFolder = Annotated[
-    Path | None, typer.Option("--workload", metavar="DIR", help="A workload's folder, in place of the one in the file.")
+    Path | None,
+    typer.Option("--workload", metavar="DIR", help="A workload folder, in place of the one named in the scenario."),
 ]
 
 Out = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Where results go; results/NAME by default.", show_default=False)
+    Path | None,
+    typer.Option(metavar="DIR", help="The folder for results; results/NAME by default.", show_default=False),
 ]
 Jobs = Annotated[
-    int | None, typer.Option(min=1, max=1024, metavar="N", help="Processes; all cores by default.", show_default=False)
+    int | None,
+    typer.Option(min=1, max=1024, metavar="N", help="Number of processes; all cores by default.", show_default=False),
 ]
 EngineName = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="What does the runs: in-process, pool (processes of this machine), or spark; by --jobs and --master by default.",
+        help="What executes the runs: in-process, pool (processes on this machine) or spark; chosen by --jobs and --master by default.",
         show_default=False,
     ),
 ]
@@ -67,16 +70,16 @@ def run(
     master: Master = None,
     fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first run that fails.")] = False,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Do the runs again that have failed in this folder.")
+        bool, typer.Option("--retry-failed", help="Repeat the runs that failed in this folder.")
     ] = False,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Check all files of the runs that are there; damaged runs are done again.")
+        bool, typer.Option("--verify", help="Check all files of existing runs; damaged runs are repeated.")
     ] = False,
     check_deliveries: Annotated[
         bool,
         typer.Option(
             "--check-deliveries",
-            help="Compare what users received with the deliveries of the trace; exit status 1 where counts differ.",
+            help="Compare what users received with the deliveries in the trace; exit status 1 if any count differs.",
         ),
     ] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,

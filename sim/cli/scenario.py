@@ -23,7 +23,7 @@ def validate(
     set_: Overrides = None,
     workload: WorkloadFolder = None,
     json_: Annotated[
-        bool, typer.Option("--json", help="Print every variant, at every point, with all defaults filled in.")
+        bool, typer.Option("--json", help="Print every variant at every point, with all defaults filled in.")
     ] = False,
 ) -> None:
     """Check a scenario file, all mistakes at once."""

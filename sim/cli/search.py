@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Variant = Annotated[
     str | None, typer.Option(metavar="NAME", help="The variant; the first by default.", show_default=False)
 ]
-Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Where results go.", show_default=False)]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="The folder for results.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 

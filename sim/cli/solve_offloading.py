@@ -41,13 +41,15 @@ def offloading(
     ],
     policy: Annotated[
         str,
-        typer.Option(metavar="NAME", help="An offloading policy of brokersim policies, or none: all topics are kept."),
+        typer.Option(
+            metavar="NAME", help="An offloading policy listed by brokersim policies, or none to keep all topics."
+        ),
     ],
     capacity: Annotated[
         str | None,
         typer.Option(
             metavar="X",
-            help="What the topics that are kept may cost: a number, or a share of what all cost, such as 10%; in place of the file's.",
+            help="Most that the kept topics may cost: a number, or a share of all topics' cost, such as 10%; overrides the file's.",
             show_default=False,
         ),
     ] = None,
@@ -55,30 +57,34 @@ def offloading(
         str | None,
         typer.Option(
             metavar="X",
-            help="Events per period that satisfy a subscriber; in place of the file's.",
+            help="Events per period that satisfy a subscriber; overrides the file's.",
             show_default=False,
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed of what is drawn; in place of the file's.", show_default="1")
+        int | None, typer.Option(min=0, help="Seed of random draws; overrides the file's.", show_default="1")
     ] = None,
-    bounds: Annotated[bool, typer.Option("--bounds", help="Compute what no choice of topics exceeds.")] = False,
+    bounds: Annotated[
+        bool, typer.Option("--bounds", help="Also compute upper bounds, which no choice of topics exceeds.")
+    ] = False,
     curve: Annotated[
-        bool, typer.Option("--curve", help="Tell what each capacity buys, from 0 up to the one that is given.")
+        bool, typer.Option("--curve", help="Show the objective at each capacity from 0 up to the given one.")
     ] = False,
     steps: Annotated[
         int | None,
-        typer.Option(min=1, max=10_000, help="Equal steps of the curve.", show_default=str(STEPS)),
+        typer.Option(min=1, max=10_000, help="Number of equal steps of the curve.", show_default=str(STEPS)),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE.csv", help="Write the curve as a table, too.", show_default=False)
+        Path | None, typer.Option(metavar="FILE.csv", help="Also write the curve as a table.", show_default=False)
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.svg", help="Draw the curve, too, as .svg, .png, .pdf or .html.", show_default=False),
+        typer.Option(metavar="FILE.svg", help="Also draw the curve, as .svg, .png, .pdf or .html.", show_default=False),
     ] = None,
-    names: Annotated[bool, typer.Option("--names", help="JSON: the names of a workload's topics, too.")] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Print topics and what they come to as JSON.")] = False,
+    names: Annotated[
+        bool, typer.Option("--names", help="With --json: also print the names of a workload's topics.")
+    ] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print the topics and their values as JSON.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Choose the topics that a back end of limited capacity keeps.
@@ -186,7 +192,7 @@ def _of_folder(source: Path, given: dict[str, Any], tell: Tell) -> Problem:
 
     for key in ("capacity", "tau"):
         if key not in given:
-            raise InputError(f"--{key} is needed: a workload does not tell it")
+            raise InputError(f"--{key} is needed: a workload does not contain it")
 
     def fits(users: int, topics: int, interests: int) -> None:
         what = f"{interests:,} interests of {users:,} users in {topics:,} topics"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sim.overlay.topic_connected.measures import Measures
 
 SMALL = 12
-"""Nodes up to which the optimum is found by the way."""
+"""Most nodes for which the optimum is computed as well."""
 SHOWN_EDGES = 40
 
 
@@ -44,20 +44,22 @@ def overlay(
         str | None,
         typer.Option(
             metavar="K",
-            help="low-oda: how much heavier a link that raises the maximum degree must be; at least 1; 1.5 by default.",
+            help="low-oda: how many times heavier a link must be to raise the maximum degree; at least 1; 1.5 by default.",
             show_default=False,
         ),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="low-oda: as the paper's prose has it, > in place of ≥.")
+        bool, typer.Option("--strict", help="low-oda: compare with > as in the paper's prose, not ≥.")
     ] = False,
     bounds: Annotated[
         bool,
-        typer.Option("--bounds", help=f"Compute how few edges are possible; the optimum for up to {SMALL} nodes."),
+        typer.Option(
+            "--bounds", help=f"Also compute lower bounds of the number of edges; the optimum for up to {SMALL} nodes."
+        ),
     ] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print edges and measures as JSON.")] = False,
     graphml: Annotated[
-        Path | None, typer.Option(metavar="OUT", help="Write the overlay as a graph, too.", show_default=False)
+        Path | None, typer.Option(metavar="OUT", help="Also write the overlay as a graph.", show_default=False)
     ] = None,
 ) -> None:
     """Design a topic-connected overlay.

@@ -27,7 +27,8 @@ def reconfiguration(
     policy: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="A reconfiguration policy of brokersim policies, or none: the mapping as it is."
+            metavar="NAME",
+            help="A reconfiguration policy listed by brokersim policies, or none to evaluate the mapping as it is.",
         ),
     ],
     json_: Annotated[bool, typer.Option("--json", help="Print mapping, costs, swaps and trees as JSON.")] = False,

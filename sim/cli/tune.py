@@ -24,15 +24,17 @@ def _many(metavar: str, help: str, name: str | None = None) -> Any:
 
 def tune(
     scenario: ScenarioFile,
-    minimise: Annotated[list[str] | None, _many("METRIC", "A metric that should be small.")] = None,
-    maximise: Annotated[list[str] | None, _many("METRIC", "A metric that should be large.")] = None,
-    subject_to: Annotated[list[str] | None, _many("LIMIT", "What has to hold, such as 'load_stddev < 0.5'.")] = None,
+    minimise: Annotated[list[str] | None, _many("METRIC", "A metric to minimise.")] = None,
+    maximise: Annotated[list[str] | None, _many("METRIC", "A metric to maximise.")] = None,
+    subject_to: Annotated[
+        list[str] | None, _many("LIMIT", "A limit that has to hold, such as 'load_stddev < 0.5'.")
+    ] = None,
     vary: Annotated[
         list[str] | None,
-        _many("KEY=VALUES", "A key that varies: FROM..TO, FROM..TO:log, or values with commas between them."),
+        _many("KEY=VALUES", "A key to vary: FROM..TO, FROM..TO:log, or comma-separated values."),
     ] = None,
     trials: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Points to try; 50 by default.", show_default=False)
+        int | None, typer.Option(min=1, metavar="N", help="Number of points to try; 50 by default.", show_default=False)
     ] = None,
     variant: Variant = None,
     set_: Overrides = None,

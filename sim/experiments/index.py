@@ -1,4 +1,4 @@
-"""What a folder of results holds already: which runs are there, which have failed, and what is known of them."""
+"""The index of a results folder: which runs exist, which have failed, and what is known of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sim.experiments.seals import sha256
 
 
 class Index:
-    """The runs in a folder, by their hashes; a folder that is not there has none."""
+    """The runs in a folder, by their hashes; a missing folder has none."""
 
     def __init__(self, folder: Path) -> None:
         """Raises ResultsError where the folder cannot be read."""
@@ -62,7 +62,7 @@ class Index:
         return Windows(starts, values, float(ends[-1]))
 
     def _rows(self, name: str) -> dict[str, Any]:
-        """A column of the rows that were there from the beginning."""
+        """A column of the rows that existed when the index was opened."""
         if name not in self._columns:
             rows = known_rows(self.folder, ["run", name])
             self._columns[name] = dict(zip(rows["run"].to_pylist(), rows[name].to_pylist(), strict=True))
@@ -70,7 +70,7 @@ class Index:
 
     @cached_property
     def seconds(self) -> dict[str, float]:
-        """How long the runs took, of those whose rows were there from the beginning."""
+        """The run times of the runs whose rows existed when the index was opened."""
         return {run: seconds for run, seconds in self._rows("seconds").items() if seconds is not None}
 
 

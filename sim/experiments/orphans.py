@@ -1,4 +1,4 @@
-"""Orphans: runs in a folder of results that its manifest does not name, left there by what was asked before."""
+"""Orphans: runs in a results folder that its manifest does not name, left over from earlier questions."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _BESIDE = {"manifest.json", "timing.json"}
 
 @dataclass(frozen=True)
 class Orphan:
-    """The folder of a run, when it ended ("" where that is not known), and what its files take (bytes)."""
+    """The folder of an orphaned run, when the run ended ("" if unknown), and the size of its files (bytes)."""
 
     folder: Path
     ended: str
     bytes: int
 
     def remove(self) -> None:
-        """Remove it, in such a way that a command that is killed meanwhile leaves no half of a run."""
+        """Remove the run's folder atomically: a killed command leaves no half-removed run."""
         unfinished = self.folder.with_name(f"{UNFINISHED}{self.folder.name}")
         try:
             os.rename(self.folder, unfinished)
@@ -38,11 +38,11 @@ class Orphan:
 
 @contextmanager
 def orphans(folder: Path) -> Generator[tuple[list[Orphan], list[Path]]]:
-    """The orphans of a folder, and what else lies among the runs and is not ours; no command writes there meanwhile.
+    """The orphans of a folder, and foreign entries among its runs; holds the folder's lock meanwhile.
 
     Raises ResultsError where there are no finished results, or another command is writing.
     """
-    load_results(folder)  # before anything is locked in a folder of something else
+    load_results(folder)  # checked first, so that no lock is written into an unrelated folder
     lock = locked(folder)
     try:
         manifest = load_results(folder).manifest
@@ -63,7 +63,7 @@ def orphans(folder: Path) -> Generator[tuple[list[Orphan], list[Path]]]:
 
 
 def _orphan(entry: Path) -> Orphan | None:
-    """An entry among the runs, if it is the folder of a run and holds nothing else."""
+    """The orphan that an entry among the runs is, if it is the folder of a run and holds nothing else."""
     if not _RUN.fullmatch(entry.name) or entry.is_symlink() or not entry.is_dir():
         return None
     manifest = read_json(entry / "manifest.json") or {}

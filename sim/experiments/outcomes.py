@@ -1,4 +1,4 @@
-"""What comes of a run: a record of what it found, written or still to write, or why it failed."""
+"""Outcomes of a run: its record (written or still to be written), or the reason why it failed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sim.base.errors import InputError
 from sim.experiments.plan import RunSpec
 
 Progress = Callable[[RunSpec, float], None]
-"""Told of a run and the fraction of it that is done; 1 when its result is there (or when it failed)."""
+"""Called with a run and the fraction of it that is done; 1 when its result exists or when it failed."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What a run found, in memory: metrics, tables and notes as `simulate` gives them, and what drove it.
+    """The result of a run in memory: metrics, tables and notes as returned by `simulate`, and a summary of its workload.
 
     `timing` has what depends on the clock: start, end, seconds, host.
     """
@@ -42,14 +42,14 @@ class Finished:
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that raised. `error` is what it raised where something that a person supplied is wrong."""
+    """A run that raised an exception; `error` is the exception if it reports invalid input."""
 
     reason: str
     traceback: str
     error: InputError | None = None
 
     def record(self, spec: RunSpec) -> dict[str, Any]:
-        """What the results keep of it; `spec` is one of those that came to this run."""
+        """The failure as recorded in the results; `spec` is one of the specifications with this run."""
         place = {"point": spec.point, "label": spec.label}
         where = {**place, "variant": spec.variant, "replication": spec.replication, "run": spec.hash}
         return {**where, "reason": self.reason, "traceback": self.traceback}
@@ -60,7 +60,7 @@ Outcome = Finished | Failure
 
 @contextmanager
 def clock() -> Generator[dict[str, Any]]:
-    """When something began and ended, how long it took, and where: filled in when it ends."""
+    """Measure start, end, duration and host of a block; filled in when the block ends."""
     timing: dict[str, Any] = {"start": datetime.now(UTC).isoformat(timespec="milliseconds")}
     began = time.perf_counter()
     yield timing

@@ -1,4 +1,4 @@
-"""What a scenario comes to before it is run: how many runs, how many of them are there already, and how long the others may take."""
+"""Predict a scenario's cost before it is run: how many runs, how many of them exist, and how long the others may take."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sim.scenario.model import Experiment
 from sim.workloads.format.manifest import read_manifest
 
 ASKED = 200
-"""Runs that are asked how long they took, at most, where no table knows."""
+"""Most runs whose folders are read for their run time where no table has it."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def outlook(experiment: Experiment, folder: Path, jobs: int = 1) -> Outlook:
 
 
 def _seconds(index: Index, specs: Mapping[str, RunSpec], there: Iterable[str]) -> list[tuple[RunSpec, float]]:
-    """How long runs took that are there, of all that is known, or of some."""
+    """Run times of existing runs: of all in the tables, or else of a sample."""
     known = [(specs[run], index.seconds[run]) for run in there if run in index.seconds]
     if known:
         return known
@@ -85,7 +85,7 @@ def _seconds(index: Index, specs: Mapping[str, RunSpec], there: Iterable[str]) -
 
 
 def _estimate(missing: Iterable[RunSpec], later: int, known: list[tuple[RunSpec, float]], jobs: int) -> float | None:
-    """By runs of the same variant at the same point, else of the same variant, else by all.
+    """Estimate from runs of the same variant at the same point, else of the same variant, else from all runs.
 
     The first run of a process imports and compiles: so of replications it is the lower median that counts.
     """

@@ -1,4 +1,4 @@
-"""Pages beside results: each says by a seal which results it shows, so that none is older than the runs without anybody's notice."""
+"""Pages beside results: each carries the seal of the results it shows, so that an outdated page is detected and removed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _HEAD = 4096
 
 
 def remove_stale(folder: Path, seal: str) -> list[Path]:
-    """Remove the pages in a folder that show other results than those of this seal, and give their paths.
+    """Remove the pages in a folder whose seal is not this one; return their paths.
 
-    Pages that show none of ours are left alone. Raises OSError where one cannot be removed.
+    Pages without a seal are left alone. Raises OSError where one cannot be removed.
     """
     stale = [page for page in sorted(folder.glob("*.html")) if not _shows(page, seal)]
     for page in stale:

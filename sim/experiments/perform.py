@@ -1,4 +1,4 @@
-"""One run: simulated to a record, and apart from that written, so that another process may do either."""
+"""Perform one run: simulation and writing are separate steps, so that different processes can do them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from sim.workloads.format.mapped import open_mapped
 from sim.workloads.format.workload import Workload
 
 ALMOST = 0.999
-"""The most that is told of a run whose result is not written yet."""
+"""The largest progress reported of a run whose result is not written yet."""
 
 Tell = Callable[[float], None]
 
 
 def perform(spec: RunSpec, store: Store, tell: Tell) -> Outcome:
-    """Do one run and write its folder; `tell` is told the share of it that is done. Raises ResultsError where it cannot be written."""
+    """Perform one run and write its folder; `tell` is called with the share done. Raises ResultsError where it cannot be written."""
     record = simulated(spec, store.shared(spec.workload_hash) if spec.workload_hash else None, tell)
     return record if isinstance(record, Failure) else store.write_run(spec, record)
 
 
 def simulated(spec: RunSpec, base: Path | None, tell: Tell) -> Record | Failure:
-    """Do one run and write nothing; `base` is the file of its prepared workload (`write_mapped`), None where it makes its own."""
+    """Perform one run without writing; `base` is the file of its prepared workload (`write_mapped`), None if it is generated."""
     try:
         with clock() as timing:
             scenario = spec.scenario
@@ -49,7 +49,7 @@ def simulated(spec: RunSpec, base: Path | None, tell: Tell) -> Record | Failure:
 
 
 def summary(workload: Workload, hash: str) -> dict[str, Any]:
-    """What results say about the workload of a run; `hash` is that of the folder it was made from, "" if generated."""
+    """The workload's entry in a run's results; `hash` is that of the workload folder, "" if generated."""
     return {
         "kind": workload.kind,
         "hash": hash,
@@ -66,7 +66,7 @@ def summary(workload: Workload, hash: str) -> dict[str, Any]:
 
 
 def forget() -> None:
-    """Let go of the workloads that are kept for the next run."""
+    """Drop the cached workloads."""
     _base.cache_clear()
     _workload.cache_clear()
 
@@ -78,6 +78,6 @@ def _base(path: Path) -> Workload:
 
 @lru_cache(maxsize=1)
 def _workload(base: Path | None, table: WorkloadTable, seed: int, replication: int) -> Workload:
-    """The workload of one replication, made once for all variants that are run on it in a row."""
+    """The workload of one replication, cached for the variants that run on it one after another."""
     prepared = _base(base) if base else None
     return prepare_workload(Scenario(seed=seed, workload=table), replication, prepared)

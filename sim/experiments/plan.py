@@ -1,4 +1,4 @@
-"""What is to be run: every variant of every point in every replication, each with a hash that tells it from every other run."""
+"""Plan an experiment's runs: every variant of every point in every replication, each with a hash that identifies it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def run_hash(scenario: Scenario, replication: int, workload_hash: str) -> str:
 
 
 def _identity(scenario: Scenario, workload_hash: str, told: dict[int, str], foreign: Callable[[str, str], str]) -> str:
-    """What tells a scenario's runs from those of others; `told` is that of `Scenario.identity_text`."""
+    """The text that identifies a scenario's runs; `told` is the cache of `Scenario.identity_text`."""
     code = {"workload": workload_hash, "version": version(), "plugins": foreign_plugins(scenario, foreign)}
     return f"{json.dumps(code, sort_keys=True)} {scenario.identity_text(told)}"
 
@@ -73,13 +73,13 @@ def _hash(identity: str, replication: int) -> str:
 
 @cache
 def version() -> str:
-    """The package's version and, in a source checkout, a hash of the files of `sim`: changed code is another version."""
+    """The package's version and, in a source checkout, a hash of the files of `sim`: changed code is a different version."""
     number = installed_version("brokersim")
     return f"{number}+source.{_digest(SOURCE)[:16]}" if (SOURCE.parent / "pyproject.toml").is_file() else number
 
 
 def _foreign(group: str, kind: str) -> str:
-    """Hash of the source of a plug-in from elsewhere; "" of one of ours."""
+    """Hash of the source of a third-party plug-in; "" for built-in ones."""
     if kind not in plugins.names(group):
         return ""
     root = sys.modules[plugins.load(group, kind).__module__.partition(".")[0]]
@@ -90,7 +90,7 @@ def _foreign(group: str, kind: str) -> str:
 
 
 def foreign_plugins(scenario: Scenario, foreign: Callable[[str, str], str] = _foreign) -> dict[str, str]:
-    """Hashes of the sources of plug-ins from elsewhere, of which the version of this package says nothing."""
+    """Hashes of the sources of third-party plug-ins, which this package's version does not cover."""
     kinds = {
         "workload": scenario.workload.kind,
         "geometry": scenario.network.geometry.kind,

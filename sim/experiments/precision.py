@@ -1,4 +1,4 @@
-"""How many replications it takes until an interval is narrow enough."""
+"""How many replications a confidence interval needs to be narrow enough."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 from sim.experiments.statistics import half_width, mean_interval
 
 LEAST = 10
-"""Replications before any stop: of fewer, s is known so badly that those that stop are those that underrate it."""
+"""Fewest replications before stopping: with fewer, s is so uncertain that mostly runs that underestimate it would stop."""
 
 
 def replications_needed(
     values: ArrayLike, relative: float, confidence: float = 0.95, max_replications: int = 50, least: int = LEAST
 ) -> int:
-    """How many replications there should be, given the values of those that are there; as many where they suffice.
+    """How many replications are needed, given the values of the existing ones; their number if they suffice.
 
     `values` has one number per replication (any unit), NaN where the metric is undefined or the run failed. They suffice
     once there are `least` and the t interval is `precise`. Else, as many as make it so if mean and standard deviation stay

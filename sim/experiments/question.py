@@ -1,4 +1,4 @@
-"""What is asked: every question has a folder of its own by default, and none takes the place of another's results."""
+"""The question that results answer: each has a default folder of its own, and none overwrites another's results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sim.experiments.results import Manifest
 from sim.scenario.model import ASIDE, Experiment
 
 _NAMED = 3
-"""Keys in which two questions differ that are named, at most."""
+"""How many differing keys an error names at most."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,16 @@ class Question:
 
     @cached_property
     def asked(self) -> Manifest:
-        """What the results' manifest has of it."""
+        """The question as recorded in the results' manifest."""
         return asked(self.experiment)
 
     def check(self, folder: Path, previous: Manifest) -> None:
-        """Raises ResultsError where a folder, whose manifest is `previous`, has runs of another question and none of this one."""
+        """Raise ResultsError where a folder, whose manifest is `previous`, has runs of another question and none of this one."""
         if "scenario" not in previous or not (done := Index(folder).done):
             return
         before, now = _flat(_compared(previous)), _flat(_compared(self.asked))
         differ = [key for key in {**before, **now} if before.get(key) != now.get(key)]
-        if self.experiment.detects_warm_up:  # what was detected stands in the manifest
+        if self.experiment.detects_warm_up:  # a detected warm-up is in the manifest
             differ = [key for key in differ if key.rpartition(".")[2] != "warm_up"]
         if not differ or any(spec.hash in done for spec in plan(self.experiment, self.workloads)):
             return
@@ -51,7 +51,7 @@ class Question:
 
 
 def asked(experiment: Experiment) -> Manifest:
-    """What the results' manifest has of the question: the first point, and the sweep as it was written."""
+    """The question as recorded in the results' manifest: the first point, and the sweep as it was written."""
     return {
         "title": experiment.title,
         "scenario": experiment.base.model_dump(mode="json"),
@@ -61,7 +61,7 @@ def asked(experiment: Experiment) -> Manifest:
 
 
 def default_folder(experiment: Experiment) -> Path:
-    """Where results go when nobody says where: results/NAME for what a file asks.
+    """The default folder for results: results/NAME for a scenario file as it is.
 
     What is laid over a file, or comes from no file, has a short hash of its question behind the name, which is the title's then.
     """
@@ -73,7 +73,7 @@ def default_folder(experiment: Experiment) -> Path:
 
 
 def _compared(manifest: Manifest) -> Manifest:
-    """What tells questions apart in a manifest, as it is read from a file."""
+    """The parts of a manifest, as read from a file, by which questions are compared."""
     variants = {f"variant.{name}": _essence(one) for name, one in manifest["variants"].items()}
     found: Manifest = json.loads(json.dumps({**_essence(manifest["scenario"]), **variants, "sweep": manifest["sweep"]}))
     return found

@@ -1,4 +1,4 @@
-"""Results on disk: a folder that pandas, Polars or DuckDB read with no code of ours."""
+"""Results on disk: a folder that pandas, Polars or DuckDB can read without brokersim."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Results:
     def runs(self) -> pd.DataFrame:
         """One row per run: run, point, variant, replication, seed, the swept keys, and each scalar metric (units: `sim.metrics`).
 
-        Raises ResultsError where the table in the folder is not the one that the manifest vouches for.
+        Raises ResultsError where the table does not match the manifest's hash.
         """
         path = self.folder / RUNS
         table = _read(path)
@@ -75,7 +75,7 @@ class Results:
         return pd.DataFrame(points, index=index, columns=self.manifest["parameters"])
 
     def at(self, point: int) -> Results:
-        """The results of one point alone, as if nothing else had been run."""
+        """The results of one point alone, as if only it had been run."""
         precision, warm_up = self.manifest.get("precision"), self.manifest.get("warm_up")
         own = dict(self.manifest)
         if precision:
@@ -100,13 +100,13 @@ class Results:
         return table
 
     def loaded(self) -> Self:
-        """The same, with all runs read: so they stay what they are, whatever is written to the folder from now on."""
+        """The same results with all runs read into memory, unaffected by later writes to the folder."""
         _ = self.runs
         return self
 
     @property
     def notes(self) -> list[str]:
-        """What a user should know of the networks that were simulated, as sentences, each once."""
+        """Notes on the simulated networks for the user, as distinct sentences."""
         return list(self.manifest["notes"])
 
     @property
@@ -116,7 +116,7 @@ class Results:
 
 
 def load_results(folder: str | Path) -> Results:
-    """The results in a folder. Raises ResultsError where there are none, or none that were finished."""
+    """Load the results in a folder. Raises ResultsError where there are none, or they are not finished."""
     folder = Path(folder)
     manifest = read_json(folder / "manifest.json")
     if manifest is None or manifest.get("format") != FORMAT:
@@ -136,7 +136,7 @@ def load_results(folder: str | Path) -> Results:
 
 
 def load_runs(folder: str | Path) -> Results:
-    """The results in a folder in which some run is. Raises ResultsError where there is none, too."""
+    """Load the results in a folder with at least one run. Raises ResultsError also where all runs failed."""
     results = load_results(folder)
     if not results.manifest["runs"]:
         raise ResultsError(f"{folder}: there is nothing to show, as all {len(results.failed):,} runs failed")
@@ -144,7 +144,7 @@ def load_runs(folder: str | Path) -> Results:
 
 
 def read_run(folder: Path, run: str) -> Manifest:
-    """The manifest of a run in a folder of results. Raises ResultsError where it is not there, of another run, or damaged."""
+    """The manifest of a run in a results folder. Raises ResultsError where it is missing, of another run, or damaged."""
     place = folder / "runs" / run
     try:
         data = (place / "manifest.json").read_bytes()
@@ -159,7 +159,7 @@ def read_run(folder: Path, run: str) -> Manifest:
 
 
 def read_json(path: Path) -> Manifest | None:
-    """The object in a file; None where there is no such file, or something else in it."""
+    """The JSON object in a file; None where the file is missing or holds something else."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

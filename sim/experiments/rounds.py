@@ -1,4 +1,4 @@
-"""Rounds of runs: what is run next depends on what came out before and on nothing else, so it is the same on every engine.
+"""Rounds of runs: what is run next depends only on earlier results, so it is the same on every engine.
 
 First, where the warm-up is to be detected, pilots of every variant at every point; then the replications that the scenario asks
 for; then, where it asks for precision, more of them at those points that are not known well enough.
@@ -21,7 +21,7 @@ from sim.experiments.warm_up import LEAST, warm_up_of
 from sim.scenario.model import Experiment, Point, Precision
 
 PILOTS = 5
-"""Replications, at most, that a warm-up is detected from: their average shows it better than any alone, and more add little."""
+"""Most replications that a warm-up is detected from: their average shows it better than any alone, and more add little."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Windows:
 
 
 class Seen(Protocol):
-    """What came out of the runs that have ended."""
+    """The results of the runs that have ended."""
 
     def metric(self, run: str, name: str) -> float:
         """A metric of a run; NaN where it is undefined or the run failed."""
@@ -47,7 +47,7 @@ class Seen(Protocol):
 
 @dataclass(frozen=True)
 class WarmUp:
-    """The warm-up of a point (s), and whether it was detected; else it is half the horizon."""
+    """The warm-up of a point (s), and whether it was detected; if not, it is half the horizon."""
 
     seconds: float
     detected: bool
@@ -55,7 +55,7 @@ class WarmUp:
 
 @dataclass(frozen=True)
 class Precise:
-    """How many replications a point has, and whether its intervals are as narrow as was asked for."""
+    """How many replications a point has, and whether its confidence intervals reached the requested precision."""
 
     replications: int
     reached: bool
@@ -63,7 +63,7 @@ class Precise:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """All that was to be run: the experiment with its warm-ups, the runs that make its results, and what was found on the way."""
+    """The end of all rounds: the experiment with its warm-ups, the runs of its results, and what was found on the way."""
 
     experiment: Experiment
     specs: Sequence[RunSpec]
@@ -75,7 +75,7 @@ class Conclusion:
 def rounds(
     experiment: Experiment, workloads: Mapping[Path, str], seen: Seen
 ) -> Generator[list[RunSpec], None, Conclusion]:
-    """Rounds of runs, each of which has to end before the next is asked for; `workloads` are the hashes that `plan` needs."""
+    """Generate rounds of runs, each of which must end before the next is requested; `workloads` are the hashes that `plan` needs."""
     warm_ups: list[WarmUp] = []
     notes: list[str] = []
     if experiment.detects_warm_up:
@@ -101,7 +101,7 @@ def rounds(
 
 
 def expected(experiment: Experiment) -> tuple[int, int]:
-    """How many runs all rounds have together, at least and at most; those that two variants share count for each."""
+    """The fewest and most runs of all rounds together; a run shared by two variants counts twice."""
     pairs, replications = sum(len(point.variants) for point in experiment.points), experiment.base.replications
     pilots = pairs * min(PILOTS, replications) if experiment.detects_warm_up else 0
     most = experiment.precision.max_replications if experiment.precision is not None else 0
@@ -109,7 +109,7 @@ def expected(experiment: Experiment) -> tuple[int, int]:
 
 
 class _Values:
-    """The metric that is to be known precisely, replication by replication."""
+    """The values of the metric with a precision goal, replication by replication."""
 
     def __init__(self, wanted: Precision, seen: Seen) -> None:
         self._wanted, self._seen = wanted, seen
@@ -122,7 +122,7 @@ class _Values:
             of_point.setdefault(spec.variant, []).append(self._seen.metric(spec.hash, self._wanted.metric))
 
     def needed(self, point: int, count: int) -> int:
-        """The replications that a point should have, `count` of them being there: as many as its worst variant needs."""
+        """How many replications a point with `count` of them needs: as many as its worst variant."""
         if point in self._settled:
             return count
         wanted = self._wanted
@@ -167,11 +167,11 @@ def _detected(experiment: Experiment, pilots: Sequence[RunSpec], seen: Seen) -> 
         if not detected:
             at = f" at {point.label}" if point.label else ""
             few = min((one.values.size for one in every), default=LEAST)
-            why = "the run is too short, or never settles"
+            why = "the run is too short, or never reaches a steady state"
             if few < LEAST:
                 why = f"it takes {LEAST} windows, and there are {few}: make `window` shorter"
             notes.append(
-                f"no end of the warm-up was found{at}: {why}; its first half ({format_duration(half)}) counts for nothing"
+                f"no end of the warm-up was found{at}: {why}; its first half ({format_duration(half)}) is left out"
             )
     return warm_ups, notes
 

@@ -1,8 +1,7 @@
-"""Rows of runs: what the table of all runs takes from each, so that no run's folder has to be opened for it again.
+"""Rows of the table of all runs, kept so that no run's folder has to be opened again.
 
 While runs go on, every process that writes some streams their rows to files of its own; at the end they are compacted into
-`runs.parquet` and `timing.parquet`. They save time and are not the truth, which is in the runs' folders: what is missing or damaged
-is read from there.
+`runs.parquet` and `timing.parquet`. They are a cache: what is missing or damaged is read from the runs' folders.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from sim.metrics import METRICS
 
 OFTEN = 5.0  # s, between two writings of a process
 MOST = 1000
-"""Rows of one file, so that writing it again is quick."""
+"""Most rows of one file, so that rewriting it is quick."""
 
 METRIC_TYPES = {name: pa.int64() if metric.integer else pa.float64() for name, metric in METRICS.items()}
 TIMING_TYPES = {"start": pa.string(), "end": pa.string(), "seconds": pa.float64(), "host": pa.string()}
@@ -36,7 +35,7 @@ Row = Mapping[str, Any]
 
 
 def row(run: str, metrics: Mapping[str, Any], notes: Sequence[str], timing: Mapping[str, Any]) -> Row:
-    """The row of a run, as its manifest and its timing tell it."""
+    """The row of a run, from its manifest and timing."""
     return {"run": run, **metrics, "notes": list(notes), **timing}
 
 
@@ -48,9 +47,9 @@ def run_row(folder: Path, run: str) -> Row:
 
 
 class Stream:
-    """The rows that one process has written, in a file that is written again whenever some seconds have passed.
+    """The rows that one process has written, in a file that is rewritten every few seconds.
 
-    A process that is killed takes the rows of its last seconds with it.
+    A killed process loses the rows of its last seconds.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -60,7 +59,7 @@ class Stream:
         self._written = time.monotonic()
 
     def add(self, new: Row) -> None:
-        """Take a row in. Raises OSError where the file cannot be written."""
+        """Add a row. Raises OSError where the file cannot be written."""
         self._rows.append(new)
         if time.monotonic() - self._written >= OFTEN:
             self._folder.mkdir(exist_ok=True)
@@ -71,7 +70,7 @@ class Stream:
 
 
 def known_rows(folder: Path, columns: Sequence[str] = SCHEMA.names) -> pa.Table:
-    """All rows that files of `folder` have, in any order, maybe some of them twice; files that cannot be read have none."""
+    """All rows in the files of `folder`, in any order and possibly repeated; unreadable files are skipped."""
     streamed = sorted((folder / "runs" / ".rows").glob("*.parquet"))
     tables = [_compacted(folder, columns), *(_read(path, columns) for path in streamed)]
     return pa.concat_tables(tables)
@@ -88,7 +87,7 @@ def rows_of(folder: Path, runs: Sequence[str]) -> pa.Table:
 
 
 def write_rows(folder: Path, rows: pa.Table, keys: Mapping[str, pa.Array]) -> None:
-    """Compact: write the tables of all runs, and remove what was streamed.
+    """Compact the rows: write the tables of all runs, and remove the streamed files.
 
     `rows` are those of `rows_of`, `keys` columns that come before the metrics. The notes of runs stand in the schema's metadata.
     """
@@ -112,7 +111,7 @@ def forget_rows(folder: Path) -> None:
 
 
 def _compacted(folder: Path, columns: Sequence[str]) -> pa.Table:
-    """The rows of the tables of all runs; none where the manifest does not vouch for them."""
+    """The rows of the tables of all runs; none where the tables do not match the manifest's hashes."""
     files = (read_json(folder / "manifest.json") or {}).get("files", {})
     try:
         if files.get(RUNS) != sha256(folder / RUNS):

@@ -1,4 +1,4 @@
-"""Many runs: those of a scenario that are not there yet are done by an engine, and all of them make the results."""
+"""Run a scenario: an engine performs the missing runs, and all runs together make the results."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from sim.workloads.format.mapped import write_mapped
 from sim.workloads.format.workload import Workload, load_workload
 
 OnFailure = Callable[[Mapping[str, Any]], None]
-"""Told of a run that failed, as `Results.failed` has it."""
+"""Called with a failed run, as `Results.failed` has it."""
 
 
 class RunFailed(BrokersimError):
-    """A run failed, and no other was to be done then."""
+    """Raised when a run failed under `fail_fast`."""
 
 
 def run(
@@ -47,13 +47,13 @@ def run(
     """Run a scenario (a file, a dict, or one loaded already) and write its results to `out` (default: results/NAME, see
     `sim.experiments.question.default_folder`).
 
-    Runs that `out` holds already are not run again, nor are those that failed there unless `retry_failed`; with `verify` all files of
+    Runs that `out` already holds are not repeated, nor are runs that failed there unless `retry_failed`; with `verify` all files of
     all runs are checked first, and what is damaged is run again. `workload` and `overrides` are those of `load_scenario`. The runs are
     done by an engine: "in-process", "pool" of `jobs` processes, "spark" on the cluster at `master`, or "auto", one of the first two.
-    `progress` is told how far runs are: 0 when they are planned, 1 when they are there.
+    `progress` is called with the progress of runs: 0 when planned, 1 when finished.
 
     Raises InputError where something supplied is wrong. A run that fails otherwise, or for any reason in a sweep, is recorded
-    (`Results.failed`), told to `on_failure` at once, and does not stop the others, unless `fail_fast`, when RunFailed is raised.
+    (`Results.failed`), reported to `on_failure` at once, and does not stop the others, unless `fail_fast`, when RunFailed is raised.
     """
     if isinstance(source, Experiment):
         if workload is not None or overrides:
@@ -78,7 +78,7 @@ def run(
 
 @dataclass
 class Work:
-    """Does rounds of runs, each run once even where two variants are the same, and passes over those that are there.
+    """Performs rounds of runs, each run once even where two variants are the same, and skips existing runs.
 
     `index` knows what is there; in a `sweep` whatever a run raises is a failure. The others are those of `run`.
     """
@@ -106,7 +106,7 @@ class Work:
         progress: Progress | None,
         on_failure: OnFailure | None,
     ) -> Conclusion:
-        """Do all rounds."""
+        """Perform all rounds."""
         while True:
             try:
                 specs = next(rounds)
@@ -122,7 +122,7 @@ class Work:
         progress: Progress = lambda _spec, _fraction: None,
         on_failure: OnFailure = lambda _record: None,
     ) -> None:
-        """Do these runs."""
+        """Perform these runs."""
         names: dict[str, list[RunSpec]] = {}
         for spec in specs:
             names.setdefault(spec.hash, []).append(spec)
@@ -163,11 +163,11 @@ class Work:
             tell(spec, 1.0)
 
     def further(self, specs: Iterable[RunSpec]) -> list[str]:
-        """The runs that are there and led to results, and are not those that make them: pilots, trials that were given up."""
+        """Existing runs that led to the results but are not part of them: pilots, and trials that were given up."""
         return sorted((self._looked_at & self.index.done) - {spec.hash for spec in specs})
 
     def _is_there(self, run: str) -> bool:
-        """Whether a run's result is there and of use; one that is damaged is removed."""
+        """Whether a run's result exists and is intact; a damaged one is removed."""
         if run not in self.index.done:
             return False
         if run in self._looked_at or (self.store.sealed(run) if self.verify else self.store.whole(run)):
@@ -178,7 +178,7 @@ class Work:
 
 
 def _check_steps(experiment: Experiment, bases: Mapping[Path, Workload]) -> None:
-    """What ends with a prepared workload is not done too often until then; the other scenarios know when they end."""
+    """Check the number of periodic steps where the horizon is that of a prepared workload; other scenarios are checked when read."""
     for point in experiment.points:
         for scenario in point.variants.values():
             if scenario.horizon is None and scenario.workload.path is not None:
@@ -186,14 +186,14 @@ def _check_steps(experiment: Experiment, bases: Mapping[Path, Workload]) -> None
 
 
 def _most(experiment: Experiment) -> int:
-    """More runs than one, or one."""
+    """The number of runs, or 2 where it is not known yet but more than one."""
     if experiment.precision is not None or experiment.detects_warm_up:
         return 2
     return experiment.base.replications * sum(len(point.variants) for point in experiment.points)
 
 
 def _found(ended: Conclusion) -> dict[str, Any]:
-    """What the results' manifest has of a conclusion."""
+    """A conclusion as recorded in the results' manifest."""
     precision = ended.experiment.precision
     more: dict[str, Any] = {"warm_up": [asdict(one) for one in ended.warm_up]}
     if precision is not None:
@@ -204,7 +204,7 @@ def _found(ended: Conclusion) -> dict[str, Any]:
 
 @contextmanager
 def _shared(bases: dict[Path, Workload], store: Store) -> Generator[None]:
-    """Moves the prepared workloads, read and checked here once, to where all runs map them from: no process has its own."""
+    """Write the prepared workloads, read and checked once, to files that all processes memory-map and share."""
     try:
         while bases:
             _, workload = bases.popitem()
@@ -235,7 +235,7 @@ def prepared_folder(experiment: Experiment, scenario: Scenario) -> Path | None:
 
 @contextmanager
 def naming(experiment: Experiment) -> Generator[None]:
-    """What does not fit in a run is told with the scenario's file."""
+    """Prefix errors of a run's setup with the scenario's file."""
     try:
         yield
     except (ScenarioError, WorkloadError) as error:

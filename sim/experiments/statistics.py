@@ -1,4 +1,4 @@
-"""What replications say: means with Student's t intervals, differences with tests and effect sizes, Holm's correction."""
+"""Statistics over replications: means with Student's t confidence intervals, tests and effect sizes, Holm's correction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, stdtr, stdtrit
 
 ROUNDING = 1e-9
-"""What differs by no more than this share is the same: delays are differences of late times, and sums come in any order."""
+"""Relative difference up to which values count as equal: delays are differences of late times, and sums come in any order."""
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,16 @@ class Interval:
 
     @property
     def bounded(self) -> bool:
-        """Whether there is an interval."""
+        """Whether there is a confidence interval."""
         return self.low is not None
 
     def excludes(self, value: float) -> bool:
-        """Whether there is an interval and `value` lies outside it."""
+        """Whether there is a confidence interval and `value` lies outside it."""
         return self.low is not None and self.high is not None and not self.low <= value <= self.high
 
 
 def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
-    """Mean of independent replications and its Student's t interval: mean ± t(n − 1) · s / √n.
+    """Mean of independent replications and its Student's t confidence interval: mean ± t(n − 1) · s / √n.
 
     `values` has one number per replication (any unit); NaN (the metric is undefined there) is left out.
     """
@@ -152,7 +152,7 @@ def welch_percent(values: ArrayLike, baseline: ArrayLike, confidence: float = 0.
     difference = Interval(mean, None, None, test.difference.n, test.difference.varies)
     if test.freedom is None:
         return replace(test, difference=difference)
-    # the ratios ρ that a test of mean(values) − ρ · mean(baseline) = 0 does not reject: between the roots of a parabola
+    # The ratios ρ for which a test of mean(values) − ρ · mean(baseline) = 0 does not reject lie between the roots of a parabola.
     x_square, b_square = (
         y.mean() ** 2 - float(half_width(y.std(ddof=1) / math.sqrt(y.size), test.freedom, confidence)) ** 2
         for y in (x, b)
@@ -166,9 +166,9 @@ def welch_percent(values: ArrayLike, baseline: ArrayLike, confidence: float = 0.
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """p values adjusted so that all that lie below α together err with probability α at most, whatever depends on what.
+    """Adjust p values by Holm's method, so that the family-wise error rate is at most α under any dependence.
 
-    One per test, in their order; NaN (no test was possible) stays NaN and counts for nothing. Source: Holm (1979): the
+    One per test, in their order; NaN (no test was possible) stays NaN and is not counted. Source: Holm (1979): the
     k-th smallest of m is multiplied by m − k + 1, and is never less than the one before it.
     """
     p = np.array(p_values, dtype=np.float64)
@@ -184,7 +184,7 @@ def _defined(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def _minus(x: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
-    """x − b, which is 0 where the two are the same but for rounding."""
+    """x − b, exactly 0 where the two differ only by rounding."""
     difference = np.subtract(x, b)
     return np.where(np.abs(difference) > ROUNDING * np.maximum(np.abs(x), np.abs(b)), difference, 0.0)
 
@@ -199,7 +199,7 @@ def _two_sided(t: float, freedom: float) -> float:
 
 
 def _hedges(effect: float, freedom: int) -> float | None:
-    """An effect times the exact factor that takes its small-sample bias away; None where its mean does not exist."""
+    """An effect size with Hedges' exact small-sample correction; None where its mean does not exist."""
     if freedom < 2:
         return None
     return effect * math.exp(gammaln(freedom / 2) - gammaln((freedom - 1) / 2)) / math.sqrt(freedom / 2)

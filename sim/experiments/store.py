@@ -1,6 +1,6 @@
-"""The store: where the runs of one experiment are written to.
+"""The store: the results folder that the runs of one experiment are written to.
 
-Whatever is half-written bears a name or a manifest that nobody takes for a result: a run's folder is renamed into place when it
+Nothing half-written can be mistaken for a result: a run's folder is renamed into place when it
 is whole, and the manifest of all is complete only at the end. A run's manifest seals its files and itself by SHA-256.
 """
 
@@ -42,18 +42,18 @@ if TYPE_CHECKING:
 UNFINISHED = ".unfinished-"
 LOCK = ".lock"
 HEAD = 512
-"""Bytes at the beginning of the manifest of a run that say which run it is."""
+"""How many bytes at the beginning of a run's manifest identify the run."""
 _KEPT = ("title", "scenario", "variants", "sweep", "files")
 
 
 class Store:
-    """A folder of results that is written to, by one command at a time; opening it clears what a killed process left half-written.
+    """A results folder open for writing, by one command at a time; opening it clears what a killed process left half-written.
 
     A copy in another process, made by pickle, writes runs there too, and nothing else.
     """
 
     def __init__(self, folder: Path, question: Question | None = None) -> None:
-        """Raises ResultsError where the folder is used for something else, another question among that, or by another command."""
+        """Raises ResultsError where the folder holds something else, results of another question, or is in use by another command."""
         check_name(folder, ResultsError)
         self.folder = folder
         try:
@@ -74,7 +74,7 @@ class Store:
             undo.pop_all()
 
     def close(self) -> None:
-        """Clear what is half-written, and let others write."""
+        """Clear what is half-written, and release the folder."""
         with self._writing():
             try:
                 self.clear()
@@ -91,23 +91,23 @@ class Store:
         return {"folder": self.folder}
 
     def clear(self) -> None:
-        """Throw away what is half-written; no process may be writing."""
+        """Remove what is half-written; no process may be writing."""
         for unfinished in (self.folder / "runs").glob(f"{UNFINISHED}*"):
             shutil.rmtree(unfinished) if unfinished.is_dir() else unfinished.unlink()
 
     def shared(self, workload_hash: str) -> Path:
-        """The file in which the runs find a prepared workload while they go on; cleared with what is half-written."""
+        """The file from which runs map a prepared workload; cleared with what is half-written."""
         return self.folder / "runs" / f"{UNFINISHED}workload-{workload_hash}"
 
     def finished(self, run: str) -> Manifest | None:
-        """The manifest of a run that was finished, else None."""
+        """The manifest of a finished run, else None."""
         try:
             return read_run(self.folder, run)
         except ResultsError:
             return None
 
     def whole(self, run: str) -> bool:
-        """Whether a folder has the manifest of this run, as it was written: a quick look, which reads nothing else."""
+        """Whether a folder has the intact manifest of this run: a quick check that reads nothing else."""
         try:
             with open(f"{self.folder}/runs/{run}/manifest.json", "rb") as file:
                 data = file.read()
@@ -116,7 +116,7 @@ class Store:
         return is_sealed(data) and f'"hash": "{run}"'.encode() in data[:HEAD]
 
     def sealed(self, run: str) -> bool:
-        """Whether a run is what was written, byte for byte (but for when and where it ran)."""
+        """Whether a run is intact byte for byte (except for its timing)."""
         folder = self.folder / "runs" / run
         manifest = self.finished(run)
         try:
@@ -127,14 +127,14 @@ class Store:
             return False
 
     def discard(self, run: str) -> None:
-        """Remove a run that is damaged, so that it is done again."""
+        """Remove a damaged run, so that it is performed again."""
         with self._writing():
             unfinished = self.folder / "runs" / f"{UNFINISHED}{run}"
             os.rename(self.folder / "runs" / run, unfinished)
             shutil.rmtree(unfinished)
 
     def forget_rows(self) -> None:
-        """Take nothing for granted that was read from runs before."""
+        """Forget all cached rows of runs."""
         with self._writing():
             forget_rows(self.folder)
 
@@ -168,18 +168,18 @@ class Store:
             except OSError as error:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
-                # a process that outlived its killed command has written the same just now
+                # a process that outlived its killed command has just written the same
             self._stream.add(row(spec.hash, metrics, record.notes, record.timing))
         return Finished(spec.hash, record.timing["seconds"], metrics)
 
     def write_failure(self, spec: RunSpec, failure: Failure) -> None:
-        """Keep that a run failed, and why."""
+        """Record that a run failed, and why."""
         with self._writing():
             (self.folder / "failed").mkdir(exist_ok=True)
             _write_json(self.folder / "failed" / f"{spec.hash}.json", failure.record(spec))
 
     def forgive(self, run: str) -> None:
-        """Forget that a run failed once."""
+        """Remove the record of a failed run."""
         with self._writing():
             (self.folder / "failed" / f"{run}.json").unlink(missing_ok=True)
 
@@ -192,7 +192,7 @@ class Store:
         notes: Sequence[str] = (),
         **more: Any,
     ) -> Results:
-        """Write the tables of those runs that are there and, last, the manifest.
+        """Write the tables of the existing runs and, last, the manifest.
 
         `notes` stand before those of the runs, `more` are keys of the manifest that only some results have.
         """
@@ -243,13 +243,13 @@ class Store:
 
     @cached_property
     def _stream(self) -> Stream:
-        """The rows of what this process writes."""
+        """The stream of rows of this process."""
         return Stream(self.folder)
 
     def _check_folder(self) -> None:
         manifest = read_json(self.folder / "manifest.json")
         others = [entry for entry in self.folder.iterdir() if not entry.name.startswith((UNFINISHED, LOCK))]
-        if manifest is None:  # where it is damaged, the runs are not
+        if manifest is None:  # even if it is damaged, the runs are intact
             known = (self.folder / LOCK).is_file() and (self.folder / "runs").is_dir()
         else:
             known = manifest.get("format") == FORMAT
@@ -257,7 +257,7 @@ class Store:
             raise ResultsError(f"{self.folder}: holds something else than results; give an empty or new folder")
 
     def _previous(self) -> Manifest:
-        """What is kept of a manifest while runs are added to those that it names: what was asked, and the sums of the tables."""
+        """The parts of a manifest that stay while runs are added: the question, and the hashes of the tables."""
         path = self.folder / "manifest.json"
         manifest = read_json(path) or {}
         if manifest.get("complete") is True and not is_sealed(path.read_bytes()):
@@ -266,7 +266,7 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Generator[None]:
-        """What a full disk or a right that is missing comes to."""
+        """Turn a full disk or a missing permission into a ResultsError."""
         try:
             yield
         except OSError as error:
@@ -275,7 +275,7 @@ class Store:
 
 
 def locked(folder: Path) -> BaseFileLock:
-    """The lock of a folder that is written to. Raises ResultsError where another command has it."""
+    """Lock a folder for writing. Raises ResultsError where another command holds the lock."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / LOCK, timeout=0)
@@ -289,7 +289,7 @@ def locked(folder: Path) -> BaseFileLock:
 
 @contextmanager
 def _unfinished_folder(runs: Path) -> Generator[Path]:
-    """A new folder that is gone afterwards, unless it has another name by then."""
+    """A temporary folder, removed afterwards unless it has been renamed."""
     folder = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=runs))
     try:
         folder.chmod(0o755)
@@ -306,7 +306,7 @@ def _parameter(values: Sequence[Value]) -> pa.Array:
 
 
 def _number(value: float | int | None) -> float | int | None:
-    """A number for JSON: what is undefined is null."""
+    """A number for JSON; undefined values are null."""
     if value is None or math.isnan(value):
         return None
     return int(value) if isinstance(value, (int, np.integer)) else float(value)

@@ -1,4 +1,4 @@
-"""When a simulation that starts empty has warmed up: MSER-5 on a series that replications are averaged to."""
+"""Detect the end of the warm-up by MSER-5 on a series averaged over replications."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from sim.experiments.statistics import ROUNDING
 
 BATCH = 5
 LEAST = 100
-"""Values that a series needs: of fewer, too few batches are between those that may be cut and those at the end that tell nothing."""
+"""Fewest values of a series: with fewer, too few batches lie between those that may be cut and the uninformative ones at the end."""
 
 
 def mser5(series: ArrayLike) -> int | None:
-    """How many values at the beginning of a series to leave out, a multiple of 5; None where that can't be told.
+    """How many values at the beginning of a series to leave out, a multiple of 5; None where that cannot be determined.
 
-    `series` has values (none NaN, any unit) at even steps. They are averaged by fives, and what is left out is what makes
-    the standard error of the rest's mean least: Σ (Y_i − Ȳ)² / (k − d)² over the batches d + 1…k. If that is more than
-    half of them, the series has not settled, or too late to tell; one of fewer than `LEAST` values is too short anyway. No fewer
-    than six batches are kept, since a few at the end that are alike by chance would look like the best rest.
+    `series` has values (none NaN, any unit) at even steps. They are averaged in batches of five, and the number d of batches left
+    out minimises the standard error of the rest's mean: Σ (Y_i − Ȳ)² / (k − d)² over the batches d + 1…k. If that is more than half
+    of them, the series has not reached a steady state, or too late to detect it; one of fewer than `LEAST` values is too short
+    anyway. At least six batches are kept, since a few at the end that are alike by chance would look like the best rest.
 
     Source: White (1997), with the rules of Hoad, Robinson & Davies (2010) on the second half and the last five batches.
     """
@@ -34,7 +34,7 @@ def mser5(series: ArrayLike) -> int | None:
 
 
 def warm_up_of(series: ArrayLike, starts: ArrayLike) -> float | None:
-    """When the warm-up ends, in s: the start of the first window that is kept; None where that can't be told.
+    """When the warm-up ends, in s: the start of the first window that is kept; None where that cannot be determined.
 
     `series` has a row per replication and a column per window, NaN where nothing was observed; `starts` has the windows'
     starts (s). A window's values are averaged over the replications first, which keeps what is common to them, the transient,

@@ -1,4 +1,4 @@
-"""Files that appear under their names once they are whole, and not at all before."""
+"""Write files atomically: they appear under their names only once they are complete."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sim.base.errors import InputError
 
 @contextmanager
 def whole_file(path: Path, error: type[InputError] = InputError) -> Iterator[Path]:
-    """The path of a new file beside `path`, which takes its place when the body is done; nothing is left where that fails.
+    """A temporary file beside `path` that replaces it when the body is done; removed if the body fails.
 
     Raises `error` where it cannot be written, or where `path` is a pipe or a device, which a file must not replace.
     """
-    target = Path(os.path.realpath(path)) if os.path.islink(path) else path  # a link stays, what it leads to is written
+    target = Path(os.path.realpath(path)) if os.path.islink(path) else path  # a link is kept, and its target is written
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         if target.exists() and not (target.is_file() or target.is_dir()):
@@ -31,7 +31,7 @@ def whole_file(path: Path, error: type[InputError] = InputError) -> Iterator[Pat
 
 
 def check_name(path: str | Path, error: type[InputError] = InputError) -> None:
-    """Raises `error` where a path has bytes that are no text: tables, charts and JSON cannot hold such a name."""
+    """Raise `error` where a path is not valid UTF-8: tables, charts and JSON cannot hold such a name."""
     try:
         str(path).encode()
     except UnicodeEncodeError:

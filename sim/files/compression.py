@@ -1,4 +1,4 @@
-"""Compressed files: gzip, bzip2, xz and zstd, recognized by their first bytes and unpacked piece by piece."""
+"""Compressed files: gzip, bzip2, xz and zstd, recognised by their first bytes and unpacked in pieces."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 ALLOWED = "plain, gzip, bzip2, xz or zstd"
-ENDINGS = (".gz", ".bz2", ".xz", ".zst")  # that such files usually bear
+ENDINGS = (".gz", ".bz2", ".xz", ".zst")  # usual endings of compressed files
 
 _SIGN_BYTES, _PIECE_BYTES = 10, 1 << 20
 _SIGNS = {
     "gzip": rb"\x1f\x8b",
-    "bzip2": rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)",  # a first block or, where there is none, the end
+    "bzip2": rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)",  # a first block, or the end of an empty file
     "xz": rb"\xfd7zXZ\x00",
-    "zstd": rb"(?:\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)",  # a frame, or one to be skipped
+    "zstd": rb"(?:\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)",  # a frame, or a skippable frame
 }
-# Files that hold files, or are compressed in a way that is not read.
+# Archives, and compressions that are not supported.
 _ARCHIVES = {"zip": rb"PK\x03\x04", "7z": rb"7z\xbc\xaf\x27\x1c", "RAR": rb"Rar!\x1a\x07", "lz4": rb"\x04\x22\x4d\x18"}
 _TAR = re.compile(rb"[\s\S]{257}ustar(?:\x00|  \x00)")
 _TAR_BYTES = 265
@@ -37,13 +37,13 @@ class Damaged(Exception):
 
 
 def codec_of(path: Path) -> str | None:
-    """How a file is compressed, whatever its name; None where it is not."""
+    """How a file is compressed, regardless of its name; None where it is not."""
     with path.open("rb") as file:
         return _codec(file.read(_SIGN_BYTES))
 
 
 def pieces(file: BinaryIO, size: int = _PIECE_BYTES) -> Iterator[bytes]:
-    """The content of a file that is open at its start, unpacked, in pieces of `size` bytes at most. Raises Damaged."""
+    """Yield the unpacked content of a file that is open at its start, in pieces of at most `size` bytes. Raises Damaged."""
     codec = _codec(file.read(_SIGN_BYTES))
     file.seek(0)
     content = file if codec is None else _OPENERS[codec](file)
@@ -63,7 +63,7 @@ def first_bytes(path: Path, count: int) -> bytes:
 
 
 def archive(path: Path) -> str | None:
-    """What kind of archive a file is, which holds files and no rows; None where it is none. Raises Damaged."""
+    """The kind of archive that a file is; None where it is not an archive. Raises Damaged."""
     start = first_bytes(path, _TAR_BYTES)
     if _TAR.match(start):
         return "tar"

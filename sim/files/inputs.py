@@ -1,4 +1,4 @@
-"""Files that parameters name: read and parsed when a scenario is validated, and told apart by their content."""
+"""Files named by parameters: read and parsed when a scenario is validated, and identified by their content."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ T = TypeVar("T")
 
 
 class NoSuchFile(ValueError):
-    """There is nothing at a path."""
+    """There is no file at a path."""
 
 
 @dataclass(frozen=True)
 class File(Generic[T]):
-    """A file that was read: its name and SHA-256, and what its text came to. Where it stands is no part of it."""
+    """A file that was read: its name, SHA-256 and parsed content. Its location is not part of it."""
 
     name: str
     sha256: str
     content: T = field(compare=False, repr=False)
 
     def dump(self) -> dict[str, str]:
-        """What a resolved scenario says of the file."""
+        """The file's entry in a resolved scenario."""
         return {"name": self.name, "sha256": self.sha256}
 
 
@@ -49,7 +49,7 @@ class InputFile(Generic[T]):
     parse: Callable[[str], T]
 
     def read(self, path: object) -> File[T]:
-        """The file at a path. Raises NoSuchFile, or ValueError where it cannot be read or is not what is expected."""
+        """Read the file at a path. Raises NoSuchFile, or ValueError where it cannot be read or parsed."""
         if isinstance(path, File):
             return path
         if not isinstance(path, str):
@@ -101,7 +101,7 @@ class Row:
 
 
 def csv_rows(text: str, required: Sequence[str], optional: Sequence[str] = (), others: bool = False) -> Iterator[Row]:
-    """The rows of a CSV text with a header; empty lines are skipped, and columns beyond those named only with `others`.
+    """Parse the rows of a CSV text with a header; empty lines are skipped, and other columns are allowed only with `others`.
 
     Raises ValueError where a column is missing, unknown or there twice, where a row has not as many fields as the header, and
     where there is no row.
@@ -134,11 +134,11 @@ def _check_header(header: list[str], line: int, required: Sequence[str], optiona
     for name in required:
         if name not in header:
             near = nearest(name, [other for other in header if other not in known])
-            hint = f", is it '{near}'?" if near else ""
+            hint = f", did you mean '{near}'?" if near else ""
             raise ValueError(f"line {line}: no column '{name}'{hint} (columns found: {', '.join(header)})")
     for name in header:
         if name in known and header.count(name) > 1:
-            raise ValueError(f"line {line}: column '{name}' is there twice")
+            raise ValueError(f"line {line}: column '{name}' appears twice")
         if name not in known and not others:
             near = nearest(name, known)
             raise ValueError(
@@ -173,5 +173,5 @@ def _text(data: bytes) -> str:
 
 @lru_cache(maxsize=16)
 def _parsed(parse: Callable[[str], T], text: str) -> T:
-    """Parsed once for all variants that name the file."""
+    """Parse a text once for all variants that name the file."""
     return parse(text)

@@ -1,4 +1,4 @@
-"""Tables of numpy columns to and from parquet: the same bytes for the same values, and no detour through pandas."""
+"""Read and write tables of numpy columns as parquet: equal values make equal bytes, and pandas is not involved."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def strings(values: Iterable[str]) -> pa.StringArray:
 
 
 def numbers(count: int) -> pa.StringArray:
-    """The column of text "0", "1", … of so many rows: names of what has none."""
+    """A column of text "0", "1", …: default names."""
     return arrow(np.arange(count, dtype=np.int32)).cast(pa.string())
 
 
 def repeated(text: str, count: int) -> pa.StringArray:
-    """A column of the same text in so many rows. (`pa.repeat` would import pandas.)"""
+    """A column of `count` times the same text. (`pa.repeat` would import pandas.)"""
     encoded = text.encode()
     return _strings(np.arange(count + 1) * len(encoded), encoded * count)
 
@@ -54,17 +54,17 @@ def arrow(values: NDArray[Any] | pa.StringArray) -> pa.Array:
     validity = None
     if values.dtype.kind == "f" and np.isnan(values).any():
         validity = pa.py_buffer(np.packbits(~np.isnan(values), bitorder="little"))
-        values = np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)  # what stands below a null is not data
+        values = np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)  # values masked by nulls are not data
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, pa.py_buffer(values)])
 
 
 def write_table(path: Path, table: pa.Table) -> None:
-    """Write one parquet file, the same bytes for the same table."""
+    """Write one parquet file; equal tables make equal bytes."""
     write_tables(path, [table])
 
 
 def write_tables(path: Path, tables: Iterable[pa.Table]) -> None:
-    """Write one parquet file of these tables, of which there is at least one, one below the other."""
+    """Write one parquet file of the concatenation of these tables, at least one."""
     tables = iter(tables)
     first = next(tables)
     text = [field.name for field in first.schema if field.type == pa.string()]
@@ -79,7 +79,7 @@ def write_columns(path: Path, columns: Columns) -> None:
 
 
 def read_columns(path: Path, types: Mapping[str, pa.DataType]) -> dict[str, Any]:
-    """The columns named in `types`: numpy arrays (null is NaN) and, for text, arrow arrays; other columns are left alone.
+    """Read the columns named in `types`: numpy arrays (null is NaN) and, for text, arrow arrays; others are ignored.
 
     Raises WorkloadError where the file is missing or no parquet, a column is missing or of another type, or a value
     is null that is neither a float nor allowed to be.
@@ -92,7 +92,7 @@ def read_columns(path: Path, types: Mapping[str, pa.DataType]) -> dict[str, Any]
 
 
 def read_batches(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[dict[str, Any]]:
-    """The same, some rows after the others, for what shall not stand in memory twice."""
+    """Read columns as `read_columns` does, in batches of rows, to save memory."""
     first = 0
     with _reading(path, types) as file:
         for batch in file.iter_batches(ROW_GROUP, columns=list(types), use_threads=False):
@@ -102,7 +102,7 @@ def read_batches(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[dict[
 
 
 def read_frame(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """All columns of a parquet file, or some, for pandas; errors are those of pyarrow.
+    """Read all or some columns of a parquet file into pandas; errors are those of pyarrow.
 
     As pandas.read_parquet, but for pyarrow's threads: a process that ends while they do is aborted now and then.
     """
@@ -112,14 +112,14 @@ def read_frame(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame
 
 
 def count_rows(path: Path) -> int:
-    """How many rows a parquet file has. Raises WorkloadError where it is missing or none."""
+    """The number of rows of a parquet file. Raises WorkloadError where it is missing or not parquet."""
     with _reading(path, {}) as file:
         return int(file.metadata.num_rows)
 
 
 @contextmanager
 def _reading(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[pq.ParquetFile]:
-    """The open file, which has columns of these types."""
+    """Open a parquet file after checking that it has columns of these types."""
     try:
         with _sparing(), pq.ParquetFile(path) as file:
             found = {field.name: field.type for field in file.schema_arrow}
@@ -137,7 +137,7 @@ def _reading(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[pq.Parque
 
 @contextmanager
 def _sparing() -> Iterator[None]:
-    """Have arrow take memory from the system meanwhile: its own pools keep tens of megabytes that reading has used once."""
+    """Let arrow allocate from the system meanwhile, as its pools would keep tens of megabytes after reading."""
     pool = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
     try:

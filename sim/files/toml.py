@@ -1,6 +1,6 @@
-"""TOML text with the line of every key, so that a mistake in a file can be pointed at.
+"""Read TOML with the line number of every key, so that messages can point at mistakes.
 
-`tomllib` reads the values and does not tell where they stand; the scanner here walks the same text, valid by then, once more.
+`tomllib` reads the values without their positions, so the scanner here walks the same, by then valid, text again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sim.base.errors import ScenarioError
 from sim.base.naming import Keys
 
 DEEPEST = 50
-"""Tables and lists within one another, at most: far more than any scenario has, and few enough for all that walks through them."""
+"""The deepest nesting of tables and lists: far more than any scenario has, and within recursion limits."""
 
 _SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _KEY = re.compile(r"""[ \t]*([A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')[ \t]*""")
@@ -31,9 +31,9 @@ _DIGITS = re.compile(r"\d[\d_]{4000,}")  # more than Python turns into an intege
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[Keys, int]]:
-    """The values of a TOML file and the line of each key path. Raises ScenarioError where it is missing or no TOML."""
+    """Read the values of a TOML file and the line of each key path. Raises ScenarioError where it is missing or not TOML."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")  # some editors put a mark before the text
+        text = path.read_bytes().decode("utf-8-sig")  # some editors write a byte order mark
     except OSError as error:
         raise ScenarioError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -62,7 +62,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[Keys, int]]:
 
 
 def value(text: str) -> Any:
-    """The value of TOML text such as `5`, `true` or `[1, 2]`; what is no TOML value is itself, as a string."""
+    """Parse TOML text such as `5`, `true` or `[1, 2]`; text that is not a TOML value is returned as a string."""
     try:
         values = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
@@ -73,7 +73,7 @@ def value(text: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A copy of a value whose dates and times, which no key takes, are the texts of them."""
+    """A copy of a value with dates and times as text."""
     if isinstance(value, Mapping):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -82,14 +82,14 @@ def plain(value: Any) -> Any:
 
 
 def checked(values: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """A plain copy of values that no file gave. Raises ScenarioError where no TOML file could have them."""
+    """A plain copy of values given in code. Raises ScenarioError where TOML cannot represent them."""
     if odd := next(_odd(values), None):
         raise ScenarioError(f"{what}: {_shown(odd[0])}: {odd[1]}")
     return {key: plain(inner) for key, inner in values.items()}
 
 
 def _odd(value: Any, keys: Keys = ()) -> Iterator[tuple[Keys, str]]:
-    """Integers that TOML does not have, and what lies too deep: where that is and what is wrong."""
+    """Yield integers beyond TOML's range and values nested too deeply: their path and the mistake."""
     if len(keys) > DEEPEST:
         yield keys, f"nested too deeply (allowed: {DEEPEST} levels)"
     elif isinstance(value, Mapping | list | tuple):
@@ -101,13 +101,13 @@ def _odd(value: Any, keys: Keys = ()) -> Iterator[tuple[Keys, str]]:
 
 
 def _shown(keys: Keys) -> str:
-    """Keys as people write them, cut where they are many."""
+    """A key path as text, shortened if long."""
     text = ".".join(str(key) if isinstance(key, str) else f"[{key}]" for key in keys[:5]).replace(".[", "[")
     return f"{text}…" if len(keys) > 5 else text
 
 
 def text(value: Any) -> str:
-    """The text of a value, on one line; of a string, the string itself where it stands alone."""
+    """A value as TOML on one line; a single string is returned without quotes."""
     return value if isinstance(value, str) else _text(value)
 
 
@@ -124,7 +124,7 @@ def _key(key: str) -> str:
 
 
 def split(path: str) -> Keys:
-    """The keys of a dotted path, parts in quotes allowed. Raises ValueError where it is none."""
+    """Split a dotted path into its keys; parts may be quoted. Raises ValueError where it is not a path."""
     scanner = _Scanner(path)
     keys = scanner.key()
     if scanner.at != len(path):
@@ -134,7 +134,7 @@ def split(path: str) -> Keys:
 
 @cache
 def join(keys: Keys) -> str:
-    """The dotted path of keys, parts in quotes where they need them."""
+    """Join keys to a dotted path, with parts quoted where necessary."""
     return ".".join(_key(str(key)) for key in keys)
 
 
@@ -150,7 +150,7 @@ class _Scanner:
         self.text = text
         self.at = 0
         self.lines: dict[Keys, int] = {}
-        self.tables: dict[Keys, int] = {}  # arrays of tables: the number of the current one
+        self.tables: dict[Keys, int] = {}  # arrays of tables: the index of the current element
 
     def document(self) -> None:
         prefix: Keys = ()

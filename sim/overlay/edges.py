@@ -32,7 +32,7 @@ def read_edges(text: str) -> tuple[Edge, ...]:
 
     Times are in milliseconds, and may be empty. In GraphML brokers are named by the attribute `name` of nodes, or else `label`, where
     all nodes have it, or else by the nodes' ids; edges may have an attribute `rtt_ms`; where edges are directed, those to and fro are
-    one link. Raises ValueError, with the line or the edge, where a node is linked to itself, a link is there twice or a time is no
+    one link. Raises ValueError, with the line or the edge, where a node is linked to itself, a link appears twice or a time is no
     number of 0 or more.
     """
     first: dict[frozenset[str], Edge] = {}

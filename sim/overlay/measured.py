@@ -77,7 +77,7 @@ def _parse_pairs(text: str) -> Measurements:
     for row in csv_rows(text, ["source", "destination", "avg"], others=True):
         pair = row.text("source"), row.text("destination")
         if pair in times:
-            raise row.wrong("destination", f"{pair[0]} to {pair[1]} is there twice")
+            raise row.wrong("destination", f"{pair[0]} to {pair[1]} appears twice")
         times[pair] = row.number("avg", 0) / 1e3 if row.fields["avg"] else math.nan
     hosts = sorted({host for pair in times for host in pair}, key=name_key)
     at = {host: i for i, host in enumerate(hosts)}
@@ -92,7 +92,7 @@ def parse_places(text: str) -> Places:
     for row in csv_rows(text, ["id", "latitude", "longitude"], others=True):
         host = row.text("id")
         if host in places:
-            raise row.wrong("id", f"{host} is there twice")
+            raise row.wrong("id", f"{host} appears twice")
         places[host] = row.number("latitude", -90, 90), row.number("longitude", -180, 180)
     return places
 

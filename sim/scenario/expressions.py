@@ -259,7 +259,7 @@ KEEPS_UP = Limit("saturated_brokers", "<", 0.5)
 
 
 def guarded(limits: Sequence[Limit], objectives: Iterable[str] = ()) -> tuple[Limit, ...]:
-    """The limits, and that brokers keep up where one of them, or of the metrics that shall be good, speaks of what got through."""
+    """The limits, and that no broker is saturated if one of them, or of the objectives, covers only what was delivered."""
     asked = any(limit.asks_for_service for limit in limits) or any(METRICS[name].got_through for name in objectives)
     return tuple(dict.fromkeys([*limits, KEEPS_UP] if asked else limits))
 

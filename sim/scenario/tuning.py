@@ -231,7 +231,7 @@ class Tune(BaseModel):
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """All limits that trials have to keep: also that brokers keep up, where metrics speak of what got through."""
+        """All limits that trials have to keep: also that brokers keep up, where metrics cover only what was delivered."""
         return guarded(self.subject_to, self.objectives)
 
     @property

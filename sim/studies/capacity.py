@@ -17,12 +17,12 @@ from sim.scenario.keys import text_of
 from sim.studies.search import SATURATED, Bench, Measure, Verdict, looks, verdict
 
 DOUBLINGS = 10
-"""Where no end of the range is given, it is the beginning doubled so often."""
+"""Without an end, the range ends at its beginning doubled this many times."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """The values first, first + step, … up to `last`, in the key's unit. Raises InputError where there is none."""
+    """The values first, first + step, … up to `last`, in the key's unit. Raises InputError where it is empty."""
 
     first: Fraction
     last: Fraction
@@ -41,7 +41,7 @@ class Range:
         return number(self.first + index * self.step)
 
     def doubled(self, index: int) -> int:
-        """The index of the first value that is twice as large or more, and not the same."""
+        """The index of the first later value that is at least twice as large."""
         value = self.first + index * self.step
         return max(index + 1, -((self.first - 2 * value) // self.step))
 
@@ -50,7 +50,7 @@ class Range:
 class Question:
     """What is asked: the smallest value of `key` in `range` at which `limit` holds, or the largest; `unit` is the key's.
 
-    Decisions are taken with `confidence`, each, on `max_replications` at most. Raises InputError where that is no confidence.
+    Each decision has the given `confidence` and takes at most `max_replications`. Raises InputError where the confidence is invalid.
     """
 
     key: str
@@ -71,16 +71,16 @@ class Question:
 
     @property
     def confidence_of_look(self) -> float:
-        """The confidence of each look at a value, so that all of them together have that of the decision (Bonferroni)."""
+        """The confidence of each interim look at a value, such that all looks together have that of the decision (Bonferroni)."""
         return 1 - (1 - self.confidence) / len(list(looks(self.max_replications)))
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What was seen at one value: the metric's mean with its interval, and what that says of the limit.
+    """The result at one value: the metric's mean with its confidence interval, and the verdict on the limit.
 
     "missed" and "met" are sure; "undecided" and "failed" (see `reason`) count as missed, and so does "saturated": brokers do not keep
-    up, so that the metric is that of what got through.
+    up, so that the metric covers only what was delivered.
     """
 
     value: Value
@@ -96,14 +96,14 @@ class Tried:
 
 @dataclass(frozen=True)
 class Capacity:
-    """The answer, None where no value of the range meets the limit, and all values that were tried, in their order."""
+    """The answer (None where no value of the range meets the limit), and all tried values, ascending."""
 
     answer: Tried | None
     tried: tuple[Tried, ...]
 
     @property
     def turns(self) -> list[tuple[Tried, Tried]]:
-        """Pairs of values in which the metric surely goes the other way than between the ends: it is not monotone."""
+        """Neighbouring values between which the metric significantly moves against its overall direction, so it is not monotone."""
         seen = [one for one in self.tried if one.interval.n and one.verdict != "saturated"]
         rises = len(seen) > 1 and seen[-1].interval.mean > seen[0].interval.mean
         return [(a, b) for a, b in combinations(seen, 2) if _surely_less(*((b, a) if rises else (a, b)))]
@@ -113,7 +113,7 @@ Tell = Callable[[Tried], None]
 
 
 def capacity_of(bench: Bench, question: Question, tell: Tell = lambda tried: None) -> Capacity:
-    """The answer for a variant; the results folder gets a point for each value that was tried. Raises InputError where it can't be."""
+    """The answer for a variant; its results have a point per tried value. Raises InputError where the key cannot be searched."""
     bench.check({question.key: [question.range[0]]})
     with clock() as timing:
         found = capacity(question, bench.measure, tell)
@@ -123,15 +123,15 @@ def capacity_of(bench: Bench, question: Question, tell: Tell = lambda tried: Non
 
 
 def capacity(question: Question, measure: Measure, tell: Tell = lambda tried: None) -> Capacity:
-    """The answer, found by doubling from the range's beginning and bisection of what is between; `tell` hears of each value.
+    """Find the answer by doubling from the range's beginning, then bisection; `tell` is called with each tried value.
 
-    It takes the metric to be monotone in the value, up to what is random. Then the answer's neighbour on the side of the range
+    It assumes that the metric is monotone in the value, apart from randomness. Then the answer's neighbour on the side of the range
     where the limit does not hold has been tried too, and missed.
     """
     tried: dict[int, Tried] = {}
 
     def beyond(index: int) -> bool:
-        """Whether the value lies beyond the threshold: where it begins to be met, or ceases to be."""
+        """Whether the value lies beyond the threshold at which the limit begins, or ceases, to be met."""
         if index not in tried:
             tried[index] = judge(question, question.range[index], measure)
             tell(tried[index])
@@ -162,7 +162,7 @@ def first_beyond(beyond: Callable[[int], bool], size: int, doubled: Callable[[in
 
 
 def judge(question: Question, value: Value, measure: Measure) -> Tried:
-    """Replications at one value until the interval of the metric's mean lies wholly on one side of the limit."""
+    """Add replications at one value until the confidence interval of the metric's mean lies wholly on one side of the limit."""
     limit = question.limit
     for n in looks(question.max_replications):
         measured = measure({question.key: value}, n)
@@ -191,7 +191,7 @@ def _high(interval: Interval) -> float:
 
 
 def values(first: str, last: str | None = None, step: str | None = None, *, integer: bool = True) -> Range:
-    """The range of what was typed; `last` is 1,024 times the first if it was not. Raises InputError where one is no number.
+    """The range as typed; `last` is 1,024 times the first by default. Raises InputError where a value is not a number.
 
     The step is 1 by default. Unless only integers are allowed it is 0.1, 0.01, … where the range is short: at most a hundredth of
     the range, or the first value where the last is not given.
@@ -210,7 +210,7 @@ def values(first: str, last: str | None = None, step: str | None = None, *, inte
 
 
 def sentences(question: Question, found: Capacity) -> list[str]:
-    """What the values that were tried say, and what was taken for granted."""
+    """The result in sentences, with its assumptions."""
     key, limit, between, text = question.key, question.limit, question.range, question.text
     every = f"from {text(between[0])} to {text(between[len(between) - 1])}"
     wanted = "largest" if question.largest else "smallest"
@@ -248,10 +248,10 @@ def _read(name: str, text: str) -> Fraction:
 
 
 def number(value: Fraction) -> Value:
-    """A number as scenario files say it: whole where it is whole."""
+    """A number as written in scenario files: an integer where it is whole."""
     return int(value) if value.denominator == 1 else float(value)
 
 
 def show(value: Fraction) -> str:
-    """A number as a person would write it."""
+    """A number as text, as people write it."""
     return f"{number(value):g}"

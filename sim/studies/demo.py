@@ -1,4 +1,4 @@
-"""The whole way once, on a small made-up land: raw check-ins with dirt, a workload, a comparison, a report."""
+"""The whole workflow on a small synthetic region: raw check-ins with errors, a workload, a comparison, a report."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def demo(
 ) -> Results:
     """Write raw check-ins, the workload prepared from them, results and the report to `folder`.
 
-    `jobs` processes run the scenario; `say` is told each step and its seconds, `watch` gives what is told of the runs. Runs that
-    stand in the folder from before are not run again. Raises InputError where it holds something else.
+    `jobs` processes run the scenario; `say` is called with each step and its duration, `watch` returns the runs'
+    progress callback. Runs that the folder already holds are not repeated. Raises InputError where it holds something else.
     """
     _check_room(folder)
     people = _people()
-    with _step(say, f"1/4  Writing made-up check-ins, a few of them dirty: {folder / CHECKINS}") as came_to:
+    with _step(say, f"1/4  Writing synthetic check-ins, a few of them invalid: {folder / CHECKINS}") as came_to:
         came_to(_write_checkins(people, folder / CHECKINS))
     with _step(say, f"2/4  Preparing a workload from them with Spark: {folder / WORKLOAD}") as came_to:
         workload = _prepare(people, folder, say)
@@ -70,7 +70,7 @@ def demo(
 
 
 def _people() -> MobilityWorkload:
-    """Some hundred users of a land of 8 × 10 cells for three weeks."""
+    """Some hundred users in a region of 8 × 10 cells for three weeks."""
     from sim.workloads.synthetic.mobility import MobilityWorkload
 
     parameters = MobilityWorkload.Parameters(
@@ -130,7 +130,7 @@ def _check_room(folder: Path) -> None:
 
 @contextmanager
 def _step(say: Say, what: str) -> Generator[Say]:
-    """Says what is done, and at the end what it came to and how long it took."""
+    """Report a step, and at its end the result and duration."""
     came_to: list[str] = []
     say(what)
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The journal of a search: a file of Optuna's with the trials that have ended, which tells what to try next."""
+"""The journal of a search: an Optuna file with the finished trials, from which the next ones are drawn."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     import optuna
 
 DRAWS = 10
-"""Draws by what trials have shown, for a point that none has tried; after them, points are drawn evenly."""
+"""How many times to sample from the model for a point not tried yet; after that, points are drawn uniformly."""
 DIGITS = 6
-"""Significant digits of numbers that are drawn: what is shown is what is run."""
+"""Significant digits of drawn numbers: what is shown is what is run."""
 
 State = Literal["complete", "pruned", "failed"]
 STATES: dict[str, State] = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
@@ -30,7 +30,7 @@ STATES: dict[str, State] = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": 
 
 @dataclass(frozen=True)
 class Ended:
-    """A trial that has ended: how, after how many replications, and why, if it was pruned or failed.
+    """The result of a finished trial: its state, number of replications, and the reason if it was pruned or failed.
 
     `means` has those of the metrics to tune for, `excess` by how much each limit is missed (0 or less if it is kept).
     """
@@ -44,7 +44,7 @@ class Ended:
 
 
 class Journal:
-    """The trials of one study, which is what has the same `name`: a file may hold several.
+    """The trials of the study called `name`; a file may hold several studies.
 
     A trial is one line of the file, written when it has ended. What is drawn follows from the seed and the trials before, so that
     one that was interrupted, of which the file knows nothing, is drawn again. Whoever opens a file must be the only one.
@@ -55,19 +55,19 @@ class Journal:
         self._wanted = wanted
         self._key = Streams(seed).key("tune")
         self._kept = _open(path, name, wanted)
-        self._drawn = _study(wanted)  # in memory: what is drawn and has not ended stands in no file
+        self._drawn = _study(wanted)  # in memory: trials that are drawn but not finished are in no file
         self._drawn.add_trials(self._kept.trials)
         self._tried = {_text(ended.values) for ended in self.ended}
 
     @property
     def ended(self) -> Iterator[Ended]:
-        """All trials, in their order."""
+        """All finished trials, in order."""
         for trial in self._kept.trials:
             values, said = self._values(trial.params), trial.user_attrs
             yield Ended(values, STATES[trial.state.name], said["replications"], said["reason"])
 
     def draw(self, start: Values) -> Values | None:
-        """A point that was not tried, None where there is none; with the values of `start` where they are allowed.
+        """Draw a point not tried yet, or None where there is none; the first has the values of `start` where allowed.
 
         Source: the tree-structured Parzen estimator (Bergstra et al. 2011), on all parameters jointly where one metric counts.
         """
@@ -93,7 +93,7 @@ class Journal:
         raise AssertionError("unreachable")
 
     def end(self, ended: Ended) -> None:
-        """Keep a trial."""
+        """Record a finished trial."""
         from optuna.trial import TrialState, create_trial
 
         pruned = ended.state == "pruned"
@@ -115,12 +115,12 @@ class Journal:
 
 
 def _study(wanted: Tune, **where: Any) -> optuna.Study:
-    """A new study."""
+    """Create the study."""
     import optuna
 
     both = {1: optuna.study.StudyDirection.MINIMIZE, -1: optuna.study.StudyDirection.MAXIMIZE}
     said = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)  # it tells of every study that begins
+    optuna.logging.set_verbosity(optuna.logging.WARNING)  # Optuna logs every new study
     try:
         return optuna.create_study(directions=[both[sign] for sign in wanted.objectives.values()], **where)
     finally:
@@ -132,7 +132,9 @@ def _open(path: Path, name: str, wanted: Tune) -> optuna.Study:
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
 
-    path.with_name(f"{path.name}.lock").unlink(missing_ok=True)  # of a process that was killed: we are alone
+    path.with_name(f"{path.name}.lock").unlink(
+        missing_ok=True
+    )  # left by a killed process: no other process has the file open
     try:
         _drop_half_a_line(path)
         storage = JournalStorage(JournalFileBackend(str(path)))
@@ -140,12 +142,12 @@ def _open(path: Path, name: str, wanted: Tune) -> optuna.Study:
             return optuna.load_study(study_name=name, storage=storage)
         return _study(wanted, storage=storage, study_name=name)
     except (ValueError, KeyError, TypeError):
-        remedy = "remove it, and trials are made again, from the runs that are there"
-        raise ResultsError(f"{path}: damaged, no journal of trials; {remedy}") from None
+        remedy = "remove it, and the trials are repeated from the existing runs"
+        raise ResultsError(f"{path}: damaged, not a journal of trials; {remedy}") from None
 
 
 def _drop_half_a_line(path: Path) -> None:
-    """Cut off what a full disk, or a machine that went off, left of a line."""
+    """Remove an incomplete last line, left by a full disk or a power failure."""
     content = path.read_bytes() if path.exists() else b""
     whole = content.rfind(b"\n") + 1
     if whole < len(content):
@@ -163,12 +165,12 @@ def _distribution(parameter: Parameter) -> optuna.distributions.BaseDistribution
 
 
 def _label(value: Any) -> Any:
-    """A value as Optuna takes it: a table is a text."""
+    """A value as Optuna accepts it: tables become text."""
     return value if isinstance(value, (int, float, str, bool)) else json.dumps(value)
 
 
 def _value(parameter: Parameter, drawn: Any) -> Any:
-    """The value that was drawn; numbers that are not whole have few digits."""
+    """The drawn value; fractional numbers are rounded to few digits."""
     if not isinstance(parameter, Range):
         return next(value for value in parameter.values if _label(value) == drawn)
     if parameter.whole:

@@ -1,4 +1,4 @@
-"""Searches: one variant of a scenario, run at whatever points are asked for, in one results folder that stays open."""
+"""Searches: one variant of a scenario, run at requested points, in one results folder that stays open."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from sim.workloads.format.mapped import write_mapped
 from sim.workloads.format.workload import load_workload
 
 FEW = 3
-"""Replications before anything is decided: of two, the standard deviation is hardly known at all."""
+"""Fewest replications before a decision: two hardly determine the standard deviation."""
 
 Values = Mapping[str, Any]
-"""The value of each key that varies, as a scenario file would say it."""
+"""The value of each varied key, as written in a scenario file."""
 Verdict = Literal["met", "missed", "undecided"]
-SATURATED = "delays and deliveries there are those of what got through, and no limit on them is met"
+SATURATED = "delays and deliveries there cover only what was delivered, and no limit on them is met"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What the first replications of a point came to: the metrics of each, None where undefined.
+    """The metrics of the first replications of a point, None where undefined.
 
-    `failure` says why one of them failed; then the metrics are of no use.
+    `failure` is the reason why one of them failed; then the metrics are meaningless.
     """
 
     metrics: Sequence[Mapping[str, float | int | None]]
@@ -53,13 +53,13 @@ class Measured:
 
     @property
     def keeps_up(self) -> bool:
-        """Whether brokers keep up in most of the replications, as far as that is known."""
+        """Whether no broker is saturated in most of the replications, as far as known."""
         found = mean_interval(self.values(KEEPS_UP.metric))
         return not found.n or KEEPS_UP.holds(found.mean)
 
 
 Measure = Callable[[Values, int], Measured]
-"""Measures a point in so many replications; those that are known already are not run again."""
+"""Measures a point in the given number of replications; existing ones are not repeated."""
 
 
 class Bench:
@@ -86,8 +86,8 @@ class Bench:
         self.experiment = load_scenario(scenario, overrides, workload)
         self.variant = variant if variant is not None else next(iter(self.experiment.variants))
         self._refuse()
-        self._hashes: dict[Path, str] = {}  # of the prepared workloads that the runs have found in the store
-        self._metrics: dict[str, Mapping[str, float | int | None]] = {}  # of finished runs
+        self._hashes: dict[Path, str] = {}  # hashes of the prepared workloads in the store
+        self._metrics: dict[str, Mapping[str, float | int | None]] = {}  # hashes of finished runs
         name = engines.resolved(engine, jobs, master)
         with ExitStack() as opened:
             self.store = opened.enter_context(Store(out))
@@ -105,12 +105,12 @@ class Bench:
 
     @property
     def subject(self) -> Scenario:
-        """The variant as the scenario has it."""
+        """The variant as defined in the scenario."""
         return self.experiment.variants[self.variant]
 
     @property
     def identity(self) -> list[str]:
-        """The hashes of the variant's own runs: whatever tells runs from one another is in them."""
+        """The hashes of the variant's unmodified runs, which cover everything that identifies runs."""
         return [spec.hash for spec in self._plan([self.point({})], self.subject.replications)]
 
     def check(self, vary: Mapping[str, Iterable[Any]]) -> None:
@@ -127,7 +127,7 @@ class Bench:
                     raise InputError(f"{key} cannot be {toml.text(value)}: {wrong}") from None
 
     def is_integer(self, key: str) -> bool:
-        """Whether a key of the variant takes integers only, as far as is known of one that does not exist."""
+        """Whether a key of the variant takes integers only; also true where that is not known."""
         return is_integer(Scenario, _path(key), self.subject) is not False
 
     def unit_of(self, key: str) -> str:
@@ -136,12 +136,12 @@ class Bench:
 
     def path(self, key: str) -> str:
         """The path of one of the variant's keys in the scenario, as `--set` takes it."""
-        if self.subject is self.experiment.base:  # which it is, too, where the variant says nothing of its own
+        if self.subject is self.experiment.base:  # also where the variant does not set the key itself
             return key
         return f"variant.{_quoted(self.variant)}.{key}"
 
     def point(self, values: Values) -> Point:
-        """The variant with these values laid over it. Raises InputError where that is no scenario."""
+        """The variant with these values. Raises InputError where that is not a valid scenario."""
         texts = [f"{self.path(key)}={toml.text(value)}" for key, value in values.items()]
         found = load_scenario(self._scenario, [*self._overrides, *texts], self._workload)
         variant = found.variants[self.variant]
@@ -149,7 +149,7 @@ class Bench:
         return Point(resolved, found.base, {self.variant: variant})
 
     def measure(self, values: Values, replications: int) -> Measured:
-        """What so many replications of a point come to; those that are there already are not run again."""
+        """Measure a point in the given number of replications; existing runs are not repeated."""
         try:
             specs = self._plan([self.point(values)], replications)
         except InputError as error:
@@ -162,7 +162,7 @@ class Bench:
     def finish(
         self, points: Sequence[Values], replications: int, metrics: Sequence[str], timing: Mapping[str, Any]
     ) -> Results:
-        """Write the results: those runs of these points that are there. Reports show `metrics` first."""
+        """Write the results: all existing runs of these points. Reports show `metrics` first."""
         experiment = self._at([self.point(values) for values in points], replications)
         first = dict.fromkeys([*metrics, *experiment.report.metrics])
         report = experiment.report.model_copy(update={"baseline": self.variant, "metrics": tuple(first)})
@@ -181,7 +181,7 @@ class Bench:
         return self._metrics[run]
 
     def _plan(self, points: Sequence[Point], replications: int) -> list[RunSpec]:
-        """The runs of points; their prepared workloads are laid down for them."""
+        """The runs of points; their prepared workloads are written to the store."""
         experiment = self._at(points, replications)
         for folder in prepared_folders(experiment):
             if folder not in self._hashes:
@@ -191,7 +191,7 @@ class Bench:
         return plan(experiment, self._hashes)
 
     def _at(self, points: Sequence[Point], replications: int) -> Experiment:
-        """The experiment of these points."""
+        """The experiment with these points."""
         more = {"replications": replications}
         return replace(
             self.experiment,
@@ -200,17 +200,17 @@ class Bench:
         )
 
     def _refuse(self) -> None:
-        """Raises InputError where the scenario has what a search does itself, or no such variant."""
+        """Raise InputError where the scenario has a key that a search sets itself, or no such variant."""
         if self.variant not in self.experiment.variants:
             raise InputError(f"--variant: {unknown('variant', self.variant, self.experiment.variants)}")
         if self.experiment.sweep:
-            raise InputError(f"{self._scenario}: sweep: a search has points of its own; leave this table out")
+            raise InputError(f"{self._scenario}: sweep: a search chooses points itself; remove this table")
         if self.experiment.detects_warm_up:
-            raise InputError(f"{self._scenario}: warm_up: a search needs a fixed one, such as --set warm_up=1d")
+            raise InputError(f"{self._scenario}: warm_up: a search needs a fixed warm-up, such as --set warm_up=1d")
 
 
 def _path(key: str) -> Keys:
-    """The keys of a dotted path. Raises InputError where it is none."""
+    """The keys of a dotted path. Raises InputError where it is not a path."""
     try:
         return toml.split(key)
     except ValueError:
@@ -218,7 +218,7 @@ def _path(key: str) -> Keys:
 
 
 def _quoted(name: str) -> str:
-    """A name as a part of a key path."""
+    """A name quoted as part of a key path."""
     try:
         return name if toml.split(name) == (name,) else json.dumps(name, ensure_ascii=False)
     except ValueError:
@@ -226,7 +226,7 @@ def _quoted(name: str) -> str:
 
 
 def value_at(scenario: Scenario, key: str) -> Any:
-    """What a scenario has at a key path, durations in seconds; None where it has nothing."""
+    """The value of a scenario at a key path, durations in seconds; None where there is none."""
     found: Any = scenario.model_dump(mode="json")
     for part in toml.split(key):
         found = found.get(part) if isinstance(found, dict) else None
@@ -234,13 +234,13 @@ def value_at(scenario: Scenario, key: str) -> Any:
 
 
 def _resolved(scenario: Scenario, key: str, said: Any) -> Value:
-    """A value as tables have it: a number, or text."""
+    """A value as tables hold it: a number, or text."""
     found = value_at(scenario, key)
     return found if isinstance(found, (int, float, str)) else toml.text(said)
 
 
 def looks(replications: int) -> Iterator[int]:
-    """After how many replications to look whether they suffice: a few, then twice as many each time, and all of them."""
+    """The numbers of replications after which to check whether they suffice: a few, doubled each time, up to all."""
     n = FEW
     while n < replications:
         yield n
@@ -249,6 +249,6 @@ def looks(replications: int) -> Iterator[int]:
 
 
 def verdict(limit: Limit, interval: Interval) -> Verdict:
-    """Whether all of the interval is within the limit, or none of it; of what does not vary, whether the mean is."""
+    """Whether the whole confidence interval meets the limit, or none of it; without variance, whether the mean does."""
     ends = {limit.holds(interval.mean if end is None else end) for end in (interval.low, interval.high)}
     return "undecided" if len(ends) > 1 else "met" if ends == {True} else "missed"

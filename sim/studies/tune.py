@@ -1,4 +1,4 @@
-"""Tuning: the parameters of one variant at which metrics are best, within limits, searched for by Optuna."""
+"""Tuning: search by Optuna for the parameters of one variant at which metrics are best, within limits."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ JOURNAL, TRIALS = "trials.journal", "trials.parquet"
 
 @dataclass(frozen=True)
 class Trial:
-    """A point that was tried, and what it came to; `number` counts from 1.
+    """A tried point with its results; `number` counts from 1.
 
-    A pruned one was given up early, a failed one has no metrics; `reason` says why.
+    A pruned trial was given up early, a failed one has no metrics; `reason` is the reason.
     """
 
     number: int
@@ -39,19 +39,19 @@ class Trial:
     reason: str = ""
 
     def interval(self, metric: str) -> Interval:
-        """A metric's mean with its 95 % interval."""
+        """A metric's mean with its 95 % confidence interval."""
         return mean_interval(self.measured.values(metric))
 
     def keeps(self, limits: Iterable[Limit]) -> bool:
-        """Whether the means are within all limits."""
+        """Whether the means meet all limits."""
         return all(limit.holds(self.interval(limit.metric).mean) for limit in limits)
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """All trials, and the best: of one metric a single trial, of several those that no other dominates (Pareto).
+    """All trials, and the best: for one metric a single trial, for several the Pareto front.
 
-    `exhausted` says that no other point was left to try.
+    `exhausted` is true if no other point was left to try.
     """
 
     trials: tuple[Trial, ...]
@@ -63,7 +63,7 @@ Tell = Callable[[Tuned], None]
 
 
 def tune_scenario(bench: Bench, wanted: Tune, tell: Tell = lambda tuned: None) -> Tuned:
-    """Tune a variant; what its results folder has of the same study goes on.
+    """Tune a variant; the same study in its results folder is resumed.
 
     The folder gets a table of all trials, and results with a point for each that was completed. Raises InputError where what is
     wanted is not complete, or not possible.
@@ -83,14 +83,14 @@ def tune_scenario(bench: Bench, wanted: Tune, tell: Tell = lambda tuned: None) -
 
 
 def _identity(bench: Bench, wanted: Tune) -> str:
-    """Tells studies from one another: by all that determines their trials, but how many these are."""
+    """Identifies a study by everything that determines its trials, except their number."""
     vary = {key: repr(parameter) for key, parameter in wanted.vary.items()}
     study = {"runs": bench.identity, "vary": vary, **wanted.model_dump(mode="json", exclude={"trials"})}
     return hashlib.sha256(json.dumps(study).encode()).hexdigest()[:32]
 
 
 def frame(tuned: Tuned, wanted: Tune) -> pd.DataFrame:
-    """A row per trial: how it ended, its values, and each metric's mean with its 95 % interval (units: `sim.metrics`)."""
+    """A row per trial: how it ended, its values, and each metric's mean with its 95 % confidence interval (units: `sim.metrics`)."""
     import pandas as pd
 
     best = {trial.number for trial in tuned.best}
@@ -116,7 +116,7 @@ def frame(tuned: Tuned, wanted: Tune) -> pd.DataFrame:
 
 
 def sentences(tuned: Tuned, wanted: Tune) -> list[str]:
-    """What the trials came to."""
+    """The results of the trials in sentences."""
     counts = {state: sum(trial.state == state for trial in tuned.trials) for state in ("complete", "pruned", "failed")}
     said = [
         f"{len(tuned.trials)} trials: {counts['complete']} completed, "
@@ -128,7 +128,7 @@ def sentences(tuned: Tuned, wanted: Tune) -> list[str]:
         limits = " and ".join(map(str, wanted.limits))
         said.append(f"No trial was completed within the limits ({limits})." if limits else "No trial was completed.")
     elif len(wanted.objectives) > 1:
-        said.append("Shown are those that no other is better than in all metrics.")
+        said.append("The trials shown are the Pareto front: no other trial is better in all metrics.")
     if KEEPS_UP in wanted.limits and (n := sum(t.state != "failed" and not t.measured.keeps_up for t in tuned.trials)):
         said.append(f"In {n} of them brokers are saturated: {SATURATED}.")
     said += [f"Failed: {reason}" for reason in dict.fromkeys(t.reason for t in tuned.trials if t.state == "failed")]
@@ -148,9 +148,9 @@ def _write(tuned: Tuned, wanted: Tune, path: Path) -> None:
 def tune(
     wanted: Tune, measure: Measure, replications: int, journal: Journal, start: Values, tell: Tell = lambda tuned: None
 ) -> Tuned:
-    """Make all trials that the journal does not have, one after another; `tell` hears of all so far whenever one has ended.
+    """Make all trials that the journal lacks, one after another; `tell` is called with all so far whenever one has ended.
 
-    The first one takes the values of `start`, where they are allowed. What is interrupted is drawn and measured again.
+    The first one takes the values of `start`, where they are allowed. An interrupted trial is drawn and measured again.
     """
     trials = [_recalled(number, ended, measure) for number, ended in enumerate(journal.ended, 1)]
     tuned = Tuned(tuple(trials), best(trials, wanted))
@@ -167,7 +167,7 @@ def tune(
 
 
 def best(trials: Iterable[Trial], wanted: Tune) -> tuple[Trial, ...]:
-    """The completed trials within the limits that no other of them dominates; of those that are equal, the first."""
+    """The completed trials within the limits that no other dominates; of equal ones, the first."""
     found: dict[tuple[float, ...], Trial] = {}
     for trial in _rivals(trials, wanted):
         found.setdefault(_losses(trial, wanted), trial)
@@ -179,7 +179,7 @@ def _rivals(trials: Iterable[Trial], wanted: Tune) -> list[Trial]:
 
 
 def _losses(trial: Trial, wanted: Tune) -> tuple[float, ...]:
-    """The means of the metrics to tune for, all of which should be small."""
+    """The means of the objectives, signed so that all are minimised."""
     return tuple(sign * trial.interval(metric).mean for metric, sign in wanted.objectives.items())
 
 
@@ -190,7 +190,7 @@ def _dominates(a: Sequence[float], b: Sequence[float]) -> bool:
 def _try(
     number: int, values: Values, wanted: Tune, measure: Measure, replications: int, before: Sequence[Trial]
 ) -> Trial:
-    """One trial: replications until all are done, or it is sure that there is no use in more."""
+    """Make one trial: add replications until all are done, or the trial is certainly not among the best."""
     rivals = _rivals(before, wanted)
     for n in looks(replications):
         measured = measure(values, n)
@@ -205,7 +205,7 @@ def _try(
 
 
 def _hopeless(trial: Trial, wanted: Tune, rivals: Sequence[Trial]) -> str:
-    """Why a trial is surely none of the best: the interval misses a limit, or a rival is better in all metrics; else ""."""
+    """Why a trial is surely not among the best: a limit is significantly missed, or a rival better in all metrics; else ""."""
     for limit in wanted.limits:
         if verdict(limit, trial.interval(limit.metric)) == "missed":
             return f"misses {limit}"
@@ -216,14 +216,14 @@ def _hopeless(trial: Trial, wanted: Tune, rivals: Sequence[Trial]) -> str:
 
 
 def _surely_worse(trial: Trial, rival: Trial, metric: str, sign: int) -> bool:
-    """Whether the interval of the paired differences lies on the wrong side of 0: both have seen the same random numbers."""
+    """Whether the confidence interval of the paired differences lies on the wrong side of 0 (common random numbers)."""
     values = trial.measured.values(metric)
     worse = paired_t(sign * values, sign * rival.measured.values(metric)[: values.size]).difference
     return (worse.mean if worse.low is None else worse.low) > 0
 
 
 def _recalled(number: int, ended: Ended, measure: Measure) -> Trial:
-    """A trial of before; its runs are in the results, or are made again."""
+    """A trial restored from the journal; its runs are in the results, or are repeated."""
     if ended.state == "failed":
         return _failed(number, ended.values, ended.reason)
     measured = measure(ended.values, ended.replications)
@@ -237,7 +237,7 @@ def _failed(number: int, values: Values, reason: str) -> Trial:
 
 
 def _ended(trial: Trial, wanted: Tune) -> Ended:
-    """What the journal keeps of a trial, and draws others by."""
+    """The part of a trial that the journal keeps, and draws others by."""
     means: dict[str, float] = {}
     if trial.state != "failed":
         means = {
@@ -254,6 +254,6 @@ def _ended(trial: Trial, wanted: Tune) -> Ended:
 
 
 def _excess(limit: Limit, mean: float) -> float:
-    """By how much a mean misses a limit: more than 0 if it does."""
+    """By how much a mean misses a limit: above 0 if it does."""
     beyond = mean - limit.value if limit.op in ("<", "<=") else limit.value - mean
     return beyond if limit.holds(mean) else max(beyond, sys.float_info.min)

@@ -53,7 +53,7 @@ def test_runs_of_one_seed_and_workload_are_pairs_and_others_are_not(tmp_path: Pa
     assert row.outcomes["two"].difference.mean == pytest.approx(10)
     assert row.outcomes["two"].difference.n == 3
     assert method(collection).startswith(
-        "Means of 3 to 5 replications with 95 % intervals; differences to one in %, paired;"
+        "Means of 3 to 5 replications with 95 % confidence intervals; differences to one in %, paired;"
     )
     for name, other in {"seed": {"seed": 8}, "workload": {"workload_hash": "ef" * 32}}.items():
         three = write_results(tmp_path / name, variants=("a",), slower=1.3, **other)

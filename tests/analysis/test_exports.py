@@ -38,11 +38,11 @@ def test_latex_is_taken_by_a_strict_reader_and_says_what_the_terminal_says(tmp_p
     export_comparison(results, tmp_path / "c.tex")
     delay, handovers = read_latex((tmp_path / "c.tex").read_text())
     assert delay["caption"].startswith(
-        "Notification delay (ms). Means of 4 replications with 95 % intervals; differences to a_b & 50"
+        "Notification delay (ms). Means of 4 replications with 95 % confidence intervals; differences to a_b & 50"
     )
     assert [row[0] for row in delay["rows"]] == ["variant", *evil]
     head, first, second, _ = delay["rows"]
-    assert head[1:4] == ["n", "mean", "95 % interval"]
+    assert head[1:4] == ["n", "mean", "95 % CI"]
     assert first[4:] == [""] * 5
     assert re.fullmatch(r"[+−][\d.]+ % \[[+−][\d.]+, [+−][\d.]+\]", second[4])
     assert second[8] in {"better", "worse"}

@@ -171,7 +171,7 @@ def test_few_replications_have_a_note_on_what_that_means(tmp_path: Path, replica
     write_results(tmp_path / "r", replications=replications)
     (note,) = headlines(load_results(tmp_path / "r")).notes
     assert note.startswith(
-        f"{replications} replications are few: an interval reaches {reach} standard errors to each side"
+        f"{replications} replications are few: a confidence interval reaches {reach} standard errors to each side"
     )
     assert "Only large differences are significant" in note
     assert f'<p class="note">{note}</p>' in render_report(load_results(tmp_path / "r"), [])
@@ -181,7 +181,7 @@ def test_few_replications_have_a_note_on_what_that_means(tmp_path: Path, replica
 def test_five_replications_have_no_note_and_one_has_no_interval(tmp_path: Path) -> None:
     assert headlines(load_results(write_results(tmp_path / "5", replications=5))).notes == []
     (note,) = headlines(load_results(write_results(tmp_path / "1", replications=1))).notes
-    assert note.startswith("This is one replication: nothing is known of chance")
+    assert note.startswith("There is one replication")
 
 
 def test_points_with_fewer_replications_than_others_are_noted(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_saturated_brokers_are_named_with_since_when_and_what_waits_there(tmp_pa
         "broker b3 since 2 h (36,000 messages there at the end, 10 h more work than it could do), "
         "broker b1 since 1 min (2 messages there at the end, 5 s more work than it could do), "
         "broker b4 since 1 min (2 messages there at the end, 4 s more work than it could do) and 1 other. "
-        "Delays and deliveries are those of what got through."
+        "Delays and deliveries cover only what was delivered."
     ]
 
 
@@ -218,7 +218,7 @@ def test_a_sweep_says_at_which_points_brokers_are_saturated(tmp_path: Path) -> N
     points = [{"saturated_brokers": [float(point > 1)] * 5} for point in range(6)]
     (note,) = headlines(swept(tmp_path, points, "saturated_brokers")).notes
     assert note.startswith("Brokers are saturated at 4 of 6 points (")
-    assert note.endswith("; and 1 more). Delays and deliveries are those of what got through there.")
+    assert note.endswith("; and 1 more). Delays and deliveries cover only what was delivered there.")
 
 
 def test_a_delay_is_not_called_least_where_brokers_are_saturated(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_names_cannot_break_out_of_their_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("case", "said"),
     [
-        ({"replications": 1}, "This is one replication: nothing is known of chance"),
+        ({"replications": 1}, "There is one replication"),
         ({"variants": ("base",)}, "<strong>base:</strong>"),
         ({"overrides": {"subscription_overhead": 7}}, "no variance"),
         ({"overrides": {"notification_delay": None}}, "undefined"),

@@ -282,7 +282,7 @@ def test_the_plot_joins_the_front_and_fades_the_rest(charts_of_two: list[Figure]
         ("notification_dealy,lost", "unknown metric 'notification_dealy', did you mean 'notification_delay'"),
         ("lost", "expected two metrics"),
         ("lost,lost", "expected two metrics"),
-        ("lost,due", "due: neither more nor less of it is better"),
+        ("lost,due", "due: is neither better when higher nor when lower"),
     ],
 )
 def test_a_trade_off_is_between_two_metrics(text: str, said: str) -> None:

@@ -115,9 +115,14 @@ def plain(made: Workload) -> Workload:
 @pytest.mark.parametrize(
     ("workload", "more", "arguments", "message"),
     [
-        (plain(world()), "", (), "check.toml: variant base: w has no deliveries to check with; logs with deliver rows"),
-        (world(), ", resample_users = true", (), "check.toml: variant base: workload.resample_users draws other users"),
-        (world(), "", ("--set", "workload.kind=poisson"), "variant base: a workload of kind 'poisson' is made up"),
+        (
+            plain(world()),
+            "",
+            (),
+            "check.toml: variant base: w has no deliveries to compare with; logs with deliver rows",
+        ),
+        (world(), ", resample_users = true", (), "check.toml: variant base: workload.resample_users draws users other"),
+        (world(), "", ("--set", "workload.kind=poisson"), "variant base: a workload of kind 'poisson' is synthetic"),
         (world(), "", ("--workload", "x"), "workload.path: no such folder (got 'x')"),
     ],
 )

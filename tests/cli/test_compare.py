@@ -151,17 +151,17 @@ OLD_AND_NEW = """\
 Three ways to choose a broker
 
 notification delay (ms)
-┏━━━━━━━━━━━━━━━━━┳━━━┳━━━━━━┳━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━┳━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━┓
-┃                 ┃   ┃      ┃               ┃    difference to ┃        ┃         ┃         ┃         ┃
-┃ variant         ┃ n ┃ mean ┃ 95 % interval ┃      old: static ┃ effect ┃       p ┃   raw p ┃ verdict ┃
-┡━━━━━━━━━━━━━━━━━╇━━━╇━━━━━━╇━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━╇━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━┩
-│ old: static     │ 5 │   39 │      [33, 45] │                  │        │         │         │         │
-│ old: similarity │ 5 │   68 │      [57, 80] │ +76 % [+73, +78] │ +27.91 │ < 0.001 │ < 0.001 │ ✗ worse │
-│ new: static     │ 5 │   35 │      [29, 41] │         −10.00 % │        │         │         │         │
-│ new: similarity │ 5 │   62 │      [52, 72] │ +58 % [+56, +60] │ +23.81 │ < 0.001 │ < 0.001 │ ✗ worse │
-└─────────────────┴───┴──────┴───────────────┴──────────────────┴────────┴─────────┴─────────┴─────────┘
-Means of 5 replications with 95 % intervals; differences to old: static in %, paired; significant means p ≤ 0.05 after Holm's correction for
-3 comparisons. p is after Holm's correction, raw p before it.
+┏━━━━━━━━━━━━━━━━━┳━━━┳━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━┳━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━┓
+┃                 ┃   ┃      ┃          ┃    difference to ┃        ┃         ┃         ┃         ┃
+┃ variant         ┃ n ┃ mean ┃  95 % CI ┃      old: static ┃ effect ┃       p ┃   raw p ┃ verdict ┃
+┡━━━━━━━━━━━━━━━━━╇━━━╇━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━╇━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━┩
+│ old: static     │ 5 │   39 │ [33, 45] │                  │        │         │         │         │
+│ old: similarity │ 5 │   68 │ [57, 80] │ +76 % [+73, +78] │ +27.91 │ < 0.001 │ < 0.001 │ ✗ worse │
+│ new: static     │ 5 │   35 │ [29, 41] │         −10.00 % │        │         │         │         │
+│ new: similarity │ 5 │   62 │ [52, 72] │ +58 % [+56, +60] │ +23.81 │ < 0.001 │ < 0.001 │ ✗ worse │
+└─────────────────┴───┴──────┴──────────┴──────────────────┴────────┴─────────┴─────────┴─────────┘
+Means of 5 replications with 95 % confidence intervals; differences to old: static in %, paired; significant means p ≤ 0.05 after Holm's
+correction for 3 comparisons. p is after Holm's correction, raw p before it.
 old: similarity: worse than old: static in notification delay +76 % [+73, +78].
 new: static: better than old: static in every replication in notification delay −10.00 %.
 new: similarity: worse than old: static in notification delay +58 % [+56, +60].
@@ -175,17 +175,17 @@ What changed
 │ new: static     │ 20              │ static         │ 0.2.0   │
 │ new: similarity │ 20              │ similarity     │ 0.2.0   │
 └─────────────────┴─────────────────┴────────────────┴─────────┘
-"""  # noqa: E501
+"""
 SWEPT = """\
 Three ways to choose a broker
 
 notification delay (ms)
-┏━━━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━━━━┳━━━┳━━━━━━┳━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━┓
-┃ network. ┃         ┃            ┃   ┃      ┃               ┃       difference to ┃        ┃         ┃         ┃         ┃
-┃ brokers  ┃ horizon ┃ variant    ┃ n ┃ mean ┃ 95 % interval ┃            location ┃ effect ┃       p ┃   raw p ┃ verdict ┃
-┡━━━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━━━━╇━━━╇━━━━━━╇━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━┩
-│ 10       │ 1 h     │ static     │ 3 │   90 │     [50, 130] │    +34 % [+32, +36] │ +20.55 │ < 0.001 │ < 0.001 │ ✗ worse │
-│ 10       │ 1 h     │ similarity │ 3 │  160 │     [90, 230] │ +136 % [+133, +140] │ +60.18 │ < 0.001 │ < 0.001 │ ✗ worse │
-│ 10       │ 1 h     │ location   │ 3 │   70 │     [40, 100] │                     │        │         │         │         │
-├──────────┼─────────┼────────────┼───┼──────┼───────────────┼─────────────────────┼────────┼─────────┼─────────┼─────────┤
+┏━━━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━━━━┳━━━┳━━━━━━┳━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━┓
+┃ network. ┃         ┃            ┃   ┃      ┃            ┃       difference to ┃        ┃         ┃         ┃         ┃
+┃ brokers  ┃ horizon ┃ variant    ┃ n ┃ mean ┃    95 % CI ┃            location ┃ effect ┃       p ┃   raw p ┃ verdict ┃
+┡━━━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━━━━╇━━━╇━━━━━━╇━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━┩
+│ 10       │ 1 h     │ static     │ 3 │   90 │  [50, 130] │    +34 % [+32, +36] │ +20.55 │ < 0.001 │ < 0.001 │ ✗ worse │
+│ 10       │ 1 h     │ similarity │ 3 │  160 │  [90, 230] │ +136 % [+133, +140] │ +60.18 │ < 0.001 │ < 0.001 │ ✗ worse │
+│ 10       │ 1 h     │ location   │ 3 │   70 │  [40, 100] │                     │        │         │         │         │
+├──────────┼─────────┼────────────┼───┼──────┼────────────┼─────────────────────┼────────┼─────────┼─────────┼─────────┤
 """

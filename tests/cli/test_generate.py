@@ -102,8 +102,8 @@ def test_same_seed_same_bytes_other_replication_others(brokersim: Brokersim, tmp
         ),
         (("poisson", "--out", "w", "--set", "users"), "--set users: expected KEY=VALUE, such as users=200"),
         (("poisson",), "nothing to write: give --out WORKLOAD, --checkins FILE or both"),
-        (("poisson", "--checkins", "c"), "--checkins: a poisson workload has no check-ins, mobility has"),
-        (("mobility", "--out", "w", "--dirt", "0.1"), "--dirt spoils rows of the raw file: give --checkins FILE too"),
+        (("poisson", "--checkins", "c"), "--checkins: a poisson workload has no check-ins (allowed: mobility)"),
+        (("mobility", "--out", "w", "--dirt", "0.1"), "--dirt spoils rows of the raw file: give --checkins FILE, too"),
     ],
 )
 def test_one_message_tells_what_is_wrong(

@@ -81,7 +81,7 @@ def test_subscriptions_that_match_nothing_and_a_stray_time_are_told(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "--format (mqtt) or --columns is needed: nothing tells what the fields of the files are"),
+        ((), "--format (mqtt) or --columns is needed to know the fields of the files"),
         (("--format", "mqt"), "--format: unknown layout 'mqt', did you mean 'mqtt'? (allowed: csv, jsonl, mqtt, parquet, tsv)"),
         (("--columns", "time,action,topic"), "--columns time,action,topic: no client (events need time, action, client, topic)"),
         ((*OPTIONS, "--actions", "pub=x"), "--actions: unknown action 'pub', did you mean 'publish'?"),

@@ -61,7 +61,10 @@ def test_a_run_prints_a_summary_and_where_the_results_are(brokersim: Brokersim, 
         "│ queue wait │ s     │      – │            – │",
     ]
     assert out.splitlines()[4].startswith("│ handovers  │ count │      0 │")
-    assert "Means of 2 replications with 95 % intervals; differences to static in %, paired; significant means p" in out
+    assert (
+        "Means of 2 replications with 95 % confidence intervals; differences to static in %, paired; significant means p"
+        in out
+    )
     assert "\nsimilarity: no significant difference in handovers.\nNote: 2 replications are few: " in out
     assert out.endswith("\nResults: results/tiny\n")
     lines = err.splitlines()
@@ -252,7 +255,7 @@ def test_what_was_found_of_precision_and_warm_up_is_told(brokersim: Brokersim, t
     said = " ".join(out.split())
     assert status == 0
     assert "Precision: notification delay to within 0.01 % with 95 % confidence, or 3 replications: not reached" in said
-    assert "Warm-up: 3 h, half of the run: MSER-5 found no end of it." in said
+    assert "Warm-up: 3 h, half of the run, as MSER-5 found no end of it." in said
     status, out, _ = brokersim("run", "tiny.toml", "--jobs", "1", "--json")
     told = json.loads(out)
     assert told["precision"]["points"] == [{"replications": 3, "reached": False}]
@@ -286,7 +289,7 @@ def test_a_sweep_in_which_every_run_fails_ends_in_sentences(brokersim: Brokersim
     )
     status, out, err = brokersim("run", "s.toml", "--quiet", "--jobs", "1")
     assert status == 1
-    assert "No run is there." in out
+    assert "There are no runs." in out
     assert "nan" not in out
     assert err.endswith("brokersim: 4 of 4 runs failed; --retry-failed does them again\n")
     nothing = (2, "", "brokersim: error: results/s: there is nothing to show, as all 4 runs failed\n")

@@ -120,8 +120,8 @@ def test_all_variants_of_a_point_share_the_longest_warm_up() -> None:
     assert ended.specs == runs
     (note,) = ended.notes
     assert note == (
-        "no end of the warm-up was found at network.brokers = 4: the run is too short, or never settles; "
-        "its first half (2.08 d) counts for nothing"
+        "no end of the warm-up was found at network.brokers = 4: the run is too short, or never reaches a steady state; "
+        "its first half (2.08 d) is left out"
     )
 
 
@@ -145,7 +145,7 @@ def test_too_few_windows_are_told_with_what_helps() -> None:
     ended = outcomes.run(experiment(warm_up="detect", sweep={"network.brokers": [2]}))
     assert ended.notes == [
         "no end of the warm-up was found at network.brokers = 2: it takes 100 windows, and there are 50: make `window` shorter; "
-        "its first half (2.08 d) counts for nothing"
+        "its first half (2.08 d) is left out"
     ]
 
 

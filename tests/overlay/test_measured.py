@@ -92,9 +92,9 @@ def test_a_square_and_its_pairs_are_the_same(square: list[list[float]]) -> None:
         ("0 1\n1 inf\n", "line 2, number 2: expected milliseconds from 0 on, found 'inf'"),
         (
             "source,destination,average\n1,2,3\n",
-            "line 1: no column 'avg', is it 'average'? (columns found: source, destination, average)",
+            "line 1: no column 'avg', did you mean 'average'? (columns found: source, destination, average)",
         ),
-        ("source,destination,avg\n1,2,3\n1,2,4\n", "line 3: destination: 1 to 2 is there twice"),
+        ("source,destination,avg\n1,2,3\n1,2,4\n", "line 3: destination: 1 to 2 appears twice"),
         ("source,destination,avg\n1,,3\n", "line 2: destination: missing"),
         ("source,destination,avg\n1,2,-3\n", "line 2: avg: expected a number from 0, found '-3'"),
     ],
@@ -109,7 +109,7 @@ def test_mistakes_in_measurements(text: str, said: str) -> None:
     ("text", "said"),
     [
         ("id,lat,longitude\n", "line 1: no column 'latitude' (columns found: id, lat, longitude)"),
-        ("id,latitude,longitude\n7,1,2\n7,1,3\n", "line 3: id: 7 is there twice"),
+        ("id,latitude,longitude\n7,1,2\n7,1,3\n", "line 3: id: 7 appears twice"),
         ("id,latitude,longitude\n7,91,2\n", "line 2: latitude: expected a number from -90 to 90, found '91'"),
     ],
 )

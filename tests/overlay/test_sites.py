@@ -52,7 +52,10 @@ def test_what_is_written_is_read_whatever_the_order_of_columns(
         ("", "no rows (expected a header with broker, and rows below it)"),
         ("broker\n", "no rows (expected a header with broker, and rows below it)"),
         ("name,latitude\n", "line 1: no column 'broker' (columns found: name, latitude)"),
-        ("broker;region\na;b\n", "line 1: no column 'broker', is it 'broker;region'? (columns found: broker;region)"),
+        (
+            "broker;region\na;b\n",
+            "line 1: no column 'broker', did you mean 'broker;region'? (columns found: broker;region)",
+        ),
         (
             "broker,regoin\na,eu\n",
             "line 1: unknown column 'regoin', did you mean 'region'? "

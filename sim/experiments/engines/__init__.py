@@ -1,4 +1,4 @@
-"""Engines do runs: one after another in this process, side by side in a pool of processes, or on a cluster, to the same bytes."""
+"""Engines perform runs: sequentially in this process, in a pool of processes, or on a cluster, all with identical results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENGINES = ("in-process", "pool", "spark")
 
 
 class Engine(Protocol):
-    """Does runs, one round of them after another, while its context lasts; leaving that by an exception ends what is under way."""
+    """Performs rounds of runs while its context lasts; leaving the context by an exception stops the runs in progress."""
 
     def __enter__(self) -> Self: ...
 
@@ -24,7 +24,7 @@ class Engine(Protocol):
     ) -> None: ...
 
     def perform(self, specs: Sequence[RunSpec], tell: Progress) -> Iterator[tuple[RunSpec, Outcome]]:
-        """Do these runs, each another, and hand out each outcome as it ends, in any order; `tell` hears of parts of runs.
+        """Perform these distinct runs and yield each outcome as it ends, in any order; `tell` is called with the progress of runs.
 
         Raises ResultsError where results cannot be written.
         """
@@ -32,7 +32,7 @@ class Engine(Protocol):
 
 
 def resolved(name: str, jobs: int, master: str | None = None) -> str:
-    """The name of an engine, where "auto" is in-process for one job and a pool for more, or Spark where there is a cluster's `master`.
+    """Resolve the name of an engine: "auto" is in-process for one job, a pool for more, or Spark if there is a cluster's `master`.
 
     Raises InputError where there is no such engine, or jobs or master are of no use to it.
     """

@@ -1,4 +1,4 @@
-"""Runs one after another in the process that asks for them."""
+"""Perform runs one after another in the calling process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sim.experiments.store import Store
 
 
 class InProcess:
-    """The engine without another process."""
+    """The engine without any other process."""
 
     def __init__(self, store: Store) -> None:
         self.store = store

@@ -1,4 +1,4 @@
-"""Runs side by side in processes of this machine, which are started afresh and never run the calling script again."""
+"""Perform runs in parallel in processes of this machine, which are spawned and never run the calling script again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sim.experiments.store import Store
 
 PAUSE = 0.2  # s, between two looks at the pool
 AHEAD = 2
-"""Runs per process that are handed to the pool at a time: one to do, and one to go on with at once."""
+"""Runs per process handed to the pool at a time: the current one, and the next."""
 
 
 class Pool:
@@ -58,7 +58,7 @@ class Pool:
         names = {spec.hash: spec for spec in specs}
         to_do = deque(specs)
         suspects: deque[RunSpec] = deque()  # what was in the pool when it broke
-        running: dict[Future[Outcome], tuple[RunSpec, bool]] = {}  # and whether it is alone there
+        running: dict[Future[Outcome], tuple[RunSpec, bool]] = {}  # whether it is retried alone
         while to_do or suspects or running:
             alone = bool(suspects)
             waiting, most = (suspects, 1) if alone else (to_do, AHEAD * self.jobs)
@@ -105,7 +105,7 @@ def _without_script() -> Generator[None]:
         sys.modules["__main__"] = script
 
 
-_reports: SimpleQueue[tuple[str, float]] | None = None  # of a worker: where it tells how far it is
+_reports: SimpleQueue[tuple[str, float]] | None = None  # in a worker: the queue for its progress
 
 
 def _start_worker(reports: SimpleQueue[tuple[str, float]]) -> None:

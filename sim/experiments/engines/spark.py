@@ -1,4 +1,4 @@
-"""Runs as tasks of Spark, on this machine or on those of a cluster: simulated there, written here."""
+"""Perform runs as Spark tasks, on this machine or on a cluster: simulated there, written here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sim.experiments.store import Store
 from sim.spark import cause, spark_session
 
 PAUSE = 0.2  # s, between two looks at the cluster
-PATIENCE = 120.0  # s without any executor; a machine that starts, or comes back, takes less
+PATIENCE = 120.0  # s without any executor; a machine that starts or returns takes less
 MOST = 4096  # threads, each of which waits for a run
 CODE = "BROKERSIM_WHEELS"
 """Environment variable of Spark's Python processes. Those with other values, other code, are not used again for these wheels."""
@@ -42,14 +42,14 @@ class Spark:
     def __init__(self, store: Store, master: str | None = None) -> None:
         self.store, self.master = store, master or "local[*]"
         self.running: dict[Future[Record | Failure], RunSpec] = {}
-        self.workloads: dict[str, str] = {}  # the names under which prepared ones were shipped, by their hashes
+        self.workloads: dict[str, str] = {}  # the names under which prepared workloads were shipped, by their hashes
 
     def __enter__(self) -> Self:
         """Raises InputError where Spark does not start."""
         from pyspark.sql import SparkSession
 
         with ExitStack() as resources:
-            # a session that was there before goes on, and still sends new executors what it was once given
+            # an existing session is reused, and still sends new executors the files it was once given
             self.lasting = SparkSession.getActiveSession() is not None
             self.folder = lasting_folder() if self.lasting else resources.enter_context(temporary_folder())
             self.context = resources.enter_context(spark_session(self.master, short=True)).sparkContext
@@ -73,7 +73,7 @@ class Spark:
         self.resources.__exit__(kind, error, trace)
 
     def perform(self, specs: Sequence[RunSpec], tell: Progress) -> Iterator[tuple[RunSpec, Outcome]]:
-        """As `Engine.perform`; of parts of runs nothing is heard. Raises InputError where the cluster cannot do any."""
+        """As `Engine.perform`, without progress within runs. Raises InputError where the cluster cannot perform any."""
         to_do = deque(specs)
         while to_do or self.running:
             slots = self._slots()
@@ -86,12 +86,12 @@ class Spark:
                 yield spec, found if isinstance(found, Failure) else self.store.write_run(spec, found)
 
     def _slots(self) -> int:
-        """How many runs the executors do at a time. Raises InputError where there has been none for long."""
+        """How many runs the executors perform at a time. Raises InputError where there has been no executor for long."""
         from py4j.protocol import Py4JError
 
         try:
             spark = self.context._jsc.sc()
-            if spark.isLocal() or spark.getExecutorMemoryStatus().size() > 1:  # the driver is one of them
+            if spark.isLocal() or spark.getExecutorMemoryStatus().size() > 1:  # the list includes the driver
                 self.seen = time.monotonic()
             slots = self.context.defaultParallelism
         except (Py4JError, OSError) as error:
@@ -104,7 +104,7 @@ class Spark:
         return slots
 
     def _workload(self, spec: RunSpec) -> str | None:
-        """The name under which the prepared workload of a run is shipped, once; None where the run makes its own."""
+        """Ship the prepared workload of a run once; returns its name, or None where the run generates its own."""
         if not spec.workload_hash:
             return None
         if spec.workload_hash not in self.workloads:
@@ -116,7 +116,7 @@ class Spark:
         return self.workloads[spec.workload_hash]
 
     def _simulated(self, spec: RunSpec, workload: str | None) -> Record | Failure:
-        """Have one run done; of a thread of its own."""
+        """Have Spark perform one run; called in a thread of its own."""
         from py4j.protocol import Py4JError
 
         from sim.experiments.engines import spark_executor
@@ -124,7 +124,7 @@ class Spark:
         task = partial(spark_executor.perform, pickle.dumps(spec), self.wheels, workload)
         try:
             self.context.addJobTag(self.tag)
-            # all of the input is read, else the Python process would not be used again
+            # the whole input is read, or Spark would not reuse the Python process
             [answer] = self.context.runJob(self.one, lambda one: [task() for _ in one])
         except (Py4JError, OSError, EOFError) as error:
             return self._lost(error)
@@ -134,7 +134,7 @@ class Spark:
         return found
 
     def _lost(self, error: Exception) -> Failure:
-        """Why Spark gave a run up. Raises InputError where it would give up any run."""
+        """The reason why Spark gave up a run. Raises InputError where it would give up every run."""
         from py4j.protocol import Py4JError
 
         said = str(error)
@@ -153,7 +153,7 @@ class Spark:
         return InputError(f"{self.master}: Spark has ended ({cause(error)}); what was finished is kept")
 
     def _cancel(self) -> None:
-        """End what is under way."""
+        """Cancel the runs in progress."""
         from py4j.protocol import Py4JError
 
         self.threads.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""What an executor of Spark does for a run. Pickled by value, for it is this that brings brokersim to an executor.
+"""The code that a Spark executor runs. It is pickled by value, as it is what installs brokersim on an executor.
 
 So it imports nothing but what comes with Python and Spark, and `sim.base.private`, which does the same and is pickled with it.
 """
@@ -24,7 +24,7 @@ for _module in (sys.modules[__name__], private):
 
 
 def perform(spec: bytes, wheels: Sequence[str], workload: str | None) -> bytes | str:
-    """Do a run by the code in the wheels; gives the pickled Record or Failure, or a sentence on what this machine lacks.
+    """Perform a run with the code in the wheels; returns the pickled Record or Failure, or a sentence on what this machine lacks.
 
     `spec` is the pickled RunSpec; the wheels and the mapped file of a prepared workload are named as Spark has shipped them.
     """

@@ -1,4 +1,4 @@
-"""Wheels of the code that runs need, packed from where it is imported from: of this package, and of plug-ins from elsewhere."""
+"""Build wheels of the code that runs need, from where it is imported: this package and third-party plug-ins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from sim.plugins import GROUPS
 
 OURS = "brokersim"
-EPOCH = (1980, 1, 1, 0, 0, 0)  # where the dates of zip files begin: the same code makes the same bytes
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date of zip files: the same code makes the same bytes
 WHEEL = "Wheel-Version: 1.0\nGenerator: brokersim\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
@@ -51,7 +51,7 @@ def _pack(packed: Distribution, roots: set[str], folder: Path) -> Path:
 def _files(root: str) -> Iterator[tuple[str, Path]]:
     """The files of a module or package, under their names in a wheel."""
     spec = find_spec(root)
-    if spec is None:  # named by an entry point, but not there: whoever uses it is told
+    if spec is None:  # named by an entry point but missing: whoever uses it gets an error
         return
     for place in map(Path, spec.submodule_search_locations or ()):
         for path in sorted(place.rglob("*")):

@@ -153,7 +153,7 @@ def _find(folder: Path, file: str, preset: Preset) -> Inputs:
         if (folder / f"{file}{ending}").is_file():
             return (folder / f"{file}{ending}",)
     near = nearest(file, (entry.name for entry in folder.iterdir()))
-    hint = f", is it '{near}'?" if near else ""
+    hint = f", did you mean '{near}'?" if near else ""
     allowed = f"plain or compressed ({', '.join(ENDINGS)})"
     raise WorkloadError(f"{folder}: no {file} in it, {allowed}{hint} (--format {preset.name} needs it)")
 

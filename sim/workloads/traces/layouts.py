@@ -111,7 +111,7 @@ def lay_over(
     if layout.kind != "text":
         for text_option, value in (("delimiter", delimiter), ("header", header), ("quote", quote)):
             if value is not None:
-                raise WorkloadError(f"--{text_option}: means nothing to --format {layout.name}")
+                raise WorkloadError(f"--{text_option}: has no effect with --format {layout.name}")
     changes: dict[str, Any] = {}
     if delimiter is not None:
         changes["delimiter"] = {"tab": "\t", r"\t": "\t"}.get(delimiter, delimiter)
