@@ -86,26 +86,26 @@ TESTS: dict[str, tuple[str, ...]] = {
     "sim/experiments/statistics": ("tests/experiments/test_statistics.py",),
     "sim/experiments/warm_up": ("tests/experiments/test_warm_up.py", "tests/experiments/test_rounds.py"),
     "sim/brokers/": _BROKERS,
-    "sim/brokers/content": ("tests/brokers/test_content.py",),
-    "sim/brokers/control": (*_BROKERS, "tests/brokers/test_reconfiguration.py"),
-    "sim/brokers/courier": (*_BROKERS, "tests/brokers/test_reconfiguration.py"),
-    "sim/brokers/matching": ("tests/brokers/test_matching.py", "tests/brokers/test_content.py"),
-    "sim/brokers/offloading": ("tests/brokers/test_offloading.py",),
+    "sim/brokers/control/trees": (*_BROKERS, "tests/brokers/test_reconfiguration.py"),
+    "sim/brokers/control/courier": (*_BROKERS, "tests/brokers/test_reconfiguration.py"),
+    "sim/content/": ("tests/brokers/test_matching.py", "tests/brokers/test_content.py"),
+    "sim/brokers/control/offloading": ("tests/brokers/test_offloading.py",),
     "sim/brokers/data/content": ("tests/brokers/test_content.py",),
     "sim/brokers/data/events": (*_BROKERS, "tests/brokers/test_reconfiguration.py"),
-    "sim/brokers/data/flooding": ("tests/brokers/test_flooding.py", "tests/brokers/test_against_oracle.py"),
+    "sim/brokers/data/rule": (*_BROKERS, "tests/brokers/test_flooding.py", "tests/brokers/test_engine_contract.py"),
+    "sim/brokers/control/agreement": ("tests/brokers/test_reconfiguration.py",),
     "sim/brokers/data/folded": (
         *_BROKERS,
         "tests/brokers/test_offloading.py",
         "tests/brokers/test_reconfiguration.py",
     ),
-    "sim/brokers/protocol": ("tests/brokers/test_reconfiguration.py",),
-    "sim/brokers/receipts": ("tests/brokers/test_folded.py", "tests/brokers/test_offloading.py"),
-    "sim/brokers/reconfiguration": ("tests/brokers/test_reconfiguration.py",),
-    "sim/brokers/record": (*_BROKERS, "tests/brokers/test_offloading.py", "tests/brokers/test_content.py"),
-    "sim/brokers/satisfaction": ("tests/brokers/test_offloading.py",),
-    "sim/brokers/saturation": ("tests/brokers/test_overload.py",),
-    "sim/brokers/sides": ("tests/brokers/test_offloading.py",),
+    "sim/brokers/control/protocol": ("tests/brokers/test_reconfiguration.py",),
+    "sim/brokers/statistics/receipts": ("tests/brokers/test_folded.py", "tests/brokers/test_offloading.py"),
+    "sim/brokers/control/manager": ("tests/brokers/test_reconfiguration.py",),
+    "sim/brokers/statistics/record": (*_BROKERS, "tests/brokers/test_offloading.py", "tests/brokers/test_content.py"),
+    "sim/brokers/statistics/satisfaction": ("tests/brokers/test_offloading.py",),
+    "sim/brokers/fabric/saturation": ("tests/brokers/test_overload.py",),
+    "sim/brokers/control/sides": ("tests/brokers/test_offloading.py",),
 }
 
 EQUIVALENT: dict[str, str] = {
@@ -121,9 +121,9 @@ EQUIVALENT: dict[str, str] = {
 
 PICKED: tuple[tuple[str, str, str, str], ...] = (
     (
-        "sim/brokers/network.py",
-        "np.searchsorted(times, self.clock.peek())",
-        'np.searchsorted(times, self.clock.peek(), side="right")',
+        "sim/brokers/data/publishers.py",
+        "np.searchsorted(times, self._clock.peek())",
+        'np.searchsorted(times, self._clock.peek(), side="right")',
         "tests/brokers/test_semantics.py::test_a_change_comes_first_at_its_instant_however_much_was_published_before",
     ),
     (
@@ -134,8 +134,8 @@ PICKED: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "sim/brokers/data/folded.py",
-        "while climbing and climbing[0][0] < now:",
-        "while climbing and climbing[0][0] <= now:",
+        "while climbing and climbing[0][0] < until:",
+        "while climbing and climbing[0][0] <= until:",
         "tests/brokers/test_offloading.py::test_what_would_leave_its_root_at_the_very_end_has_not_left_it",
     ),
     (

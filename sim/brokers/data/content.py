@@ -230,17 +230,12 @@ class FoldedContentEngine(EventEngine):
     def _reach_all(self, message: Message) -> None:
         self._settle(message.carries)
 
-    def _place(self, message: Message) -> int:
-        """On the way to the root: the hops that the copy takes before the end."""
+    def _places(self, message: Message) -> Sequence[int]:
+        """The hops to the root that the copy takes before the end; below it, all positions that it has not come to."""
         if message.carries.tree is not None:
-            return 0
+            return range(len(message.carries.brokers))
         time, hops, uplink = message.sent, 0, message.carries.uplink
         while time < self._recorder.horizon:
             time += self._times[uplink[hops]][uplink[hops + 1]]
             hops += 1
-        return hops
-
-    def _ahead(self, flight: Flight, positions: Sequence[int]) -> NDArray[np.bool_]:
-        """Wherever the copy would arrive at the end or later."""
-        ahead: NDArray[np.bool_] = np.isnan(np.array(flight.arrival))
-        return ahead
+        return (hops,)

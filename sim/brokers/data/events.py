@@ -251,13 +251,13 @@ class EventEngine:
         travelling: dict[Flight, list[int]] = {flight: [] for flight in self._active}
         for message in on_links + held:
             if isinstance(message.carries, Flight):
-                travelling[message.carries].append(self._place(message))
+                travelling[message.carries].extend(self._places(message))
         for flight, positions in travelling.items():
             if flight.tree is None:
                 for place in positions:  # of the one message that carries it
                     self._end_climbing(flight, place)
             else:
-                self.rule.over(flight, len(flight.uplink) - 1, self._ahead(flight, positions))
+                self.rule.over(flight, len(flight.uplink) - 1, self.rule.ahead(flight, positions))
         self.rule.finished.record()
 
     def _end_climbing(self, flight: Flight, uplinks_sent: int) -> None:
@@ -265,10 +265,6 @@ class EventEngine:
         self.rule.miss_root(flight, IN_FLIGHT)
         self.rule.over(flight, uplinks_sent)
 
-    def _place(self, message: Message) -> int:
-        """Where a message is at the end, or on its way to: a place on the uplink, or a position on the tree."""
-        return message.position
-
-    def _ahead(self, flight: Flight, positions: Sequence[int]) -> NDArray[np.bool_]:
-        """The tree positions that messages on their way to these positions, or held there, may still be delivered at."""
-        return self.rule.ahead(flight, positions)
+    def _places(self, message: Message) -> Sequence[int]:
+        """Where a message is at the end, or on its way to: a place on the uplink, or positions on the tree."""
+        return (message.position,)
