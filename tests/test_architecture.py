@@ -159,6 +159,14 @@ def test_analysis_never_looks_into_the_brokers() -> None:
             assert not [target for target, _ in imports(path) if target.startswith(("sim.brokers", "sim.simulation"))]
 
 
+def test_the_clock_alone_knows_private_fields_of_simpy() -> None:
+    private = {"_eid", "_ok", "_defused"}
+    for module, path in MODULES.items():
+        nodes = ast.walk(ast.parse(path.read_text()))
+        names = {getattr(node, "attr", getattr(node, "id", "")) for node in nodes}
+        assert module == "sim.brokers.fabric.clock" or not names & private, module
+
+
 def test_parquet_is_read_without_threads() -> None:
     """By `read_frame` and its neighbours: pyarrow aborts a process now and then that ends while its threads do."""
     for module, path in MODULES.items():

@@ -13,9 +13,9 @@ from sim.base.errors import ScenarioError
 from sim.base.randomness import Streams
 from sim.brokers.control.courier import Courier
 from sim.brokers.control.manager import Manager, ReconfigurationSetting
+from sim.brokers.control.offloaded_topics import OffloadedTopics
 from sim.brokers.control.offloading import UNMEASURED, OffloadingSetting, Service
-from sim.brokers.control.protocol import Protocol
-from sim.brokers.control.sides import Sides
+from sim.brokers.control.protocol import ReconfigurationProtocol
 from sim.brokers.control.transition import Placement
 from sim.brokers.control.trees import TreeControl
 from sim.brokers.data.content import ContentRule, FoldedContentEngine
@@ -54,7 +54,7 @@ from sim.workloads.format.workload import Workload
 class NetworkSetting:
     """What a network is made of. `hop_delay` (brokers, brokers) is in seconds; `node_of` (brokers) maps brokers to nodes.
 
-    `stations` says how brokers take time, which is divided by their `capacity` (brokers; None: 1). `plane` is the data
+    `stations` is how brokers take time, which is divided by their `capacity` (brokers; None: 1). `plane` is the data
     plane; "auto" takes the fastest that is exact. `regions` (brokers) are numbers; `reconfiguration` is None where brokers stay where
     they stand, `offloading` where nothing is offloaded and nobody's satisfaction measured; `notes` are sentences that go with the
     results.
@@ -128,15 +128,15 @@ class Network:
         )
         courier = Courier(fabric)
         topics, offloading = len(workload.topics), setting.offloading
-        sides = None if offloading is None or offloading.policy is None else Sides(topics, brokers)
+        offloaded = None if offloading is None or offloading.policy is None else OffloadedTopics(topics, brokers)
         requests = setting.control_count == "requests"
         self.control = TreeControl(
-            fabric, self.recorder, courier, requests, lambda: self.engine.advance(self.clock.now), sides
+            fabric, self.recorder, courier, requests, lambda: self.engine.advance(self.clock.now), offloaded
         )
         self.subscriptions = (
             Subscriptions(topics, brokers, self.control.transition)
-            if sides is None
-            else SplitSubscriptions(topics, brokers, self.control.transition, sides.kept)
+            if offloaded is None
+            else SplitSubscriptions(topics, brokers, self.control.transition, offloaded.kept)
         )
         self.engine = self._engine(fabric)
         self.users = Users(
@@ -145,17 +145,17 @@ class Network:
             setting.policy,
             self.subscriptions,
             self.recorder,
-            self.control.settle,
+            self.control.before_change,
             self.control.changed,
         )
         host, key = self.users.host, streams.key("outside publishers")
         self._changes = Changes(self.clock, workload, host, brokers, self.users.enact)
-        protocol: Protocol | None = None
+        protocol: ReconfigurationProtocol | None = None
         self.manager: Manager | None = None
         if setting.reconfiguration is not None:
             parameters, served = setting.reconfiguration.parameters, self.subscriptions.served
             process = courier, self.control, self.engine, self._changes, served
-            protocol = Protocol(fabric, self.recorder, *process, parameters)
+            protocol = ReconfigurationProtocol(fabric, self.recorder, *process, parameters)
             decides = protocol, served, workload.published, setting.reconfiguration
             self.manager = Manager(fabric, self.recorder, *decides)
         self.offloading: Service | None = None
@@ -167,7 +167,7 @@ class Network:
         self._publishers = Publishers(self.clock, *entries, protocol)
 
     def _recorder(self, key: int) -> Recorder:
-        """The books; `key` is that of the best-effort channel's draws."""
+        """The recorder; `key` is that of the best-effort channel's draws."""
         setting, workload, offloading = self.setting, self.workload, self.setting.offloading
         copies, by_user, satisfaction, channel = 1, setting.subscribers, None, None
         if workload.content is not None:
@@ -209,7 +209,7 @@ class Network:
         return (FoldedContentEngine if folds else EventEngine)(fabric, self.recorder, published, rule)
 
     def run(self, progress: Callable[[float], None] | None = None) -> None:
-        """Simulate up to the horizon; `progress` is told the share of simulated time, now and then.
+        """Simulate up to the horizon; `progress` is called with the share of simulated time, now and then.
 
         Raises ConservationError where a notification was lost count of.
         """
@@ -233,7 +233,7 @@ class Network:
         self._close()
 
     def _report(self, progress: Callable[[float], None]) -> None:
-        """Have `progress` called after each hundredth of the run but the last; the run goes on as if nobody looked."""
+        """Have `progress` called after each hundredth of the run but the last; which changes nothing in the run."""
         step = 0
 
         def look() -> float | None:

@@ -28,7 +28,7 @@ class ControlMessage:
 class Courier:
     """Carries control messages: at once, or over links, where brokers that take time serve them ahead of publications.
 
-    Each has a number of its own; in keyed draws it is negative, which tells them from publications.
+    Each has a number of its own; in keyed draws it is negative, so that no publication has it.
     """
 
     def __init__(self, fabric: Fabric) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sim.base.errors import PluginError
 from sim.base.randomness import subkey
-from sim.brokers.control.protocol import Protocol
+from sim.brokers.control.protocol import ReconfigurationProtocol
 from sim.brokers.fabric.clock import CONTROL
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.recorder import Recorder
@@ -25,7 +25,7 @@ from sim.policies.reconfiguration.process import ProcessParameters
 
 @dataclass(frozen=True, eq=False)
 class ReconfigurationSetting:
-    """The policy that says where brokers shall stand, the parameters of the process, and the key of the policy's draws."""
+    """The policy that decides where brokers shall stand, the parameters of the process, and the key of the policy's draws."""
 
     policy: ReconfigurationPolicy
     parameters: ProcessParameters
@@ -37,7 +37,7 @@ class Decision:
     """What the end of a period came to: the cost where brokers stood (eq. 6), and the `threshold` that it has to exceed.
 
     Where it did: the cost where the policy would have brokers stand, the benefit (eq. 10), the cost of moving (eq. 11) and how many
-    brokers it would move. `enacted` tells whether the protocol began.
+    brokers it would move. `enacted` is whether the protocol began.
     """
 
     time: float
@@ -62,7 +62,7 @@ class Manager:
         self,
         fabric: Fabric,
         recorder: Recorder,
-        protocol: Protocol,
+        protocol: ReconfigurationProtocol,
         wanted: NDArray[np.int32],
         published: Callable[[float, float], NDArray[np.int64]],
         setting: ReconfigurationSetting,

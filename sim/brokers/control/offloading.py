@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from sim.base.errors import PluginError
 from sim.base.randomness import subkey
-from sim.brokers.control.protocol import Protocol
-from sim.brokers.control.sides import Sides
+from sim.brokers.control.offloaded_topics import OffloadedTopics
+from sim.brokers.control.protocol import ReconfigurationProtocol
 from sim.brokers.control.trees import TreeControl
 from sim.brokers.fabric.clock import OFFLOADING
 from sim.brokers.fabric.fabric import Fabric
@@ -34,7 +34,7 @@ EVERYWHERE = -1  # the broker of a decision for all of them
 
 @dataclass(frozen=True, eq=False)
 class OffloadingSetting:
-    """The policy that says which topics the back end keeps, the parameters of the service, and the key of its draws.
+    """The policy that decides which topics the back end keeps, the parameters of the service, and the key of its draws.
 
     Without a policy the back end keeps all topics, and it is measured whom that satisfies.
     """
@@ -49,7 +49,7 @@ class Decision:
     """What was decided: how many topics the back end keeps, and their cost, in the notifications per period that are expected.
 
     Where there is a choice: the capacity, the value of the policy's objective at the expected rates, and the best proven bound of it.
-    `churn`: topics with subscribers that changed sides; `messages` told brokers so.
+    `churn`: topics with subscribers that were offloaded or taken back; `messages` informed brokers of it.
     """
 
     time: float
@@ -66,8 +66,8 @@ class Service:
     """The offloading service. `published(start, end)`: publications per topic from one time to another.
 
     At the start of each period but the first, it weighs the last one's publications with those before and asks the policy, once or for
-    each broker. What has changed is told to the brokers that want the topic, a message each, and holds at once. While brokers change
-    places nothing is decided: that is made up for when they have.
+    each broker. Brokers that want a topic which has changed are informed by a message each; the change holds at once. While brokers
+    change places nothing is decided: that is made up for when they have.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Service:
         control: TreeControl,
         users: Users,
         subscriptions: Subscriptions,
-        protocol: Protocol | None,
+        protocol: ReconfigurationProtocol | None,
         published: Callable[[float, float], NDArray[np.int64]],
         setting: OffloadingSetting,
     ) -> None:
@@ -121,12 +121,12 @@ class Service:
     # -- deciding
 
     def _decide(self) -> None:
-        """Ask the policy, and enact what it says."""
-        policy, sides, now = self._setting.policy, self._control.sides, self._fabric.clock.now
-        if policy is None or sides is None:
+        """Ask the policy, and enact its decision."""
+        policy, offloaded, now = self._setting.policy, self._control.offloaded, self._fabric.clock.now
+        if policy is None or offloaded is None:
             self.decisions[self._period] = self._all_kept()
             return
-        kept = np.zeros_like(sides.kept)
+        kept = np.zeros_like(offloaded.kept)
         topics, cost, capacity, value, bound = 0, 0.0, 0.0, 0.0, 0.0
         for broker, problem in self._problems():
             chosen = policy.decide(problem, self._former.get(broker))
@@ -138,7 +138,7 @@ class Service:
             capacity += problem.capacity
             value += result.value_of(policy.objective)
             bound += min(upper_bounds(problem, policy.objective, chosen.topics).values())
-        churn, messages = self._enact(sides, kept)
+        churn, messages = self._enact(offloaded, kept)
         self.decisions[self._period] = Decision(now, topics, cost, capacity, value, bound, churn, messages)
         self._recorder.count("offload_churn", now, churn)
         self._recorder.count("offload_messages", now, messages)
@@ -185,25 +185,25 @@ class Service:
 
     # -- enacting
 
-    def _enact(self, sides: Sides, kept: NDArray[np.bool_]) -> tuple[int, int]:
-        """Have topics change sides; how many with subscribers do, and the messages that tell brokers."""
+    def _enact(self, offloaded: OffloadedTopics, kept: NDArray[np.bool_]) -> tuple[int, int]:
+        """Offload topics and take others back; returns how many with subscribers, and the messages that inform brokers."""
         subscriptions = self._subscriptions
         assert isinstance(subscriptions, SplitSubscriptions)
-        moved = kept != sides.kept
+        moved = kept != offloaded.kept
         topics = np.flatnonzero(moved.any(axis=1))
         if not len(topics):
             return 0, 0
-        self._control.settle()
-        sides.kept[:] = kept
-        sides.moves += moved
+        self._control.before_change()
+        offloaded.kept[:] = kept
+        offloaded.moves += moved
         for topic in topics.tolist():
             subscriptions.split(topic)
         self._control.follow(moved, subscriptions.served)
         self._control.changed()
-        told = moved & (subscriptions.wanted > 0)
-        messages = int(np.count_nonzero(told))
+        informed = moved & (subscriptions.wanted > 0)
+        messages = int(np.count_nonzero(informed))
         alone = self._setting.parameters.scope == "broker"
-        return messages if alone else int(np.count_nonzero(told.any(axis=1))), messages
+        return messages if alone else int(np.count_nonzero(informed.any(axis=1))), messages
 
     # -- what came out
 

@@ -24,15 +24,15 @@ from sim.overlay.trees import RendezvousTrees
 from sim.policies.reconfiguration.process import ProcessParameters
 
 
-class Protocol:
+class ReconfigurationProtocol:
     """Carries out one transition at a time, and keeps the live mapping of brokers to nodes.
 
-    From INIT to FINISH brokers hold back what their users publish, subscribe to and move to, in order. The manager goes on from
-    INIT once nothing is on its way any more. At FINISH a broker lets its publications go; updates wait until all publications that
+    From INIT to FINISH brokers hold back what their users publish, subscribe to and move to, in order. The manager proceeds
+    from INIT once nothing is on its way any more. At FINISH a broker lets its publications go; updates wait until all publications that
     were held back have left their roots, so that what is due is due to those who subscribed at INIT. Where joins are messages, all
     of these are, and load brokers; else they take no time and are counted only.
 
-    The manager stands beside the broker with the least mean time to the others, the lowest on ties. While it is dead, during
+    The manager is co-located with the broker that has the least mean time to the others, the lowest on ties. While it is dead, during
     `manager_down` (from, to), it does nothing, and what it had begun does not go on: `timeout` seconds after its death brokers ask
     each other. If any has FINISH, the new configuration stands, else all fall back to the old one.
     """
@@ -82,7 +82,7 @@ class Protocol:
     # -- messages
 
     def _send(self, path: Sequence[int], counter: str, arrived: Callable[[], None], to_broker: bool = True) -> None:
-        """Send a message over brokers; each hop is counted as `counter`. The manager is no broker, but stands beside one."""
+        """Send a message over brokers; each hop is counted as `counter`. The manager is co-located with a broker."""
         hops = len(path) - 1
 
         def passed(position: int) -> None:
@@ -241,7 +241,7 @@ class Protocol:
         """Record that the new configuration stands."""
         self._recorder.count("reconfigurations", self._clock.now)
         self._recorder.count("reconfigured_brokers", self._clock.now, len(transition.moved))
-        self.placement.enter(transition)
+        self.placement.record(transition)
 
     def _resume(self, transition: Transition, broker: int) -> None:
         self._holding[broker] = False
@@ -266,7 +266,7 @@ class Protocol:
                 self._agreement.ask(transition, broker)
 
     def _restore(self, transition: Transition, broker: int) -> None:
-        """Back to the old node with its old table, which the broker has kept."""
+        """Return the broker to its old node, with its old table, which it has kept."""
         node = transition.old[broker]
         if self._fabric.node_of[broker] != node:
             self._stand(broker, node)

@@ -41,8 +41,8 @@ class Transition:
         self.table = [False] * brokers  # whether the table of the new node has come
         self.unanswered = [0] * brokers  # joins and leaves
         self.repairs: list[list[tuple[int, int]]] = [[] for _ in range(brokers)]  # per node: topic, ±1, enacted in turn
-        self.refusals = [0] * brokers  # others that have said that they have no FINISH either
-        self.fallen_back = [0] * brokers  # others that have said so
+        self.refusals = [0] * brokers  # others that have reported that they have no FINISH either
+        self.fallen_back = [0] * brokers  # others that have reported that
         self.resumed = 0
         self.answers: simpy.Event | None = None  # what the manager waits for
         self.awaited = 0
@@ -54,7 +54,7 @@ class Placement:
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric, self._first = fabric, fabric.node_of.copy()
-        self._moved_at = array("d")  # s; beside it (broker, from, node) of each move
+        self._moved_at = array("d")  # s; with it, (broker, from, node) of each move
         self._moves = array("i")
 
     def stand(self, broker: int, node: int) -> None:
@@ -62,8 +62,8 @@ class Placement:
         self._fabric.node_of[broker] = node
         self._fabric.broker_of[node] = broker
 
-    def enter(self, transition: Transition) -> None:
-        """Keep that brokers have moved, for good."""
+    def record(self, transition: Transition) -> None:
+        """Record that brokers have moved, for good."""
         for broker in transition.moved:
             self._moved_at.append(self._fabric.clock.now)
             self._moves.extend((broker, transition.old[broker], transition.new[broker]))

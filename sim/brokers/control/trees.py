@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.control.courier import Courier
-from sim.brokers.control.sides import Sides
+from sim.brokers.control.offloaded_topics import OffloadedTopics
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.recorder import Recorder
 
@@ -19,9 +19,9 @@ class TreeControl:
 
     Trees change at once; or else every hop to the root and back is a message, which brokers that take time serve ahead of
     publications. `requests`: a message counts once, such as a request and its answer, or else once per hop.
-    `settle()` is called before a tree changes because an answer is back. Links that follow interests are adjusted once everything that
-    happens at one instant has happened. Where topics are offloaded, `sides` tells which: a broker that begins or ceases to want one
-    that the back end does not keep for it asks nobody.
+    `before_change()` is called before a tree changes because an answer is back. Links that follow interests are adjusted once
+    everything that happens at one instant has happened. Where topics may be offloaded, `offloaded` knows which: a broker that begins
+    or ceases to want one that the back end does not keep for it asks nobody.
     """
 
     def __init__(
@@ -30,12 +30,12 @@ class TreeControl:
         recorder: Recorder,
         courier: Courier,
         requests: bool,
-        settle: Callable[[], None],
-        sides: Sides | None = None,
+        before_change: Callable[[], None],
+        offloaded: OffloadedTopics | None = None,
     ) -> None:
         self._fabric, self._recorder, self._courier = fabric, recorder, courier
-        self._requests, self.settle, self.sides = requests, settle, sides
-        self._joined = None if sides is None else np.zeros_like(sides.kept)  # topics, nodes
+        self._requests, self.before_change, self.offloaded = requests, before_change, offloaded
+        self._joined = None if offloaded is None else np.zeros_like(offloaded.kept)  # topics, nodes
         self._pending = 0
         self._answered: Callable[[], None] | None = None
         self.bootstrapping = True
@@ -50,20 +50,20 @@ class TreeControl:
             return
         recorder.count("broker_subscription_changes", fabric.clock.now)
         answered = partial(self.enact, topic, node, change)
-        if self.sides is not None:
-            if not self.sides.kept[topic, broker]:
+        if self.offloaded is not None:
+            if not self.offloaded.kept[topic, broker]:
                 return
-            answered = partial(self._unless_moved, topic, broker, int(self.sides.moves[topic, broker]), answered)
+            answered = partial(self._unless_moved, topic, broker, int(self.offloaded.moves[topic, broker]), answered)
         self.ask(topic, node, "subscription_overhead", answered)
 
     def _unless_moved(self, topic: int, broker: int, moves: int, enact: Callable[[], None]) -> None:
-        """Enact what was asked for, but not if the topic has changed sides since: then the tree has followed already."""
-        assert self.sides is not None
-        if self.sides.moves[topic, broker] == moves:
+        """Enact what was asked for, unless the topic was offloaded or taken back since: then the tree has followed already."""
+        assert self.offloaded is not None
+        if self.offloaded.moves[topic, broker] == moves:
             enact()
 
     def follow(self, moved: NDArray[np.bool_], served: NDArray[np.int32]) -> None:
-        """Topics have changed sides for brokers (topics, brokers): trees hold those that are served, at once; nobody has to ask."""
+        """Topics were offloaded or taken back (topics, brokers): trees hold the brokers that are served, at once; nobody has to ask."""
         assert self._joined is not None
         node_of = self._fabric.node_of
         wrong = moved & (self._joined[:, node_of] != (served > 0))
@@ -88,7 +88,7 @@ class TreeControl:
             recorder.count(counter, fabric.clock.now, messages)
 
         def arrived() -> None:
-            self.settle()
+            self.before_change()
             answered()
             self._pending -= 1
             if not self._pending and self._answered is not None:
@@ -120,7 +120,7 @@ class TreeControl:
 
     def adjust_again(self) -> float | None:
         """Have links follow that do so periodically; when to do it next."""
-        self.settle()
+        self.before_change()
         self.adjust()
         period = self._fabric.overlay.period
         return None if period is None else self._fabric.clock.now + period

@@ -62,7 +62,7 @@ class Bundle:
 class ContentRule(Rule):
     """Publications of content: several flights each, which are put together once all of them are over.
 
-    `host()` is the live broker of each user; `loads` tells whether matching takes brokers time.
+    `host()` is the live broker of each user; `loads` is whether matching takes brokers time.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class FoldedContentEngine(EventEngine):
             self._reach_all(message)
 
     def _reach_all(self, message: Message) -> None:
-        self._settle(message.carries)
+        self._one_less(message.carries)
 
     def _places(self, message: Message) -> Sequence[int]:
         """The hops to the root that the copy takes before the end; below it, all positions that it has not come to."""

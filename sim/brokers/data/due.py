@@ -1,4 +1,4 @@
-"""To whom publications become due, and when: the one place that says so, for topics and for content, on every data plane.
+"""To whom publications become due, and when: the one place that decides it, for topics and for content, on every data plane.
 
 A publication becomes due when it leaves its root, to all who want it at that moment and whom the back end serves. One that is
 dropped on the way to its root becomes due there and then, and one that has not reached it by the end, at the end.
@@ -25,7 +25,7 @@ class Due(NamedTuple):
     """To whom publications on a topic are due from one moment on.
 
     `brokers` and `users` in all; `on_tree` (tree positions) are the users due at each broker of the tree. `audience` are the users
-    themselves, where they are kept; `offloaded` are brokers that the back end does not serve, to which it is due beside.
+    themselves, where they are kept; `offloaded` are brokers that the back end does not serve, to which it is due as well.
     """
 
     brokers: int
@@ -70,7 +70,7 @@ class DueByContent:
     def concerned(self, number: int, topic: int, due: dict[int, int]) -> tuple[dict[int, list[int]], int, int]:
         """Whom the copy of a publication that goes to a topic concerns, at each broker; and the brokers and users that are due anew.
 
-        `due` tells at which broker the publication is due to each user so far, and grows. Of the users that the copy concerns, those
+        `due` holds at which broker the publication is due to each user so far, and grows. Of the users that the copy concerns, those
         count at a broker to whom it is due there.
         """
         host, brokers = self.host(), set(due.values())

@@ -109,12 +109,11 @@ class EventEngine:
 
     def _reach_uplink(self, message: Message) -> None:
         flight: Flight = message.carries
-        position = message.position
         if self._servers and not self._serve_uplink(message):
             return
         if self._trace is not None:
-            hop = (flight.number, flight.uplink[position - 1], flight.uplink[position])
-            self._trace.append((message.sent, message.arrived, *hop, "uplink", False))
+            here, there = flight.uplink[message.position - 1 : message.position + 1]
+            self._trace.append((message.sent, message.arrived, flight.number, here, there, "uplink", False))
         if not self._servers:
             self._climb(message)
 
@@ -129,7 +128,7 @@ class EventEngine:
         flight: Flight = message.carries
         if flight.tree is not None:
             flight.refused = (*flight.refused, message.position)
-            self._settle(flight)
+            self._one_less(flight)
             return
         self._ledger.count_publication(flight.window, DROPPED)
         self.rule.miss_root(flight, LOST["queue_full"])
@@ -190,7 +189,7 @@ class EventEngine:
             if first:
                 self._forward(flight, position, now, message)
             else:
-                self._settle(flight)
+                self._one_less(flight)
 
     def _descend(self, message: Message) -> None:
         """The broker at this position has served the flight, and so delivered it."""
@@ -200,13 +199,13 @@ class EventEngine:
 
     def _discard(self, message: Message) -> None:
         """The broker at this position has served a copy that was not the first."""
-        self._settle(message.carries)
+        self._one_less(message.carries)
 
     def _forward(self, flight: Flight, position: int, now: float, message: Message) -> None:
-        """Send copies to the next hops of a position; the message that brought the flight goes on to the first of them."""
+        """Send copies to the next hops of a position; the message that brought the flight is used again for the first of them."""
         onward = self._send_on(flight, position)
         if not onward:
-            self._settle(flight)
+            self._one_less(flight)
             return
         flight.pending += len(onward) - 1
         brokers, links, at = flight.brokers, self._links, self._clock.at
@@ -224,7 +223,7 @@ class EventEngine:
             )
             at(time, ARRIVALS, message)
 
-    def _settle(self, flight: Flight) -> None:
+    def _one_less(self, flight: Flight) -> None:
         """One message less carries the flight."""
         flight.pending -= 1
         if not flight.pending:

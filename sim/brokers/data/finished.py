@@ -75,7 +75,7 @@ class Finished:
             delivered = ~np.isnan(flight.served) & (flight.due_users > 0)
             recorder.arrive(flight.audience, period, 1, flight.broker_array, delivered)
         if satisfaction is not None:
-            satisfaction.enter(period, 1)
+            satisfaction.count(period, 1)
         if len(self.window) >= _BATCH or len(self.arrival) >= _POSITIONS:
             self.record()
 

@@ -1,4 +1,4 @@
-"""Publishers: they hand publications to the engine, as the workload says."""
+"""Publishers: they hand publications to the engine, at the times of the workload."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Rule(ABC):
     kind = "tree"
     """What a hop below the root is called in the trace."""
     floods = False
-    """Whether more than one copy may come to a position, so that `arrive` has to be told of the first."""
+    """Whether more than one copy may come to a position, so that `arrive` has to be called for the first."""
 
     def __init__(
         self, fabric: Fabric, recorder: Recorder, subscriptions: Subscriptions, publications: Publications
@@ -159,7 +159,7 @@ class FloodRule(TopicRule):
     floods = True
 
     def leave_root(self, flight: Flight, now: float) -> None:
-        """As on a tree; who sent what is kept apart, as every link of the topic may carry a copy."""
+        """As on a tree; beside it, who sent what, as every link of the topic may carry a copy."""
         super().leave_root(flight, now)
         flight.senders = [-1] * len(flight.brokers)
         flight.depth = np.zeros(len(flight.brokers), np.int32)

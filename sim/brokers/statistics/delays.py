@@ -19,7 +19,7 @@ class Delays:
     """
 
     def __init__(self, brokers: int) -> None:
-        slots = 1 << max(15, (4 * brokers).bit_length())  # room for one publication that is delivered everywhere
+        slots = 1 << max(15, (4 * brokers).bit_length())  # enough for one publication that is delivered everywhere
         self.keys = np.full(slots, -1, np.int64)
         self.counts = np.empty((slots, 2), np.int64)  # brokers, users
         self.used = 0

@@ -35,7 +35,7 @@ JOINING, OFFLOADED = LOST["joining"], LOST["offloaded"]
 
 FIRST_BIN = 1e-6  # s: delays below it share bin 0
 BIN_WIDTH = 0.01  # relative width of all others
-BINS = 1 << 12  # room for delays up to 4e11 s
+BINS = 1 << 12  # delays up to 4e11 s have one of their own
 
 
 @kernel

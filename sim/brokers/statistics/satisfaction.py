@@ -24,7 +24,7 @@ class Satisfaction:
 
     A user needs tau notifications in a period, or all that are due where these are fewer. Publications belong to the period in which
     they are published; `times` (ascending, s) are theirs. Periods of `period` seconds that end by the horizon are measured, each as
-    soon as all its publications have been entered.
+    soon as all its publications have been counted.
     """
 
     def __init__(self, times: NDArray[np.float64], users: int, tau: float, period: float, horizon: float) -> None:
@@ -51,9 +51,9 @@ class Satisfaction:
         """It is known what became of these publications."""
         for period, publications in enumerate(np.bincount(self.period_of[numbers]).tolist()):
             if publications:
-                self.enter(period, publications)
+                self.count(period, publications)
 
-    def enter(self, period: int, publications: int) -> None:
+    def count(self, period: int, publications: int) -> None:
         """It is known what became of so many publications of a period."""
         self._left[period] -= publications
         if not self._left[period] and period < self.periods:

@@ -1,4 +1,4 @@
-"""What changes from outside: users subscribe, unsubscribe and move, as the workload says, unless their brokers hold that back."""
+"""What changes from outside: users subscribe, unsubscribe and move, as in the workload, unless their brokers hold that back."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class Subscriptions:
 
 
 class SplitSubscriptions(Subscriptions):
-    """Subscriptions of which the back end serves only those of topics that it keeps, for each broker; `kept` (topics, brokers)."""
+    """Subscriptions of which the back end serves only those to topics that it keeps: `kept` (topics, brokers), true where it does."""
 
     def __init__(
         self, topics: int, brokers: int, transition: Callable[[int, int, int], None], kept: NDArray[np.bool_]
@@ -105,7 +105,7 @@ class SplitSubscriptions(Subscriptions):
         super().remove(topic, broker)
 
     def split(self, topic: int) -> None:
-        """What is kept of the topic has changed."""
+        """Count anew who is served: for some broker the topic has been offloaded or taken back."""
         served = np.where(self._kept[topic], self.wanted[topic], 0)
         self.served[topic] = served
         self.brokers_served[topic] = int(np.count_nonzero(served))

@@ -43,7 +43,7 @@ class Users:
 
     The changes of one user at one instant are one update: the policy is asked once, with the interests and place that result, and
     the user is then at one broker with them. At a handover the user is added at the new broker before it is removed at the old.
-    `settle()` is called before anything changes, `changed()` when everything has that changes at one instant.
+    `before_change()` is called before anything changes, `changed()` when everything has that changes at one instant.
     """
 
     def __init__(
@@ -53,17 +53,22 @@ class Users:
         policy: SelectionPolicy,
         subscriptions: Subscriptions,
         recorder: UserStatistics,
-        settle: Callable[[], None],
+        before_change: Callable[[], None],
         changed: Callable[[], None],
     ) -> None:
         self._clock, self._workload, self._policy = clock, workload, policy
-        self._subscriptions, self._recorder, self._settle, self._report = subscriptions, recorder, settle, changed
+        self._subscriptions, self._recorder, self._before_change, self._report = (
+            subscriptions,
+            recorder,
+            before_change,
+            changed,
+        )
         self.host = np.full(len(workload.users), -1, np.int32)
         self.latitude = workload.users.latitude.copy()
         self.longitude = workload.users.longitude.copy()
         self._changed: dict[int, list[int]] = {}  # interests that are no longer those at time 0
         self._exchanged = subscriptions.unknown()
-        self.decided_at = array("d")  # s; beside it (user, from, broker) of each decision to move
+        self.decided_at = array("d")  # s; with it, (user, from, broker) of each decision to move
         self.decisions = array("i")
         self._by_subscription = "subscription" in policy.reacts_to
         self._by_movement = "movement" in policy.reacts_to
@@ -121,7 +126,7 @@ class Users:
         return self._clock.now + self._policy.exchange.period
 
     def _exchange(self) -> int:
-        """Brokers tell the others of their cluster their states; how many messages that takes."""
+        """Brokers send the others of their cluster their states; returns how many messages that takes."""
         exchange = self._policy.exchange
         if exchange is None:
             return 0
@@ -229,7 +234,7 @@ class Users:
 
     def enact(self, changing: Iterable[int], moving: Iterable[int]) -> None:
         """Enact rows of subscription events and movements, of one instant: interests, then places, then a decision per user."""
-        self._settle()
+        self._before_change()
         events, movements = self._workload.subscription_events, self._workload.movements
         touched: dict[int, list[int]] = {}  # user → topics that result
         ask: dict[int, None] = {}

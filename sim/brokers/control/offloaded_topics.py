@@ -1,12 +1,12 @@
-"""Which topics the back end keeps, and which are offloaded: for all brokers alike, or for each broker on its own."""
+"""Which topics are offloaded, for all brokers alike or for each broker on its own; the back end keeps the others."""
 
 from __future__ import annotations
 
 import numpy as np
 
 
-class Sides:
-    """`kept` (topics, brokers) tells whether the back end keeps a topic for a broker; at first it keeps all.
+class OffloadedTopics:
+    """`kept` (topics, brokers) is whether the back end keeps a topic for a broker; at first it keeps all.
 
     `moves` (topics, brokers) counts how often that has changed.
     """
