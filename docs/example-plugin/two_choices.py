@@ -25,7 +25,7 @@ class TwoChoices:
     def __init__(self, parameters: Parameters, setting: SelectionSetting) -> None:
         self._choices = parameters.choices
         self._brokers, self._key = setting.brokers, setting.key
-        # everybody tells everybody: one cluster
+        # all brokers exchange states: one cluster
         self.exchange: Exchange | None = Exchange(parameters.update_period, np.zeros(setting.brokers, np.int32))
 
     def select(self, view: SelectionView) -> Selection:
