@@ -168,7 +168,7 @@ def _missed(limit: Limit, bounds: Sequence[Bound]) -> tuple[int, float | None]:
 
 
 def arguments(results: Results, point: int) -> list[str]:
-    """A point as arguments of `brokersim run`: `--set`, `network.brokers=20`, …"""
+    """A point as arguments of `brokersim run`, such as `--set network.brokers=20`."""
     values, sweep = results.manifest["points"][point], results.manifest.get("sweep", {})
     scenario, variants = results.manifest["scenario"], results.manifest["variants"]
     pairs = [

@@ -22,8 +22,11 @@ KEYS = ["topic", "user"]
 
 @dataclass(frozen=True)
 class DeliveryCheck:
-    """One run. `counts` has a row for each topic and subscriber (by name, in the order of ids) of whom the trace or the run
-    has a delivery: `trace`, `simulated`, and `difference`, how many more were simulated."""
+    """The deliveries of one run beside those of the trace.
+
+    `counts` has a row for each topic and subscriber (by name, in the order of ids) with a delivery in either: `trace`, `simulated`,
+    and `difference`, how many more were simulated.
+    """
 
     variant: str
     replication: int

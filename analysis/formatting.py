@@ -28,7 +28,7 @@ def scale(unit: str, size: float) -> tuple[float, str]:
 
 
 def decimals_of(half_width: float) -> int:
-    """Decimals that show a half-width with one significant digit, two where it begins with 1; negative means tens, …"""
+    """Decimals that show a half-width with one significant digit, two where it begins with 1; negative for tens and more."""
     exponent = math.floor(math.log10(half_width))
     return -exponent + (half_width / 10.0**exponent < 2)
 

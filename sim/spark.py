@@ -74,7 +74,7 @@ def _fill(folder: Path, java: str) -> None:
         partial = path.with_name(f"{path.name}.{os.getpid()}")
         partial.write_text(text)
         partial.chmod(mode)
-        os.replace(partial, path)
+        partial.replace(path)
 
 
 def spark_environment(local: bool) -> dict[str, str]:

@@ -34,10 +34,10 @@ def export(
     set_: Overrides = None,
     workload: WorkloadFolder = None,
 ) -> None:
-    """Write a scenario's overlay, or a topic's tree, as GraphML.
+    r"""Write a scenario's overlay, or a topic's tree, as GraphML.
 
     It is as it stands once all users have joined. Nodes have their broker's number, name and place, edges their round-trip time. What
-    XML cannot hold of a name is written as JSON does, such as \\u001b.
+    XML cannot hold of a name is written as JSON does, such as \u001b.
     """
     from sim.experiments.export import export as as_graph
     from sim.experiments.export import write_graphml

@@ -130,7 +130,6 @@ def describe(
 
     Counts, rates, distributions, span, and what became of a trace's rows.
     """
-
     from sim.workloads.format.summary import summarise
     from sim.workloads.format.workload import load_workload
 

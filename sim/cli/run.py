@@ -156,7 +156,6 @@ def print_summary(results: Results) -> None:
 
     Of a sweep, the first points: a row for each point and variant.
     """
-
     from analysis.comparison import method
     from analysis.headlines import headlines
     from analysis.replications import precision_said, warm_up_said

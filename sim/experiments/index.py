@@ -76,7 +76,7 @@ class Index:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return os.listdir(folder)
+        return os.listdir(folder)  # noqa: PTH208 - names alone, of very many runs
     except FileNotFoundError:
         return []
     except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Generator
@@ -30,7 +29,7 @@ class Orphan:
         """Remove the run's folder atomically: a killed command leaves no half-removed run."""
         unfinished = self.folder.with_name(f"{UNFINISHED}{self.folder.name}")
         try:
-            os.rename(self.folder, unfinished)
+            self.folder.rename(unfinished)
             shutil.rmtree(unfinished)
         except OSError as error:
             raise ResultsError(f"{error.filename}: cannot be removed ({error.strerror})") from None

@@ -7,7 +7,6 @@ While runs go on, every process that writes some streams their rows to files of 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 import uuid
@@ -158,7 +157,7 @@ def _replace(path: Path, table: pa.Table) -> None:
     unfinished = path.with_name(f".unfinished-{path.name}")
     try:
         write_table(unfinished, table)
-        os.replace(unfinished, path)
+        unfinished.replace(path)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise

@@ -44,9 +44,9 @@ def run(
     verify: bool = False,
     on_failure: OnFailure | None = None,
 ) -> Results:
-    """Run a scenario (a file, a dict, or one loaded already) and write its results to `out` (default: results/NAME, see
-    `sim.experiments.question.default_folder`).
+    """Run a scenario (a file, a dict, or one loaded already) and write its results to a folder.
 
+    That is `out`, or by default results/NAME (see `sim.experiments.question.default_folder`).
     Runs that `out` already holds are not repeated, nor are runs that failed there unless `retry_failed`; with `verify` all files of
     all runs are checked first, and what is damaged is run again. `workload` and `overrides` are those of `load_scenario`. The runs are
     done by an engine: "in-process", "pool" of `jobs` processes, "spark" on the cluster at `master`, or "auto", one of the first two.

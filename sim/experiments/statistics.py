@@ -184,7 +184,7 @@ def _defined(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def _minus(x: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
-    """x − b, exactly 0 where the two differ only by rounding."""
+    """The difference x − b, exactly 0 where the two differ only by rounding."""
     difference = np.subtract(x, b)
     return np.where(np.abs(difference) > ROUNDING * np.maximum(np.abs(x), np.abs(b)), difference, 0.0)
 

@@ -23,7 +23,7 @@ def whole_file(path: Path, error: type[InputError] = InputError) -> Iterator[Pat
             raise error(f"{path}: a pipe or a device; name a file to write")
         try:
             yield unfinished
-            os.replace(unfinished, target)
+            unfinished.replace(target)
         finally:
             unfinished.unlink(missing_ok=True)
     except OSError as problem:

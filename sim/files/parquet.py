@@ -37,7 +37,7 @@ def numbers(count: int) -> pa.StringArray:
 
 
 def repeated(text: str, count: int) -> pa.StringArray:
-    """A column of `count` times the same text. (`pa.repeat` would import pandas.)"""
+    """A column of `count` times the same text; `pa.repeat` would import pandas."""
     encoded = text.encode()
     return _strings(np.arange(count + 1) * len(encoded), encoded * count)
 
@@ -47,7 +47,7 @@ def _strings(offsets: NDArray[np.int64], text: bytes) -> pa.StringArray:
 
 
 def arrow(values: NDArray[Any] | pa.StringArray) -> pa.Array:
-    """An arrow column; NaN becomes null. (`pa.array` would import pandas.)"""
+    """An arrow column, null where there is NaN; `pa.array` would import pandas."""
     if isinstance(values, pa.Array):
         return values
     values = np.ascontiguousarray(values)

@@ -18,7 +18,7 @@ from sim.overlay.trees import RendezvousTrees, State
 
 def hashed(text: str, bits: int) -> int:
     """The top `bits` bits of SHA-1 of the text."""
-    return int.from_bytes(hashlib.sha1(text.encode()).digest(), "big") >> (160 - bits)
+    return int.from_bytes(hashlib.sha1(text.encode(), usedforsecurity=False).digest(), "big") >> (160 - bits)
 
 
 def hashed_ids(key: int, nodes: int, bits: int) -> NDArray[np.int64]:

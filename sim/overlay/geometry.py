@@ -1,5 +1,4 @@
-"""What every overlay geometry offers to those who publish and subscribe: uplink paths and topic trees, rooted at a rendezvous node or
-at the publisher's."""
+"""What every overlay geometry offers: uplink paths and topic trees, rooted at a rendezvous node or at the publisher's."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""What every policy must keep to, as checks that those who write one run in their own tests: `check_selection(MyPolicy)`,
-`check_reconfiguration(MyPolicy)` and `check_offloading(MyPolicy)`."""
+"""What every policy must keep to, as checks that those who write one run in their own tests.
+
+`check_selection(MyPolicy)`, `check_reconfiguration(MyPolicy)` and `check_offloading(MyPolicy)`.
+"""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tiny
 from oracles.offloading import Case
 
 from sim import plugins
@@ -21,7 +22,6 @@ from sim.base.randomness import Streams
 from sim.cli import solve_offloading
 from sim.workloads.format.workload import Workload, write_workload
 from sim.workloads.synthetic.poisson import PoissonWorkload
-from tests import tiny
 
 Brokersim = Callable[..., tuple[int, str, str]]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -125,7 +124,7 @@ def test_swapped_run_folders_are_noticed_and_done_again(sweep: Path, tmp_path: P
     before = contents(tmp_path / "r")
     one, other = (tmp_path / "r" / "runs" / run for run in results.manifest["runs"][:2])
     for old, new in ((one, tmp_path / "x"), (other, one), (tmp_path / "x", other)):
-        os.rename(old, new)
+        old.rename(new)
     with pytest.raises(ResultsError, match=rf"{one.name}: holds another run, {other.name}"):
         results.table(one.name, "brokers")
     assert len(spy.told(lambda: sim.run(sweep, tmp_path / "r"))) == 2

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import tiny
 
 from sim.base.errors import InputError, WorkloadError
 from sim.base.randomness import Streams
@@ -19,7 +20,6 @@ from sim.workloads.format import workload as workload_module
 from sim.workloads.format.demand import load_demand, topic_names
 from sim.workloads.format.workload import load_workload, write_workload
 from sim.workloads.synthetic.poisson import PoissonWorkload
-from tests import tiny
 
 
 def fits(users: int, topics: int, interests: int) -> None:

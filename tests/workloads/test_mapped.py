@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import tiny
 
 from sim.base.randomness import Streams
 from sim.workloads.format.mapped import open_mapped, write_mapped
 from sim.workloads.format.workload import Workload, load_workload, write_workload
 from sim.workloads.synthetic.mobility import MobilityWorkload
-from tests import tiny
 
 
 def columns(table: Any, name: str = "") -> dict[str, Any]:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import tiny
 
 from sim.files.parquet import strings
 from sim.workloads.format.workload import (
@@ -21,7 +22,6 @@ from sim.workloads.format.workload import (
     validate,
 )
 from sim.workloads.models.resampling import resample
-from tests import tiny
 
 NAN = np.full(3, np.nan)
 

@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,7 +43,6 @@ from sim.workloads.format.workload import (
     load_workload,
     write_workload,
 )
-from tests import tiny
 
 NAN = float("nan")
 

@@ -130,7 +130,7 @@ class Spark:
             return self._lost(error)
         if isinstance(answer, str):
             raise InputError(f"{answer}; {REMEDY}")
-        found: Record | Failure = pickle.loads(answer)
+        found: Record | Failure = pickle.loads(answer)  # noqa: S301 - from our own executor
         return found
 
     def _lost(self, error: Exception) -> Failure:

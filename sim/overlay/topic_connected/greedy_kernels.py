@@ -17,7 +17,7 @@ from sim.base.compiled import kernel
 
 @kernel
 def row_base(u: int, nodes: int) -> int:
-    """Where row u of the triangle would have its column 0: the pair (u, v) is at row_base(u) + v."""
+    """Where row u of the triangle would have its column 0, and v further the pair (u, v)."""
     return u * (nodes - 1) - u * (u - 1) // 2 - u - 1
 
 

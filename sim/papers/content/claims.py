@@ -44,6 +44,7 @@ DERIVED = (
 
 
 def claims() -> Iterator[Claim]:
+    """All of both tables and of sections 6.2 and 7."""
     yield Claim(
         "printed",
         "6.2",

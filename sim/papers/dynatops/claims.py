@@ -81,6 +81,7 @@ REASONS = {
 
 
 def claims() -> Iterator[Claim]:
+    """All of section IV and of the introduction, figure by figure."""
     yield from _trace()
     yield from _location()
     yield from _poisson()

@@ -32,6 +32,7 @@ RATIO = "Printed with one decimal, rounded or cut off, so one unit of it is the 
 
 
 def claims() -> Iterator[Claim]:
+    """All of section 6.4 and table 1 in both readings, and of the worked examples."""
     yield from in_readings((*_figures(), *_shapes(), *_bounds()), READINGS)
     yield from _examples()
 

@@ -181,6 +181,7 @@ def scores_of(instance: Instance, topics: NDArray[np.int32]) -> NDArray[np.float
 
 @kernel
 def score_all(instance: Instance) -> None:
+    """The scores of all topics, from what each subscriber still misses."""
     instance.score[:] = 0
     for subscriber in range(instance.missing.size):
         missing = instance.missing[subscriber]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ def write_manifest(folder: Path, values: Mapping[str, Any], files: Iterable[str]
     manifest = {"format": FORMAT, **values, "files": {name: _sha256(folder / name) for name in sorted(files)}}
     unfinished = folder / ".manifest.json"
     unfinished.write_text(json.dumps(manifest, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(unfinished, folder / "manifest.json")
+    unfinished.replace(folder / "manifest.json")
 
 
 def read_manifest(folder: Path) -> tuple[dict[str, Any], str]:

@@ -33,7 +33,7 @@ def open_mapped(path: Path) -> Workload:
     They are plain arrays and none of `np.memmap`, whose elements take Python twice as long to fetch.
     """
     with path.open("rb") as file:
-        frame, lengths = pickle.load(file)
+        frame, lengths = pickle.load(file)  # noqa: S301
         start = file.tell()
         mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     views = []
@@ -41,5 +41,5 @@ def open_mapped(path: Path) -> Workload:
         start += -start % ALIGNMENT
         views.append(mapped[start : start + length])
         start += length
-    workload: Workload = pickle.loads(frame, buffers=views)
+    workload: Workload = pickle.loads(frame, buffers=views)  # noqa: S301
     return workload

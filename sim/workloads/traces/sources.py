@@ -69,7 +69,8 @@ def _expand(text: str) -> list[Path]:
     if path.is_dir():
         raise WorkloadError(f"{text}: a folder; name its files, or a pattern such as '{path / '*.gz'}'")
     if glob.has_magic(text):
-        matches = [match for match in map(Path, sorted(glob.glob(text, recursive=True))) if match.is_file()]
+        found = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - pathlib refuses patterns of whole paths
+        matches = [match for match in map(Path, found) if match.is_file()]
         if not matches:
             raise WorkloadError(f"{text}: no file matches this pattern")
         return matches
