@@ -160,6 +160,20 @@ def test_a_shim_that_fails_is_passed_over(project: Project) -> None:
     assert "not found" not in found.stderr
 
 
+def test_a_python_that_is_named_is_taken_before_newer_ones(any_shell: Project) -> None:
+    for name in ("python3.12", "python3.13"):
+        any_shell.fake(name, STUB)
+    assert any_shell.start(BROKERSIM_PYTHON="python3.12").returncode == 0
+    assert "python3.12 -m venv" in any_shell.record.read_text()
+    assert "python3.13" not in any_shell.record.read_text()
+
+
+def test_a_python_that_is_named_and_not_there_is_no_other(project: Project) -> None:
+    found = project.start(BROKERSIM_PYTHON="python3.99")
+    assert found.returncode == 2
+    assert "found none on the PATH" in found.stderr
+
+
 def test_too_little_disk_space(project: Project) -> None:
     project.fake(
         "df",
