@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sim.cli import terminal
-from sim.cli.run import EngineName, Jobs, Master, Overrides, ScenarioFile, WorkloadFolder
-from sim.cli.search import Json, Out, Quiet, Variant
+from sim.cli.options import Json, Overrides, Quiet, ScenarioFile, SearchOut, Variant, WorkloadFolder, run_options
+from sim.experiments.options import RunOptions
 
 if TYPE_CHECKING:
     from sim.studies.capacity import Capacity, Question, Tried
     from sim.studies.search import Bench
 
 
+@run_options(without=("fail_fast", "verify"))
 def capacity(
     scenario: ScenarioFile,
     vary: Annotated[str, typer.Option(metavar="KEY", help="The key to search a value for, such as network.brokers.")],
@@ -51,11 +52,9 @@ def capacity(
     variant: Variant = None,
     set_: Overrides = None,
     workload: WorkloadFolder = None,
-    out: Out = None,
-    jobs: Jobs = None,
-    engine: EngineName = "auto",
-    master: Master = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run again what failed before.")] = False,
+    out: SearchOut = None,
+    *,
+    options: RunOptions,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -76,7 +75,7 @@ def capacity(
             line = f"{vary} = {question.text(tried.value)}: {limit} {tried.verdict}{f' ({tried.reason})' if tried.reason else ''}"
             print(f"brokersim: {line}", file=sys.stderr, flush=True)
 
-    with bench("capacity", scenario, set_, workload, variant, out, jobs, engine, master, retry_failed) as opened:
+    with bench("capacity", scenario, set_, workload, variant, out, options) as opened:
         between = study.values(from_, to, step, integer=opened.is_integer(vary))
         unit = opened.unit_of(vary)
         question = study.Question(vary, limit, between, largest, confidence, max_replications, unit)

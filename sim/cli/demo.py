@@ -8,21 +8,27 @@ from typing import Annotated
 
 import typer
 
+from sim.cli.options import Quiet, run_options
+from sim.experiments.options import RunOptions
 
+
+@run_options(("jobs",))
 def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write.")] = Path("demo"),
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    *,
+    options: RunOptions,
+    quiet: Quiet = False,
 ) -> None:
     """See it at work: make up check-ins, prepare them, compare three policies, write a report. Takes 1 to 3 minutes on two cores."""
     from sim.cli.display import display
-    from sim.cli.run import cores, print_summary
+    from sim.cli.run import print_summary
     from sim.studies import demo as study
 
     def say(line: str) -> None:
         if not quiet:
             print(line, file=sys.stderr, flush=True)
 
-    results = study.demo(out, cores(), say, lambda experiment: display(experiment, quiet))
+    results = study.demo(out, options, say, lambda experiment: display(experiment, quiet))
     print_summary(results)
     print(f"\nReport: {out / study.REPORT}")
     if results.failed:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sim.base.errors import InputError
-from sim.cli.run import Overrides, ScenarioFile, WorkloadFolder
+from sim.cli.options import Overrides, ScenarioFile, WorkloadFolder
 
 
 def export(

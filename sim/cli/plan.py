@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from sim.cli.run import Jobs, Out, Overrides, ScenarioFile, WorkloadFolder, cores
+from sim.cli.options import Json, Out, Overrides, ScenarioFile, WorkloadFolder, run_options
+from sim.experiments.options import RunOptions
 
 if TYPE_CHECKING:
     from sim.experiments.outlook import Outlook
@@ -19,13 +18,15 @@ SHOWN = 6
 """Values of a swept key that are shown, at most."""
 
 
+@run_options(("jobs",))
 def plan(
     scenario: ScenarioFile,
     set_: Overrides = None,
     workload: WorkloadFolder = None,
     out: Out = None,
-    jobs: Jobs = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+    *,
+    options: RunOptions,
+    json_: Json = False,
 ) -> None:
     """Tell how many runs a scenario asks for, how many are there already, and how long the others may take.
 
@@ -37,7 +38,7 @@ def plan(
 
     experiment = load_scenario(scenario, set_ or (), workload)
     folder = out if out is not None else default_folder(experiment)
-    found = outlook(experiment, folder, jobs or cores())
+    found = outlook(experiment, folder, options.jobs)
     if json_:
         print(json.dumps({"title": experiment.title, "results": str(folder), **asdict(found)}, ensure_ascii=False))
         return

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sim.cli import terminal
-from sim.cli.run import EngineName, Jobs, Master, cores
+from sim.cli.options import Quiet, resumable, run_options
+from sim.experiments.options import RunOptions
 
 if TYPE_CHECKING:
     from sim.papers.page import Reproduction
@@ -24,6 +25,7 @@ def papers() -> Iterator[tuple[str, str]]:
     return ((name, find_paper(name).source) for name in plugins.names("paper"))
 
 
+@run_options(without=("fail_fast", "retry_failed", "verify"))
 def reproduce(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="A paper by its name.")],
     figure: Annotated[
@@ -37,9 +39,8 @@ def reproduce(
         float,
         typer.Option(metavar="S", help="Below 1, a quick look: fewer points and replications, fewer users, less time."),
     ] = 1.0,
-    jobs: Jobs = None,
-    engine: EngineName = "auto",
-    master: Master = None,
+    *,
+    options: RunOptions,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -48,7 +49,7 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Reproduce a paper's figures.
 
@@ -63,11 +64,8 @@ def reproduce(
 
     request = study.ReproductionRequest(paper, scale, data, figure)
     folder = out if out is not None else Path("reproductions") / paper
-    try:
-        made = study.reproduce(request, folder, jobs or cores(), say, engine, master)
-    except KeyboardInterrupt:
-        print(f"brokersim: interrupted; finished runs are kept in {folder}, the same command goes on", file=sys.stderr)
-        raise typer.Exit(130) from None
+    with resumable(folder):
+        made = study.reproduce(request, folder, options, say)
     _print(made)
     print(f"\nPage: {folder / request.page}")
     failed = [failure for section in made.sections.values() for failure in section.failed]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,8 @@ import typer
 
 from sim.cli import terminal
 from sim.cli.compare import print_headlines
+from sim.cli.options import Json, Out, Overrides, Quiet, ScenarioFile, WorkloadFolder, resumable, run_options
+from sim.experiments.options import RunOptions
 from sim.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -25,56 +26,15 @@ if TYPE_CHECKING:
 SHOWN = 20
 """Rows of a table that are shown, at most: pairs of topic and subscriber, points and variants."""
 
-ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file (TOML).")]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Override a key, such as network.brokers=200; variant.NAME.KEY=VALUE for one variant. May be repeated.",
-    ),
-]
-WorkloadFolder = Annotated[
-    Path | None,
-    typer.Option("--workload", metavar="DIR", help="A workload folder, in place of the one named in the scenario."),
-]
 
-Out = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="The folder for results; results/NAME by default.", show_default=False),
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option(min=1, max=1024, metavar="N", help="Number of processes; all cores by default.", show_default=False),
-]
-EngineName = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="What executes the runs: in-process, pool (processes on this machine) or spark; chosen by --jobs and --master by default.",
-        show_default=False,
-    ),
-]
-Master = Annotated[
-    str | None, typer.Option(metavar="URL", help="The master of a Spark cluster, such as spark://host:7077.")
-]
-
-
+@run_options()
 def run(
     scenario: ScenarioFile,
     set_: Overrides = None,
     workload: WorkloadFolder = None,
     out: Out = None,
-    jobs: Jobs = None,
-    engine: EngineName = "auto",
-    master: Master = None,
-    fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first run that fails.")] = False,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Repeat the runs that failed in this folder.")
-    ] = False,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Check all files of existing runs; damaged runs are repeated.")
-    ] = False,
+    *,
+    options: RunOptions,
     check_deliveries: Annotated[
         bool,
         typer.Option(
@@ -82,18 +42,15 @@ def run(
             help="Compare what users received with the deliveries in the trace; exit status 1 if any count differs.",
         ),
     ] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    json_: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run a scenario and summarise what came out.
 
     Every variant is run in every replication at every point of the sweep, on the same arrivals. Runs that are in the results
     folder already are not run again, so an interrupted command goes on where it was. A run that fails stops no other.
     """
-    from sim.cli.display import display
     from sim.experiments.question import default_folder
-    from sim.experiments.run import RunFailed
-    from sim.experiments.run import run as run_experiment
     from sim.scenario.model import load_scenario
 
     overrides = [*(set_ or ()), *(["subscribers=true"] if check_deliveries else [])]
@@ -104,27 +61,7 @@ def run(
         traces_of(experiment)  # what has none is told before anything is run
     folder = out if out is not None else default_folder(experiment)
     pages = set(folder.glob("*.html"))
-    kept = f"finished runs are kept in {folder}, the same command goes on"
-    try:
-        with display(experiment, quiet) as shown:
-            results = run_experiment(
-                experiment,
-                folder,
-                jobs=jobs or cores(),
-                progress=shown,
-                engine=engine,
-                master=master,
-                fail_fast=fail_fast,
-                retry_failed=retry_failed,
-                verify=verify,
-                on_failure=shown.failed,
-            )
-    except KeyboardInterrupt:
-        print(f"brokersim: interrupted; {kept}", file=sys.stderr)
-        raise typer.Exit(130) from None
-    except RunFailed:
-        print(f"brokersim: stopped; {kept} with the others, or --retry-failed with this one too", file=sys.stderr)
-        raise typer.Exit(1) from None
+    results = _run(experiment, folder, options, quiet)
     for page in sorted(pages - set(folder.glob("*.html"))):
         print(f"brokersim: {page} showed other runs than there are now, and was removed", file=sys.stderr)
     for note in results.notes:
@@ -146,9 +83,18 @@ def run(
         raise typer.Exit(1)
 
 
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _run(experiment: Experiment, folder: Path, options: RunOptions, quiet: bool) -> Results:
+    """Do the runs that are missing, with progress; exit status 1 where the first failure ends them."""
+    from sim.cli.display import display
+    from sim.experiments.run import RunFailed, run_experiment
+
+    try:
+        with resumable(folder), display(experiment, quiet) as shown:
+            return run_experiment(experiment, folder, options, shown, shown.failed)
+    except RunFailed:
+        kept = f"finished runs are kept in {folder}, the same command goes on"
+        print(f"brokersim: stopped; {kept} with the others, or --retry-failed with this one too", file=sys.stderr)
+        raise typer.Exit(1) from None
 
 
 def print_summary(results: Results) -> None:

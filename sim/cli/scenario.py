@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sim.cli.options import Overrides, ScenarioFile, WorkloadFolder
 from sim.cli.parameters import described
-from sim.cli.run import Overrides, ScenarioFile, WorkloadFolder
 
 if TYPE_CHECKING:
     from sim.scenario.model import Precision

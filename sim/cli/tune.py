@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sim.cli import terminal
-from sim.cli.run import EngineName, Jobs, Master, Overrides, ScenarioFile, WorkloadFolder
-from sim.cli.search import Json, Out, Quiet, Variant
+from sim.cli.options import Json, Overrides, Quiet, ScenarioFile, SearchOut, Variant, WorkloadFolder, run_options
+from sim.experiments.options import RunOptions
 
 if TYPE_CHECKING:
     from sim.scenario.tuning import Tune
@@ -22,6 +22,7 @@ def _many(metavar: str, help: str, name: str | None = None) -> Any:
     return typer.Option(*([name] if name else []), metavar=metavar, help=f"{help} May be repeated.", show_default=False)
 
 
+@run_options(without=("fail_fast", "retry_failed", "verify"))
 def tune(
     scenario: ScenarioFile,
     minimise: Annotated[list[str] | None, _many("METRIC", "A metric to minimise.")] = None,
@@ -39,10 +40,9 @@ def tune(
     variant: Variant = None,
     set_: Overrides = None,
     workload: WorkloadFolder = None,
-    out: Out = None,
-    jobs: Jobs = None,
-    engine: EngineName = "auto",
-    master: Master = None,
+    out: SearchOut = None,
+    *,
+    options: RunOptions,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -56,7 +56,7 @@ def tune(
     from sim.scenario.tuning import Tune
     from sim.studies import tune as study
 
-    with bench("tune", scenario, set_, workload, variant, out, jobs, engine, master) as opened:
+    with bench("tune", scenario, set_, workload, variant, out, options) as opened:
         table = opened.experiment.tune or Tune()
         wanted = table.with_options(minimise or (), maximise or (), subject_to or (), vary or (), trials)
 

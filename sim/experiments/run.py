@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from sim.base.errors import BrokersimError, ScenarioError, WorkloadError
 from sim.experiments import engines
 from sim.experiments.index import Index
+from sim.experiments.options import RunOptions
 from sim.experiments.outcomes import Failure, Progress, clock
 from sim.experiments.plan import RunSpec
 from sim.experiments.question import Question, default_folder
@@ -35,22 +36,17 @@ def run(
     out: str | Path | None = None,
     workload: str | Path | None = None,
     overrides: Sequence[str] = (),
-    jobs: int = 1,
     progress: Progress | None = None,
-    engine: str = "auto",
-    master: str | None = None,
-    fail_fast: bool = False,
-    retry_failed: bool = False,
-    verify: bool = False,
     on_failure: OnFailure | None = None,
+    **options: Any,
 ) -> Results:
     """Run a scenario (a file, a dict, or one loaded already) and write its results to a folder.
 
     That is `out`, or by default results/NAME (see `sim.experiments.question.default_folder`).
     Runs that `out` already holds are not repeated, nor are runs that failed there unless `retry_failed`; with `verify` all files of
-    all runs are checked first, and what is damaged is run again. `workload` and `overrides` are those of `load_scenario`. The runs are
-    done by an engine: "in-process", "pool" of `jobs` processes, "spark" on the cluster at `master`, or "auto", one of the first two.
-    `progress` is called with the progress of runs: 0 when planned, 1 when finished.
+    all runs are checked first, and what is damaged is run again. `workload` and `overrides` are those of `load_scenario`, `options`
+    the fields of `RunOptions`: the runs are done by an `engine`, "in-process", "pool" of `jobs` processes, "spark" on the cluster at
+    `master`, or "auto", one of the first two. `progress` is called with the progress of runs: 0 when planned, 1 when finished.
 
     Raises InputError where something supplied is wrong. A run that fails otherwise, or for any reason in a sweep, is recorded
     (`Results.failed`), reported to `on_failure` at once, and does not stop the others, unless `fail_fast`, when RunFailed is raised.
@@ -61,17 +57,29 @@ def run(
         experiment = source
     else:
         experiment = load_scenario(source, overrides, workload)
-    engine = engines.resolved(engine, min(jobs, _most(experiment)), master)
+    folder = Path(out) if out is not None else default_folder(experiment)
+    return run_experiment(experiment, folder, RunOptions(**options), progress, on_failure)
+
+
+def run_experiment(
+    experiment: Experiment,
+    out: Path,
+    options: RunOptions,
+    progress: Progress | None = None,
+    on_failure: OnFailure | None = None,
+) -> Results:
+    """Do those runs of an experiment that are not in the folder `out`, and write its results there; see `run`."""
+    if not _several(experiment):
+        options = replace(options, jobs=1)
     bases = {folder: load_workload(folder) for folder in prepared_folders(experiment)}
     with naming(experiment):
         _check_steps(experiment, bases)
     hashes = {folder: base.hash for folder, base in bases.items()}
-    question = Question(experiment, hashes)
-    with Store(Path(out) if out is not None else default_folder(experiment), question) as store:
-        work = Work(store, len(experiment.points) > 1, fail_fast, retry_failed, verify)
-        chosen = engines.engine(engine, jobs, store, master)
-        with _shared(bases, store), clock() as timing, naming(experiment), chosen:
-            ended = work.do(rounds(experiment, hashes, work.index), chosen, progress, on_failure)
+    with Store(out, Question(experiment, hashes)) as store:
+        work = Work(store, options, sweep=len(experiment.points) > 1)
+        engine = engines.engine(options, store)
+        with _shared(bases, store), clock() as timing, naming(experiment), engine:
+            ended = work.do(rounds(experiment, hashes, work.index), engine, progress, on_failure)
         more = {**_found(ended), "further": work.further(ended.specs)}
         return store.finish(ended.experiment, ended.specs, work.failed, timing, ended.notes, **more).loaded()
 
@@ -80,23 +88,21 @@ def run(
 class Work:
     """Performs rounds of runs, each run once even where two variants are the same, and skips existing runs.
 
-    `index` knows what is there; in a `sweep` whatever a run raises is a failure. The others are those of `run`.
+    `index` knows what is there; in a `sweep` whatever a run raises is a failure.
     """
 
     store: Store
+    options: RunOptions
     sweep: bool
-    fail_fast: bool = False
-    retry_failed: bool = False
-    verify: bool = False
     failed: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.index = Index(self.store.folder)
         self._recorded = set(self.index.failed)
         self._looked_at: set[str] = set()
-        if self.retry_failed:
+        if self.options.retry_failed:
             self.index.failed.clear()
-        if self.verify:
+        if self.options.verify:
             self.store.forget_rows()
 
     def do(
@@ -154,7 +160,7 @@ class Work:
                 self.store.write_failure(spec, outcome)
                 self.index.failed[spec.hash] = outcome
                 fail(spec, outcome)
-                if self.fail_fast:
+                if self.options.fail_fast:
                     raise RunFailed(f"{spec} failed: {outcome.reason}")
             else:
                 self.index.done.add(spec.hash)
@@ -170,7 +176,7 @@ class Work:
         """Whether a run's result exists and is intact; a damaged one is removed."""
         if run not in self.index.done:
             return False
-        if run in self._looked_at or (self.store.sealed(run) if self.verify else self.store.whole(run)):
+        if run in self._looked_at or (self.store.sealed(run) if self.options.verify else self.store.whole(run)):
             return True
         self.store.discard(run)
         self.index.done.remove(run)
@@ -185,11 +191,11 @@ def _check_steps(experiment: Experiment, bases: Mapping[Path, Workload]) -> None
                 check_steps(scenario, bases[scenario.workload.path].horizon)
 
 
-def _most(experiment: Experiment) -> int:
-    """The number of runs, or 2 where it is not known yet but more than one."""
+def _several(experiment: Experiment) -> bool:
+    """Whether there are more runs than one, or may be."""
     if experiment.precision is not None or experiment.detects_warm_up:
-        return 2
-    return experiment.base.replications * sum(len(point.variants) for point in experiment.points)
+        return True
+    return experiment.base.replications * sum(len(point.variants) for point in experiment.points) > 1
 
 
 def _found(ended: Conclusion) -> dict[str, Any]:

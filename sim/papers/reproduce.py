@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import as_file, files
 from itertools import groupby
@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sim.base.errors import InputError
-from sim.experiments.engines import resolved
+from sim.experiments.options import DEFAULTS, RunOptions
 from sim.experiments.outcomes import Progress
 from sim.experiments.plan import RunSpec, version
 from sim.experiments.results import Results
-from sim.experiments.run import run
+from sim.experiments.run import run_experiment
 from sim.files.atomic import whole_file
 from sim.files.parquet import read_frame, write_table
 from sim.papers.page import Reproduction, SectionRuns, write_page
@@ -32,7 +32,7 @@ OFTEN = 5.0  # s, between two lines about the same section
 
 Say = Callable[[str], None]
 Do = Callable[..., Results]
-"""Runs an experiment, as `sim.run` does, by the engine that was asked for."""
+"""Performs an experiment's runs in a results folder, with the options that were asked for."""
 
 
 @dataclass(frozen=True)
@@ -67,22 +67,19 @@ class ReproductionRequest:
 def reproduce(
     request: ReproductionRequest,
     out: Path,
-    jobs: int = 1,
+    options: RunOptions = DEFAULTS,
     say: Say = lambda line: None,
-    engine: str = "auto",
-    master: str | None = None,
 ) -> Reproduction:
     """Run what is missing in `out` and write the page there; `say` is told what is done.
 
-    A folder of results for each section, and the page `index.html`, or that of the figure that is asked for. `jobs`, `engine` and
-    `master` are those of `sim.run`. Raises InputError where `out` holds something else, the data is not what is expected, or there
-    is no such figure or engine.
+    A folder of results for each section, and the page `index.html`, or that of the figure that is asked for. Raises
+    InputError where `out` holds something else, the data is not what is expected, or there is no such figure.
     """
     paper = find_paper(request.paper)
     _check_room(out, paper)
     if request.figure:
         paper = paper.only(request.figure)
-    do = partial(run, jobs=jobs, engine=resolved(engine, jobs, master), master=master, retry_failed=True)
+    do = partial(run_experiment, options=replace(options, retry_failed=True))
     sources = {section.source for section in paper.sections}
     began = time.perf_counter()
     with as_file(files(paper.scenarios)) as scenarios:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from datetime import datetime
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from sim.base.errors import InputError
 from sim.base.randomness import Streams
+from sim.experiments.options import DEFAULTS, RunOptions
 
 if TYPE_CHECKING:
     from sim.experiments.outcomes import Progress
@@ -29,14 +31,14 @@ Say = Callable[[str], None]
 
 def demo(
     folder: Path,
-    jobs: int = 1,
+    options: RunOptions = DEFAULTS,
     say: Say = lambda line: None,
-    watch: Callable[[Experiment], AbstractContextManager[Progress | None]] | None = None,
+    watch: Callable[[Experiment], AbstractContextManager[Progress | None]] = lambda _experiment: nullcontext(),
 ) -> Results:
     """Write raw check-ins, the workload prepared from them, results and the report to `folder`.
 
-    `jobs` processes run the scenario; `say` is called with each step and its duration, `watch` returns the runs'
-    progress callback. Runs that the folder already holds are not repeated. Raises InputError where it holds something else.
+    `say` is called with each step and its duration, `watch` returns the runs' progress callback. Runs that the folder already holds
+    are not repeated. Raises InputError where it holds something else.
     """
     _check_room(folder)
     people = _people()
@@ -46,7 +48,7 @@ def demo(
         workload = _prepare(people, folder, say)
         came_to(_told(workload))
     with as_file(files("scenarios") / "quickstart.toml") as scenario:
-        from sim.experiments.run import run
+        from sim.experiments.run import run_experiment
         from sim.scenario.model import load_scenario
 
         experiment = load_scenario(scenario, workload=folder / WORKLOAD)
@@ -54,11 +56,8 @@ def demo(
         with _step(
             say, f"3/4  Running {', '.join(variants)}, {replications} times each: {folder / RESULTS}"
         ) as came_to:
-            if watch is None:
-                results = run(experiment, folder / RESULTS, jobs=jobs, retry_failed=True)
-            else:
-                with watch(experiment) as progress:
-                    results = run(experiment, folder / RESULTS, jobs=jobs, progress=progress, retry_failed=True)
+            with watch(experiment) as progress:
+                results = run_experiment(experiment, folder / RESULTS, replace(options, retry_failed=True), progress)
             published = int(results.runs["publications"].sum())
             came_to(f"{len(results.runs)} runs with {published:,} publications, {len(results.failed)} failed")
     with _step(say, f"4/4  Writing the report: {folder / REPORT}") as came_to:

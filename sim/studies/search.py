@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sim.base.errors import InputError, ResultsError, ScenarioError, unknown
 from sim.base.naming import Keys
 from sim.experiments import engines
+from sim.experiments.options import DEFAULTS, RunOptions
 from sim.experiments.plan import RunSpec, plan
 from sim.experiments.results import Results
 from sim.experiments.run import Work, prepared_folders
@@ -65,9 +66,8 @@ Measure = Callable[[Values, int], Measured]
 class Bench:
     """One variant of a scenario (None: the first), ready to be run at any point while the context lasts.
 
-    The results folder `out` and the engine are opened once. `overrides` and `workload` are those of `load_scenario`; `jobs`,
-    `engine`, `master` and `retry_failed` those of `sim.experiments.run.run`. Raises InputError where one of them is wrong, or the
-    scenario leaves open what a search has to know.
+    The results folder `out` and the engine are opened once. `overrides` and `workload` are those of `load_scenario`.
+    Raises InputError where one of them is wrong, or the scenario leaves open what a search has to know.
     """
 
     def __init__(
@@ -77,10 +77,7 @@ class Bench:
         overrides: Sequence[str] = (),
         workload: Path | None = None,
         variant: str | None = None,
-        jobs: int = 1,
-        engine: str = "auto",
-        master: str | None = None,
-        retry_failed: bool = False,
+        options: RunOptions = DEFAULTS,
     ) -> None:
         self._scenario, self._overrides, self._workload = scenario, overrides, workload
         self.experiment = load_scenario(scenario, overrides, workload)
@@ -88,11 +85,10 @@ class Bench:
         self._refuse()
         self._hashes: dict[Path, str] = {}  # hashes of the prepared workloads in the store
         self._metrics: dict[str, Mapping[str, float | int | None]] = {}  # hashes of finished runs
-        name = engines.resolved(engine, jobs, master)
         with ExitStack() as opened:
             self.store = opened.enter_context(Store(out))
-            self._work = Work(self.store, sweep=True, retry_failed=retry_failed)
-            self._engine = opened.enter_context(engines.engine(name, jobs, self.store, master))
+            self._work = Work(self.store, options, sweep=True)
+            self._engine = opened.enter_context(engines.engine(options, self.store))
             self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:

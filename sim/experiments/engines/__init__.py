@@ -6,12 +6,10 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
-from sim.base.errors import InputError, unknown
+from sim.experiments.options import RunOptions
 from sim.experiments.outcomes import Outcome, Progress
 from sim.experiments.plan import RunSpec
 from sim.experiments.store import Store
-
-ENGINES = ("in-process", "pool", "spark")
 
 
 class Engine(Protocol):
@@ -31,33 +29,16 @@ class Engine(Protocol):
         ...
 
 
-def resolved(name: str, jobs: int, master: str | None = None) -> str:
-    """Resolve the name of an engine: "auto" is in-process for one job, a pool for more, or Spark if there is a cluster's `master`.
-
-    Raises InputError where there is no such engine, or jobs or master are of no use to it.
-    """
-    if jobs < 1:
-        raise InputError(f"jobs: expected 1 or more (got {jobs})")
-    if master is not None and name not in ("auto", "spark"):
-        raise InputError(f"master: a cluster is of use to the engine 'spark' only (got '{name}')")
-    if name == "auto":
-        return "spark" if master is not None else "in-process" if jobs == 1 else "pool"
-    if name not in ENGINES:
-        raise InputError(unknown("engine", name, ("auto", *ENGINES)))
-    return name
-
-
-def engine(name: str, jobs: int, store: Store, master: str | None = None) -> Engine:
-    """The engine of a name, see `resolved`, for runs of a store: `jobs` are the processes of a pool, `master` the URL of a cluster."""
-    name = resolved(name, jobs, master)
-    if name == "in-process":
+def engine(options: RunOptions, store: Store) -> Engine:
+    """The engine that was asked for, for runs of a store."""
+    if options.chosen == "in-process":
         from sim.experiments.engines.in_process import InProcess
 
         return InProcess(store)
-    if name == "pool":
+    if options.chosen == "pool":
         from sim.experiments.engines.pool import Pool
 
-        return Pool(store, jobs)
+        return Pool(store, options.jobs)
     from sim.experiments.engines.spark import Spark
 
-    return Spark(store, master)
+    return Spark(store, options.master)
