@@ -14,9 +14,9 @@ from analysis.comparison import by_replication, variants_of
 from sim.base.errors import ResultsError, unknown
 from sim.experiments.statistics import Interval, mean_interval, paired_t, welch_t
 from sim.files import toml
+from sim.scenario.experiment import unit_of
 from sim.scenario.expressions import KEEPS_UP, Limit, Value, guarded
 from sim.scenario.keys import option_of
-from sim.scenario.model import unit_of
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results

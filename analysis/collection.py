@@ -18,7 +18,7 @@ from sim.base.units import parse_duration, write_duration
 from sim.experiments.results import Manifest, Results, load_runs, read_run
 from sim.files import toml
 from sim.metrics import METRICS
-from sim.scenario.model import unit_of
+from sim.scenario.experiment import unit_of
 
 Values = tuple[Any, ...]
 """The swept keys' values at a point."""

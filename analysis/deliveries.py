@@ -15,7 +15,7 @@ from sim.workloads.format.manifest import read_manifest
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results
-    from sim.scenario.model import Experiment
+    from sim.scenario.experiment import Experiment
 
 KEYS = ["topic", "user"]
 

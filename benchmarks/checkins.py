@@ -13,7 +13,7 @@ TRACE = Path(__file__).resolve().parents[2] / "shared" / "data" / "gowalla-world
 _RUN = """
 import sys, time
 from pathlib import Path
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import simulate
 from sim.workloads.format.workload import load_workload
 selection = {"kind": sys.argv[2]} | ({"update_period": "7d"} if sys.argv[2] == "similarity" else {})

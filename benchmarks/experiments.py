@@ -15,7 +15,7 @@ from typing import Any
 import sim
 from benchmarks.measure import Figure, cpu_seconds
 from sim.experiments.plan import RunSpec, plan
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import prepare_workload, simulate
 
 SHORT: dict[str, Any] = {

@@ -14,7 +14,7 @@ from sim.overlay.geometry import GeometrySetting
 from sim.overlay.latency import DistanceLatency, LatencySetting
 from sim.overlay.sites import Sites
 from sim.overlay.tapestry import Tapestry
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import prepare_workload, simulate
 
 POISSON = {"users": 50_000, "topics": 1000, "pattern": "multimodal", "change_rate": 0.1, "horizon": "100h"}

@@ -15,7 +15,7 @@ USERS, PER_USER, TOPICS = 100_000, 10, 10_000
 _RUN = """
 import sys
 from pathlib import Path
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import simulate
 from sim.workloads.format.workload import load_workload
 scenario = load_scenario({"network": {"brokers": 200}, "selection": {"kind": sys.argv[2]}}).base

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sim.experiments.export import export
     from sim.experiments.results import load_results
     from sim.experiments.run import run
-    from sim.scenario.model import load_scenario
+    from sim.scenario.reader import load_scenario
 
 __all__ = ["export", "load_results", "load_scenario", "run"]
 
@@ -25,7 +25,7 @@ _HOME = {
     "run": "sim.experiments.run",
     "export": "sim.experiments.export",
     "load_results": "sim.experiments.results",
-    "load_scenario": "sim.scenario.model",
+    "load_scenario": "sim.scenario.reader",
 }
 
 

@@ -288,7 +288,7 @@ def _status(command: Command) -> Any:
 def is_large(command: Command) -> bool:
     """Whether a scenario says that it takes long: then only its beginning is tried."""
     from sim.base.errors import BrokersimError
-    from sim.scenario.model import load_scenario
+    from sim.scenario.reader import load_scenario
 
     values = [argument for i, argument in enumerate(command) if command[i - 1] == "--set"]
     workload = next((argument for i, argument in enumerate(command) if command[i - 1] == "--workload"), None)

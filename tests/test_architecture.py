@@ -202,5 +202,5 @@ def test_help_and_import_load_nothing_heavy(code: str) -> None:
 def test_the_public_face() -> None:
     code = "import sim; print(sim.__all__, sim.load_scenario.__module__, 'run' in dir(sim)); sim.nothing"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
-    assert shown.stdout == "['export', 'load_results', 'load_scenario', 'run'] sim.scenario.model True\n"
+    assert shown.stdout == "['export', 'load_results', 'load_scenario', 'run'] sim.scenario.reader True\n"
     assert "module 'sim' has no attribute 'nothing' (it has: export, load_results, load_scenario, run)" in shown.stderr

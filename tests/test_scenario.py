@@ -18,7 +18,9 @@ from sim.base.errors import ScenarioError
 from sim.files.inputs import File
 from sim.files.toml import read
 from sim.metrics import METRICS
-from sim.scenario.model import Scenario, json_schema, load_scenario, merge
+from sim.scenario.model import Scenario
+from sim.scenario.reader import load_scenario, merge
+from sim.scenario.schema import json_schema
 
 SHIPPED = sorted(Path(scenarios.__file__).parent.glob("*.toml"))
 

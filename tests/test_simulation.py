@@ -13,7 +13,8 @@ import tiny
 
 from sim.base.errors import InputError, ScenarioError, WorkloadError
 from sim.metrics import METRICS
-from sim.scenario.model import Scenario, load_scenario
+from sim.scenario.model import Scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import broker_sites, build, prepare_workload, simulate
 from sim.workloads.format.workload import Workload
 

@@ -15,8 +15,11 @@ from hypothesis import strategies as st
 
 from sim.base.errors import ScenarioError
 from sim.experiments.plan import plan, run_hash
-from sim.scenario.model import Experiment, Precision, load_scenario
-from sim.scenario.sweep import Range, Sweep, read_sweep
+from sim.scenario.experiment import Experiment
+from sim.scenario.model import Precision
+from sim.scenario.reader import load_scenario
+from sim.scenario.sweep import Range, Sweep
+from sim.scenario.sweep_reader import read_sweep
 
 BASE = """\
 replications = 2

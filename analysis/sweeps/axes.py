@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from analysis.charts import axis_title
 from analysis.formatting import number, scale, with_unit
 from sim.base.units import write_duration
+from sim.scenario.experiment import unit_of
 from sim.scenario.expressions import Value
-from sim.scenario.model import unit_of
 from sim.scenario.sweep import GRID
 
 if TYPE_CHECKING:

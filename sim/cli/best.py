@@ -155,7 +155,7 @@ def _sentences(collection: Collection, ranking: Ranking, explain: bool) -> Itera
 def _fixed(collection: Collection, ranking: Ranking) -> str:
     """The values of the keys that are held fixed, as people read them."""
     from analysis.sweeps.axes import Axis
-    from sim.scenario.model import unit_of
+    from sim.scenario.experiment import unit_of
 
     scenario, variants = collection.manifest["scenario"], collection.manifest["variants"]
     units = {key: unit_of(key, scenario, variants) for key in ranking.fixed}

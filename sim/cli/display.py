@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from sim.experiments.plan import RunSpec
-    from sim.scenario.model import Experiment
+    from sim.scenario.experiment import Experiment
 
 FEW = 50
 """Runs of which each gets a line of its own where there is no terminal."""

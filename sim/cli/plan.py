@@ -12,7 +12,7 @@ from sim.experiments.options import RunOptions
 
 if TYPE_CHECKING:
     from sim.experiments.outlook import Outlook
-    from sim.scenario.model import Experiment
+    from sim.scenario.experiment import Experiment
 
 SHOWN = 6
 """Values of a swept key that are shown, at most."""
@@ -34,7 +34,7 @@ def plan(
     """
     from sim.experiments.outlook import outlook
     from sim.experiments.question import default_folder
-    from sim.scenario.model import load_scenario
+    from sim.scenario.reader import load_scenario
 
     experiment = load_scenario(scenario, set_ or (), workload)
     folder = out if out is not None else default_folder(experiment)

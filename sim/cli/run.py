@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from analysis.deliveries import DeliveryCheck
     from sim.experiments.results import Results
-    from sim.scenario.model import Experiment
+    from sim.scenario.experiment import Experiment
 
 SHOWN = 20
 """Rows of a table that are shown, at most: pairs of topic and subscriber, points and variants."""
@@ -51,7 +51,7 @@ def run(
     folder already are not run again, so an interrupted command goes on where it was. A run that fails stops no other.
     """
     from sim.experiments.question import default_folder
-    from sim.scenario.model import load_scenario
+    from sim.scenario.reader import load_scenario
 
     overrides = [*(set_ or ()), *(["subscribers=true"] if check_deliveries else [])]
     experiment = load_scenario(scenario, overrides, workload)
@@ -142,8 +142,8 @@ def _points(results: Results) -> Table:
 
     from analysis.comparison import compare_points, headline_of, label, variants_of
     from analysis.formatting import describe, scale
+    from sim.scenario.experiment import unit_of
     from sim.scenario.keys import text_of
-    from sim.scenario.model import unit_of
 
     variants, manifest = variants_of(results), results.manifest
     units = {key: unit_of(key, manifest["scenario"], manifest["variants"]) for key in results.points.columns}

@@ -27,7 +27,7 @@ def validate(
     ] = False,
 ) -> None:
     """Check a scenario file, all mistakes at once."""
-    from sim.scenario.model import load_scenario
+    from sim.scenario.reader import load_scenario
 
     experiment = load_scenario(scenario, set_ or (), workload)
     if json_:
@@ -47,7 +47,7 @@ def validate(
 
 def schema() -> None:
     """Print the JSON Schema of scenario files."""
-    from sim.scenario.model import json_schema
+    from sim.scenario.schema import json_schema
 
     print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
 

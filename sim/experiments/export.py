@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from sim.base.errors import InputError, ScenarioError, unknown, unknown_of_many
 from sim.base.escaping import xml_text
 from sim.experiments.run import naming, prepared_folder
-from sim.scenario.model import Experiment, load_scenario
+from sim.scenario.experiment import Experiment
+from sim.scenario.reader import load_scenario
 from sim.simulation import broker_sites, build, prepare_workload
 from sim.workloads.format.workload import load_workload
 

@@ -74,4 +74,4 @@ class RunOptions:
         return "spark" if self.master is not None else "in-process" if self.jobs == 1 else "pool"
 
 
-DEFAULTS = RunOptions()
+DEFAULT_OPTIONS = RunOptions()

@@ -14,7 +14,7 @@ from sim.experiments.plan import RunSpec
 from sim.experiments.results import read_json
 from sim.experiments.rounds import expected, rounds
 from sim.experiments.run import prepared_folders
-from sim.scenario.model import Experiment
+from sim.scenario.experiment import Experiment
 from sim.workloads.format.manifest import read_manifest
 
 ASKED = 200

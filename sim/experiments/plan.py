@@ -12,7 +12,8 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 
 from sim import plugins
-from sim.scenario.model import Experiment, Scenario
+from sim.scenario.experiment import Experiment
+from sim.scenario.model import Scenario
 
 SOURCE = Path(__file__).resolve().parents[1]
 

@@ -15,7 +15,8 @@ from sim.base.errors import ResultsError
 from sim.experiments.index import Index
 from sim.experiments.plan import plan
 from sim.experiments.results import Manifest
-from sim.scenario.model import ASIDE, Experiment
+from sim.scenario.experiment import Experiment
+from sim.scenario.reader import ASIDE
 
 _NAMED = 3
 """How many differing keys an error names at most."""

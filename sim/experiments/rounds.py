@@ -18,7 +18,8 @@ from sim.base.units import format_duration
 from sim.experiments.plan import RunSpec, plan
 from sim.experiments.precision import precise, replications_needed
 from sim.experiments.warm_up import LEAST, warm_up_of
-from sim.scenario.model import Experiment, Point, Precision
+from sim.scenario.experiment import Experiment, Point
+from sim.scenario.model import Precision
 
 PILOTS = 5
 """Most replications that a warm-up is detected from: their average shows it better than any alone, and more add little."""

@@ -18,7 +18,9 @@ from sim.experiments.question import Question, default_folder
 from sim.experiments.results import Results
 from sim.experiments.rounds import Conclusion, rounds
 from sim.experiments.store import Store
-from sim.scenario.model import Experiment, Scenario, load_scenario
+from sim.scenario.experiment import Experiment
+from sim.scenario.model import Scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import check_steps
 from sim.workloads.format.mapped import write_mapped
 from sim.workloads.format.workload import Workload, load_workload

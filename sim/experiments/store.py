@@ -33,8 +33,8 @@ from sim.experiments.seals import is_sealed, sealed, sha256
 from sim.files.atomic import check_name
 from sim.files.parquet import arrow, write_table
 from sim.metrics import METRICS
+from sim.scenario.experiment import Experiment
 from sim.scenario.expressions import Value
-from sim.scenario.model import Experiment
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

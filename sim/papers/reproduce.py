@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sim.base.errors import InputError
-from sim.experiments.options import DEFAULTS, RunOptions
+from sim.experiments.options import DEFAULT_OPTIONS, RunOptions
 from sim.experiments.outcomes import Progress
 from sim.experiments.plan import RunSpec, version
 from sim.experiments.results import Results
@@ -67,7 +67,7 @@ class ReproductionRequest:
 def reproduce(
     request: ReproductionRequest,
     out: Path,
-    options: RunOptions = DEFAULTS,
+    options: RunOptions = DEFAULT_OPTIONS,
     say: Say = lambda line: None,
 ) -> Reproduction:
     """Run what is missing in `out` and write the page there; `say` is told what is done.

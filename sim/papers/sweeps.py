@@ -12,7 +12,8 @@ import pandas as pd
 
 from sim.experiments.results import Results
 from sim.files import toml
-from sim.scenario.model import Experiment, load_scenario
+from sim.scenario.experiment import Experiment
+from sim.scenario.reader import load_scenario
 
 T = TypeVar("T")
 

@@ -25,7 +25,8 @@ from sim.base.validation import Problem, dotted, hint, nested, problems, show, u
 from sim.files import toml
 from sim.metrics import METRICS
 from sim.scenario.expressions import Limit, guarded
-from sim.scenario.sweep import OPTIONS, leaves
+from sim.scenario.sweep import OPTIONS
+from sim.scenario.sweep_reader import leaves
 
 RANGE = ("from", "to", "scale")
 SCALES = ("linear", "log")

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from sim.base.errors import InputError
 from sim.base.randomness import Streams
-from sim.experiments.options import DEFAULTS, RunOptions
+from sim.experiments.options import DEFAULT_OPTIONS, RunOptions
 
 if TYPE_CHECKING:
     from sim.experiments.outcomes import Progress
     from sim.experiments.results import Results
-    from sim.scenario.model import Experiment
+    from sim.scenario.experiment import Experiment
     from sim.workloads.format.workload import Workload
     from sim.workloads.synthetic.mobility import MobilityWorkload
 
@@ -31,7 +31,7 @@ Say = Callable[[str], None]
 
 def demo(
     folder: Path,
-    options: RunOptions = DEFAULTS,
+    options: RunOptions = DEFAULT_OPTIONS,
     say: Say = lambda line: None,
     watch: Callable[[Experiment], AbstractContextManager[Progress | None]] = lambda _experiment: nullcontext(),
 ) -> Results:
@@ -49,7 +49,7 @@ def demo(
         came_to(_told(workload))
     with as_file(files("scenarios") / "quickstart.toml") as scenario:
         from sim.experiments.run import run_experiment
-        from sim.scenario.model import load_scenario
+        from sim.scenario.reader import load_scenario
 
         experiment = load_scenario(scenario, workload=folder / WORKLOAD)
         variants, replications = experiment.variants, experiment.base.replications

@@ -16,16 +16,18 @@ from numpy.typing import NDArray
 from sim.base.errors import InputError, ResultsError, ScenarioError, unknown
 from sim.base.naming import Keys
 from sim.experiments import engines
-from sim.experiments.options import DEFAULTS, RunOptions
+from sim.experiments.options import DEFAULT_OPTIONS, RunOptions
 from sim.experiments.plan import RunSpec, plan
 from sim.experiments.results import Results
 from sim.experiments.run import Work, prepared_folders
 from sim.experiments.statistics import Interval, mean_interval
 from sim.experiments.store import Store
 from sim.files import toml
+from sim.scenario.experiment import Experiment, Point
 from sim.scenario.expressions import KEEPS_UP, Limit, Value
 from sim.scenario.keys import is_integer, unit_at
-from sim.scenario.model import SHARED, Experiment, Point, Scenario, load_scenario
+from sim.scenario.model import SHARED, Scenario
+from sim.scenario.reader import load_scenario
 from sim.workloads.format.mapped import write_mapped
 from sim.workloads.format.workload import load_workload
 
@@ -77,7 +79,7 @@ class Bench:
         overrides: Sequence[str] = (),
         workload: Path | None = None,
         variant: str | None = None,
-        options: RunOptions = DEFAULTS,
+        options: RunOptions = DEFAULT_OPTIONS,
     ) -> None:
         self._scenario, self._overrides, self._workload = scenario, overrides, workload
         self.experiment = load_scenario(scenario, overrides, workload)

@@ -25,7 +25,7 @@ from analysis.sweeps.summary import interval_rows, over_points, summarise
 from sim.base.errors import ResultsError
 from sim.experiments.results import Results, load_results
 from sim.experiments.statistics import mean_interval
-from sim.scenario.model import unit_of
+from sim.scenario.experiment import unit_of
 
 DELAY, OVERHEAD = "notification_delay", "notification_overhead"
 ONE = {"report": {"metrics": [DELAY, OVERHEAD]}, "replications": 3, "brokers": 4, "windows": 6, "warm_up": 1}

@@ -18,7 +18,7 @@ from analysis.formatting import describe
 from analysis.report import draw, render_report
 from sim.base.errors import ResultsError
 from sim.experiments.results import Results, load_results
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 
 DELAY, OVERHEAD = "notification_delay", "notification_overhead"
 ONE = {"report": {"metrics": [DELAY, OVERHEAD]}, "replications": 3, "brokers": 4, "windows": 6, "warm_up": 1}

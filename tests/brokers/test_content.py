@@ -34,7 +34,7 @@ from sim.base.randomness import Streams, exponential
 from sim.brokers.control.manager import ReconfigurationSetting
 from sim.brokers.network import Network
 from sim.policies.reconfiguration.process import ProcessParameters
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import build, prepare_workload, simulate
 from sim.workloads.format.workload import Workload, load_workload, write_workload
 

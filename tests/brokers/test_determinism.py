@@ -15,7 +15,8 @@ import tiny
 
 from sim.brokers.network import Network
 from sim.policies.views import Selection, SelectionView
-from sim.scenario.model import Scenario, load_scenario
+from sim.scenario.model import Scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import RunRecord, build, prepare_workload, simulate
 from sim.workloads.format.workload import Workload
 

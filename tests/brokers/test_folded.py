@@ -22,7 +22,8 @@ from sim.brokers.data.folded import FoldedEngine
 from sim.brokers.network import Network
 from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.records import Statistics, Way
-from sim.scenario.model import Scenario, load_scenario
+from sim.scenario.model import Scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import build, prepare_workload
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"

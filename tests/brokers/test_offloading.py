@@ -45,7 +45,9 @@ from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Decision, Problem
 from sim.policies.offloading.process import OffloadingParameters
 from sim.policies.reconfiguration.process import ProcessParameters
-from sim.scenario.model import Scenario, json_schema, load_scenario
+from sim.scenario.model import Scenario
+from sim.scenario.reader import load_scenario
+from sim.scenario.schema import json_schema
 from sim.simulation import build, simulate
 
 KEY = 7

@@ -39,7 +39,7 @@ from sim.brokers.control.transition import Stage
 from sim.brokers.network import Network
 from sim.policies.reconfiguration.problem import Problem, Reconfiguration
 from sim.policies.reconfiguration.process import ProcessParameters
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import build, prepare_workload, simulate
 
 PAYS = (-1e9, 0.0, 0.0)  # what moving costs, so that it always pays; a scenario may not say so

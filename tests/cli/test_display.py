@@ -11,7 +11,8 @@ from sim.cli.display import Display, display
 from sim.experiments.outlook import _estimate
 from sim.experiments.plan import RunSpec, plan
 from sim.experiments.run import run
-from sim.scenario.model import Experiment, load_scenario
+from sim.scenario.experiment import Experiment
+from sim.scenario.reader import load_scenario
 
 SCENARIO: dict[str, Any] = {
     "replications": 3,

@@ -67,12 +67,12 @@ def test_nothing_that_is_printed_controls_the_terminal(brokersim: Brokersim, att
 
 
 FAULT = r"""
-import sim.scenario.model
+import sim.scenario.reader
 
 def fault(*_):
     raise RuntimeError("\x1b[31m\u202e")
 
-sim.scenario.model.load_scenario = fault
+sim.scenario.reader.load_scenario = fault
 from sim.cli.app import main
 main()
 """

@@ -19,7 +19,7 @@ from sim.experiments import perform as performing
 from sim.experiments.plan import plan
 from sim.experiments.results import load_results
 from sim.metrics import METRICS
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import simulate
 
 Brokersim = Callable[..., tuple[int, str, str]]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sim import plugins
-from sim.scenario.model import json_schema
+from sim.scenario.schema import json_schema
 
 Brokersim = Callable[..., tuple[int, str, str]]
 

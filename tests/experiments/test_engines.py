@@ -30,7 +30,7 @@ from sim.experiments.plan import RunSpec, foreign_plugins, plan, version
 from sim.experiments.results import load_results
 from sim.experiments.store import Store
 from sim.metrics import METRICS
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import RunRecord, simulate
 from sim.workloads.format.workload import Workload, load_workload, write_workload
 from sim.workloads.synthetic.mobility import MobilityWorkload

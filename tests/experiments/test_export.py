@@ -14,7 +14,7 @@ import sim
 from sim.base.errors import InputError, ScenarioError
 from sim.overlay.chord import Chord
 from sim.overlay.geometry import GeometrySetting
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import build, prepare_workload
 
 BROKERS = "broker,latitude,longitude,region\na,10,10,north\nb,10,20,north\nc,-10,10,south\nd,-10,20,south\n"

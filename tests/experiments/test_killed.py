@@ -37,7 +37,7 @@ class Logged(StaticSelection):
 """
 HASHES = """\
 from sim.experiments.plan import plan
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 for spec in plan(load_scenario("killed.toml"), {}):
     print(spec.hash)
 """

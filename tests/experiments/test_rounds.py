@@ -18,7 +18,8 @@ from sim.experiments.plan import RunSpec
 from sim.experiments.precision import LEAST, precise
 from sim.experiments.rounds import PILOTS, Conclusion, Precise, Windows, rounds
 from sim.experiments.warm_up import warm_up_of
-from sim.scenario.model import Experiment, load_scenario
+from sim.scenario.experiment import Experiment
+from sim.scenario.reader import load_scenario
 
 FILE: dict[str, Any] = {
     "horizon": "100h",

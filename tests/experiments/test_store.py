@@ -21,7 +21,7 @@ from sim.experiments.outcomes import Record
 from sim.experiments.plan import RunSpec, plan
 from sim.experiments.store import Store
 from sim.files.parquet import write_table
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 
 HOLD = """
 import sys, time

@@ -18,7 +18,7 @@ from analysis.report import write_report
 from sim.base.errors import ResultsError
 from sim.experiments.question import default_folder
 from sim.experiments.results import Results
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 
 SMALL: dict[str, Any] = {
     "horizon": "4h",

@@ -14,7 +14,8 @@ from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.sites import Sites
 from sim.overlay.star import Star
-from sim.scenario.model import Scenario, load_scenario
+from sim.scenario.model import Scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import build, simulate
 
 PLACES = [(0.5, 0.5), (0.5, 3.5), (0.5, 5.5), (0.5, 9.5)]

@@ -18,7 +18,8 @@ from sim.overlay.geographic import Geographic
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.sites import Sites
 from sim.overlay.tree_kernels import forward_route
-from sim.scenario.model import Scenario, load_scenario
+from sim.scenario.model import Scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import build, simulate
 
 Place = tuple[float, float]

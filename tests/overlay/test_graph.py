@@ -12,7 +12,7 @@ import pytest
 import tiny
 
 from sim.base.errors import ScenarioError
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import build
 from sim.workloads.format.workload import Workload
 

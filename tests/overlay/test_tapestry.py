@@ -18,7 +18,7 @@ from sim.overlay.chord import Chord, hashed
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.tapestry import Tapestry
 from sim.overlay.tree_kernels import forward_route
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import build, simulate
 
 ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"

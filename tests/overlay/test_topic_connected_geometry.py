@@ -18,7 +18,8 @@ from sim.overlay.geometry import GeometrySetting
 from sim.overlay.topic_connected.design import design
 from sim.overlay.topic_connected.geometry import TopicConnected
 from sim.overlay.topic_connected.interests import Interests, coin_flips
-from sim.scenario.model import Scenario, load_scenario
+from sim.scenario.model import Scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import build, simulate
 
 DESIGNS = ["gm", "minmax-oda", "low-oda", "cd-oda", "cd-oda-i", "cd-oda-ii", "dcb-m"]

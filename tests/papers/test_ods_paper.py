@@ -24,7 +24,7 @@ from sim.policies.offloading.greedy import run
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Problem
 from sim.policies.offloading.process import Capacity, OffloadingParameters
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 
 SCALE = 0.0005
 GOLDEN = {"sparse": [0.9378, 0.9312, 0.9112, 0.859], "dense": [0.9992, 0.9988, 0.9886, 0.9135]}

@@ -23,7 +23,7 @@ from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, best_bro
 from sim.policies.selection.places import PlaceIndex, clusters
 from sim.policies.selection.similarity import SimilaritySelection
 from sim.policies.views import BrokerStates, Selection, SelectionSetting, SelectionView
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import simulate
 
 FORMULA = {"overlap": OVERLAP, "jaccard": JACCARD, "mean-user": MEAN_USER}

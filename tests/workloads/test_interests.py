@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from sim.base.randomness import Streams
 from sim.base.validation import validate as validate_model
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 from sim.workloads.format.workload import Workload, validate
 from sim.workloads.synthetic.interests import InterestsWorkload
 

@@ -18,7 +18,7 @@ from sim.base.randomness import Streams
 from sim.content.matching import MatchingIndex
 from sim.papers.content.claims import MATCHES
 from sim.papers.sweeps import Computed, SweepSetting
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 from sim.workloads.content import diversity
 from sim.workloads.content.designs import Design, Grid, Subsets, design_subsets
 from sim.workloads.content.generator import ContentWorkload

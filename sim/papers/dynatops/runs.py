@@ -17,7 +17,8 @@ from sim.overlay.trees import RendezvousTrees
 from sim.papers.sweeps import Computed, Point, Sweep, SweepSetting, thinned
 from sim.policies.reconfiguration.cost import Objective
 from sim.policies.reconfiguration.problem import Problem
-from sim.scenario.model import Scenario, load_scenario
+from sim.scenario.model import Scenario
+from sim.scenario.reader import load_scenario
 from sim.simulation import build, prepare_workload
 from sim.workloads.format.workload import DAY
 from sim.workloads.models.location import visit_shares, visits_of

@@ -23,7 +23,7 @@ from sim.policies.offloading.instance import make_problem
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Objective, OffloadingPolicy, Problem
 from sim.policies.offloading.process import OffloadingParameters
-from sim.scenario.model import load_scenario
+from sim.scenario.reader import load_scenario
 
 SCENARIO = "ods/capacity.toml"
 TAUS = tuple(RATIOS)
