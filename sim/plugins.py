@@ -7,13 +7,18 @@ same model documents it in `brokersim policies` and in the JSON Schema.
 from __future__ import annotations
 
 import inspect
-from functools import cache
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import FrozenInstanceError, dataclass
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from sim.base.errors import PluginError, ScenarioError, unknown
+from sim.base.errors import BrokersimError, PluginError, ScenarioError, cut, unknown
 
 GROUPS = ("geometry", "latency", "selection", "reconfiguration", "offloading", "workload")
 """Those of which a scenario has a table for each; of the group `paper`, `brokersim reproduce` asks for one by name."""
@@ -70,33 +75,163 @@ def described(kind: type) -> str:
     return f"plug-in {kind.__name__} ({kind.__module__})"
 
 
-def make(group: str, name: str, *arguments: Any, promise: type, watched: type | None = None) -> Any:
-    """Make a plug-in of this name. A third-party class is checked to have all members of the protocol `promise`.
+@dataclass(frozen=True, eq=False)
+class Promise:
+    """What a plug-in promises, in one sentence.
 
-    `watched` is put before its class, so that its methods look at what those of the class do, and its
-    `check_promises` at what stays the same. Raises PluginError.
+    `check` yields what is wrong with what one of the plug-in's `members` returned, a method, or holds, an attribute. A promise
+    that is `costly` is left to `sim.conformance`, and not looked at in a run.
     """
-    kind = load(group, name)
+
+    sentence: str
+    members: tuple[str, ...] = ()
+    check: Callable[..., Iterator[str]] = lambda *_: iter(())
+    costly: bool = False
+
+
+def promise(*members: str, costly: bool = False) -> Callable[[Callable[..., Iterator[str]]], Promise]:
+    """Makes a method of `Promises` the check of a promise about members; its docstring is the promise's sentence."""
+    return lambda check: Promise(" ".join((check.__doc__ or "").split()), members, check, costly)
+
+
+class BrokenPromise(PluginError):
+    """A plug-in has broken a promise: the message names its class and says how."""
+
+    promise: Promise | None = None
+
+
+def broken(kind: type, promise: Promise, wrong: str) -> BrokenPromise:
+    """The error that says how a plug-in's class breaks a promise."""
+    error = BrokenPromise(f"{described(kind)}: {wrong}")
+    error.promise = promise
+    return error
+
+
+class Promises:
+    """Watches one plug-in: `plugin` is an object of its class whose methods raise BrokenPromise where they break a promise.
+
+    The promises of a group are those attributes of its subclass of this class that are a `Promise`. `protocol` is what its plug-ins
+    have, `parameters` the base of their Parameters.
+    """
+
+    group: ClassVar[str]
+    protocol: ClassVar[type]
+    parameters: ClassVar[type[Parameters]] = Parameters
+
+    complete = Promise("The class has all members of its protocol, and takes what they and its constructor are given.")
+    refusing = Promise("What it cannot do it refuses by a ScenarioError or InputError; it raises nothing else.")
+    strict = Promise("Its Parameters extend those of the group, and refuse keys that they do not know.", costly=True)
+    unchanged = Promise("It changes nothing that it is given.", costly=True)
+    lasting = Promise("What it has returned stays as it was.", costly=True)
+    same = Promise("It does the same whenever it is made and asked the same.", costly=True)
+    independent = Promise("It leaves the random state of Python and of NumPy alone.", costly=True)
+
+    def __init__(self, kind: type, *arguments: Any, costly: bool = False) -> None:
+        self.kind, self.setting, self.costly = kind, arguments[-1], costly
+        self.member = ""
+        self._checks: dict[str, list[tuple[Promise, Callable[..., Iterator[str]]]]] = {}
+        for promise in self.listed():
+            for member in promise.members if costly or not promise.costly else ():
+                self._checks.setdefault(member, []).append((promise, promise.check))
+        self.model(kind)
+        if wrong := _refusal(kind, arguments):
+            given = ", ".join(type(argument).__qualname__ for argument in arguments)
+            raise broken(self.kind, self.complete, f"it cannot be made of {given}: {wrong}")
+        # a class of its own has room for what is put before its methods, whatever slots it has
+        made = type(kind.__name__, (kind,), {"__module__": kind.__module__})
+        self.plugin = self._guarded("its constructor", made, *arguments)
+        members = {**vars(self.protocol), **self.protocol.__annotations__}
+        named = [member for member in sorted(members) if not member.startswith("_")]
+        missing = [member for member in named if not self._guarded(member, hasattr, self.plugin, member)]
+        if missing:
+            raise broken(self.kind, self.complete, f"it lacks {', '.join(missing)} of {self.protocol.__name__}")
+        methods = {member: members[member] for member in named if inspect.isfunction(members[member])}
+        self._attributes = [member for member in named if member not in methods]
+        for member, declared in methods.items():
+            method = getattr(self.plugin, member)
+            expected = list(inspect.signature(declared).parameters)[1:]
+            if wrong := _refusal(method, expected):
+                raise broken(self.kind, self.complete, f"{member} cannot take ({', '.join(expected)}): {wrong}")
+            vars(self.plugin)[member] = partial(self._asked, member, method)
+
+    @classmethod
+    def model(cls, kind: type) -> type[Parameters]:
+        """The Parameters of a class. Raises BrokenPromise where it has none."""
+        found = getattr(kind, "Parameters", None)
+        if isinstance(kind, type) and isinstance(found, type) and issubclass(found, cls.parameters):
+            return found
+        base = f"{cls.parameters.__module__}.{cls.parameters.__name__}"
+        raise broken(kind, cls.complete, f"it has no nested class Parameters({base})")
+
+    @classmethod
+    def listed(cls) -> list[Promise]:
+        """The promises of the group, and before them those of all groups."""
+        return [value for each in reversed(cls.__mro__) for value in vars(each).values() if isinstance(value, Promise)]
+
+    def breaches(self, member: str, found: Any, *arguments: Any) -> Iterator[BrokenPromise]:
+        """How what a member returned for arguments, or holds, breaks its promises: the first of them, as others may build on it."""
+        for promise, check in self._checks.get(member, ()):
+            self.member = member
+            try:
+                wrong = next(check(self, found, *arguments), None)
+            except (BrokersimError, MemoryError):
+                raise
+            except Exception:  # of a kind that the check did not think of
+                wrong = f"{member} is {cut(repr(found))} (promised: {promise.sentence})"
+            if wrong is not None:
+                yield broken(self.kind, promise, wrong)
+                return
+
+    def held(self) -> Iterator[tuple[str, Any]]:
+        """The plug-in's attributes, which stay the same."""
+        return ((member, getattr(self.plugin, member)) for member in self._attributes)
+
+    def _asked(self, member: str, method: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
+        found = self._guarded(member, method, *arguments, **named)
+        for error in self.breaches(member, found, *arguments, *named.values()):
+            raise error
+        return found
+
+    def _guarded(self, what: str, call: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
+        """What a call returns; an error that nobody meant becomes one sentence, with the line of the plug-in's that it comes from."""
+        try:
+            return call(*arguments, **named)
+        except (BrokersimError, MemoryError):
+            raise
+        except Exception as error:
+            frames = extract_tb(error.__traceback__)
+            source = getattr(sys.modules.get(self.kind.__module__), "__file__", None)
+            last = next((frame for frame in reversed(frames) if frame.filename == source), frames[-1])
+            place = f"{Path(last.filename).name}, line {last.lineno}"
+            writes = isinstance(error, FrozenInstanceError) or "read-only" in str(error)
+            raise broken(
+                self.kind,
+                self.unchanged if writes else self.refusing,
+                f"{what} raised {type(error).__name__}: {error} ({place})",
+            ) from error
+
+
+def _refusal(call: Callable[..., Any], arguments: Sequence[Any]) -> str | None:
+    """Why something cannot be called with arguments, where its signature says so."""
+    try:
+        inspect.signature(call).bind(*arguments)
+    except TypeError as error:
+        return str(error)
+    except ValueError:  # it has no signature that can be read
+        pass
+    return None
+
+
+def make(promises: type[Promises], name: str, *arguments: Any) -> Any:
+    """The plug-in of this name in a group, made of arguments; one from elsewhere is watched. Raises BrokenPromise."""
+    kind = load(promises.group, name)
     if are_ours(kind):
         return kind(*arguments)
-    try:
-        inspect.signature(kind).bind(*arguments)
-    except TypeError as error:
-        given = ", ".join(type(argument).__qualname__ for argument in arguments)
-        raise PluginError(f"{described(kind)} cannot be made of {given}: {error}") from None
-    members = {*vars(promise), *promise.__annotations__}
-    made = (type(kind.__name__, (watched, kind), {"__module__": kind.__module__}) if watched else kind)(*arguments)
-    of_its_own = super(watched, made) if watched else made
-    missing = [
-        member
-        for member in sorted(members)
-        if not (member.startswith("_") or hasattr(of_its_own, member) or member in getattr(made, "__dict__", {}))
-    ]
-    if missing:
-        raise PluginError(f"{described(kind)} lacks {', '.join(missing)} of {promise.__name__}")
-    if hasattr(watched, "check_promises"):
-        made.check_promises()
-    return made
+    watch = promises(kind, *arguments)
+    for member, found in watch.held():
+        for error in watch.breaches(member, found):
+            raise error
+    return watch.plugin
 
 
 def units(group: str, name: str) -> dict[str, str]:

@@ -26,19 +26,18 @@ from sim.files.parquet import strings
 from sim.metrics import METRICS
 from sim.overlay.geometry import Dissemination, GeometrySetting
 from sim.overlay.latency import LatencyModel, LatencySetting
-from sim.overlay.promises import WatchedGeometry, check_latency
+from sim.overlay.promises import GeometryPromises, LatencyPromises
 from sim.overlay.sites import Sites
 from sim.overlay.trees import RendezvousTrees
-from sim.policies.offloading.problem import OffloadingPolicy
 from sim.policies.offloading.process import OffloadingParameters
-from sim.policies.promises import WatchedOffloading, WatchedReconfiguration, WatchedSelection
+from sim.policies.promises import OffloadingPromises, ReconfigurationPromises, SelectionPromises
 from sim.policies.reconfiguration.problem import ReconfigurationPolicy
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.policies.views import SelectionPolicy, SelectionSetting
 from sim.scenario.model import Scenario, Unlimited
 from sim.workloads.format.workload import Topics, Workload
 from sim.workloads.models.location import redrawn
-from sim.workloads.promises import Generator, WatchedGenerator
+from sim.workloads.promises import Generator, WorkloadPromises
 
 BYTES_PER_PAIR = 80
 """Bytes per pair of brokers: round-trip times, routes, and link counters."""
@@ -66,9 +65,7 @@ def prepare_workload(scenario: Scenario, replication: int, base: Workload | None
     streams = Streams(scenario.seed, replication)
     table = scenario.workload
     if base is None:
-        generator: Generator = plugins.make(
-            "workload", table.kind, table.parameters, promise=Generator, watched=WatchedGenerator
-        )
+        generator: Generator = plugins.make(WorkloadPromises, table.kind, table.parameters)
         return generator.generate(streams)
     return redrawn(base, streams, table.resample_users) if replication or table.resample_users else base
 
@@ -125,16 +122,10 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
     capacity = frozen(np.ones(brokers)) if sites.capacity is None else sites.capacity
     geometry, latency, selection = scenario.network.geometry, scenario.network.latency, scenario.selection
     times: LatencyModel = plugins.make(
-        "latency",
-        latency.kind,
-        latency.parameters,
-        LatencySetting(sites, streams.key("latency")),
-        promise=LatencyModel,
+        LatencyPromises, latency.kind, latency.parameters, LatencySetting(sites, streams.key("latency"))
     )
-    if not plugins.are_ours(type(times)):
-        check_latency(times, brokers)
     overlay: Dissemination = plugins.make(
-        "geometry",
+        GeometryPromises,
         geometry.kind,
         geometry.parameters,
         GeometrySetting(
@@ -145,8 +136,6 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
             times.round_trips,
             np.stack([workload.topics.latitude, workload.topics.longitude], 1),
         ),
-        promise=Dissemination,
-        watched=WatchedGeometry,
     )
     if scenario.network.join == "message" and not overlay.rendezvous:
         raise ScenarioError(
@@ -155,14 +144,12 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         )
     round_trips = times.round_trips if overlay.round_trips is None else overlay.round_trips
     policy: SelectionPolicy = plugins.make(
-        "selection",
+        SelectionPromises,
         selection.kind,
         selection.parameters,
         SelectionSetting(
             len(workload.users), sites.latitude, sites.longitude, cell, streams.key("selection"), capacity
         ),
-        promise=SelectionPolicy,
-        watched=WatchedSelection,
     )
     node_of = np.arange(brokers) if overlay.anchored else streams.generator("configuration").permutation(brokers)
     service, queueing = scenario.brokers.service, {key: value for key, value in scenario.brokers if key != "service"}
@@ -219,9 +206,7 @@ def _reconfiguration(scenario: Scenario, overlay: Dissemination, key: int) -> Re
             'for good (allowed: "none")'
         )
     assert isinstance(parameters, ProcessParameters)
-    policy = plugins.make(
-        "reconfiguration", kind, parameters, promise=ReconfigurationPolicy, watched=WatchedReconfiguration
-    )
+    policy: ReconfigurationPolicy = plugins.make(ReconfigurationPromises, kind, parameters)
     return ReconfigurationSetting(policy, parameters, key)
 
 
@@ -235,7 +220,7 @@ def _offloading(scenario: Scenario, workload: Workload, key: int) -> OffloadingS
         chosen = OffloadingParameters(tau=parameters.tau, period=parameters.period)
     else:
         assert isinstance(parameters, OffloadingParameters)
-        policy = plugins.make("offloading", kind, parameters, promise=OffloadingPolicy, watched=WatchedOffloading)
+        policy = plugins.make(OffloadingPromises, kind, parameters)
         chosen = parameters
     if workload.content is not None:
         raise ScenarioError(

@@ -20,7 +20,7 @@ from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geometry import GeometrySetting, TopicTree
 from sim.overlay.graph import Graph
 from sim.overlay.latency import UnitLatency
-from sim.overlay.promises import WatchedGeometry
+from sim.overlay.promises import GeometryPromises
 from sim.overlay.star import Star
 from sim.overlay.tapestry import Tapestry
 from sim.overlay.topic_connected.geometry import TopicConnected
@@ -119,7 +119,7 @@ class Paid(Chord):
         (Forgets, "which has joined"),
         (WrongDepth, "expected a hop more than the parent's"),
         (ManyRoots, "expected the root first and each once"),
-        (Paid, "control_hops is -3, expected a whole number of messages"),
+        (Paid, "control_hops is -3, expected a whole number of 0 or more"),
     ],
 )
 @pytest.mark.parametrize("plane", ["messages", "auto"])
@@ -135,7 +135,7 @@ def test_a_rendezvous_with_a_root_for_each_publisher() -> None:
         def uplink(self, topic: int, source: int) -> Any:
             return np.array([source], np.int32)
 
-    watched = type("Anywhere", (WatchedGeometry, Anywhere), {})(Chord.Parameters(), GeometrySetting(4, 2, 0))
+    watched = GeometryPromises(Anywhere, Chord.Parameters(), GeometrySetting(4, 2, 0)).plugin
     watched.uplink(0, 1)
     watched.uplink(1, 2)
     with pytest.raises(
@@ -179,8 +179,8 @@ class Mumbles(UnitLatency):
     [
         (Negative, "from broker 1 to 2 are -1.0 s, allowed: finite and at least 0"),
         (NotANumber, "from broker 3 to 2 are nan s"),
-        (OneWay, "between brokers 2 and 3 are 1.0 s and 7.0 s, expected the same to and fro"),
-        (Mumbles, "its notes are ('a sentence', 7), expected a tuple of sentences"),
+        (OneWay, "between brokers 2 and 3 are 1.0 s and 7.0 s, expected the same in both directions"),
+        (Mumbles, "notes are ('a sentence', 7), expected a tuple of sentences"),
         (Small, "expected a number of seconds for each two of 8 brokers"),
     ],
 )
@@ -266,7 +266,7 @@ class WithoutSetting(StaticSelection):
 
 def test_a_class_that_is_half_written(refused: Callable[..., str]) -> None:
     assert refused("geometry", HalfWritten) == (
-        "plug-in HalfWritten (elsewhere) lacks adjust, control_hops, control_path, control_requests, edges, join, "
+        "plug-in HalfWritten (elsewhere): it lacks adjust, control_hops, control_path, control_requests, edges, join, "
         "leave, period, round_trips, topic_diameters, tree, tree_state of Dissemination"
     )
     assert "cannot be made of" in refused("selection", WithoutSetting)
@@ -290,12 +290,12 @@ def test_what_keeps_its_promises_is_let_through_and_changes_nothing(
     plain = sim.run(scenario, tmp_path / "plain").runs
     monkeypatch.setattr(plugins, "are_ours", lambda found: found is not kind)
     seen: list[str] = []
-    look = WatchedGeometry._check_tree
+    look = GeometryPromises.breaches
     monkeypatch.setattr(
-        WatchedGeometry, "_check_tree", lambda self, what, *rest: (seen.append(what), look(self, what, *rest))[1]
+        GeometryPromises, "breaches", lambda self, member, *rest: (seen.append(member), look(self, member, *rest))[1]
     )
     watched = sim.run(scenario, tmp_path / "watched").runs
-    assert seen
+    assert {"tree", "uplink", "join", "positions"} <= set(seen)
     assert watched.drop(columns="run").equals(plain.drop(columns="run"))
 
 

@@ -1,11 +1,11 @@
-"""Whoever writes a policy runs this in the policy's own tests."""
+"""Whoever writes a plug-in runs this in the plug-in's own tests."""
 
 from two_choices import TwoChoices
 
-from sim.policies.conformance import check_selection
+from sim.conformance import assert_conforms
 
 
 def test_conforms() -> None:
-    """The policy keeps to what every policy must."""
-    check_selection(TwoChoices)
-    check_selection(TwoChoices, {"choices": 5, "update_period": "1d"}, seed=2)
+    """The policy keeps all promises of its group."""
+    assert_conforms("selection", TwoChoices)
+    assert_conforms("selection", TwoChoices, {"choices": 5, "update_period": "1d"}, seed=2)

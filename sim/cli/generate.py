@@ -99,6 +99,7 @@ def generate(
     from sim import plugins
     from sim.base.randomness import Streams
     from sim.workloads.format.workload import write_workload
+    from sim.workloads.promises import WorkloadPromises
     from sim.workloads.synthetic.checkins import write_checkins
 
     if out is None and checkins is None:
@@ -108,7 +109,8 @@ def generate(
     found = plugins.load("workload", kind)
     if checkins is not None and not hasattr(found, "checkins"):
         raise InputError(f"--checkins: a {kind} workload has no check-ins (allowed: mobility)")
-    generator = found(parameters(found.Parameters, [*settings(set_ or []), *options(context.args)]))
+    given = parameters(found.Parameters, [*settings(set_ or []), *options(context.args)])
+    generator = plugins.make(WorkloadPromises, kind, given)
     streams = Streams(seed, replication)
     if checkins is not None:
         rows = write_checkins(checkins, generator.checkins(streams), dirt, streams.generator("workload.dirt"))

@@ -146,13 +146,14 @@ def _check(
 def _policy(name: str) -> OffloadingPolicy:
     from sim import plugins
     from sim.policies.offloading.instance import KeepAll
+    from sim.policies.promises import OffloadingPromises
 
     if name == "none":
         return KeepAll()
     if name not in (names := plugins.names("offloading")):
         raise InputError(f"--policy: {unknown('offloading policy', name, [*names, 'none'])}")
-    found = plugins.load("offloading", name)
-    policy: OffloadingPolicy = found(found.Parameters())
+    parameters = plugins.load("offloading", name).Parameters()
+    policy: OffloadingPolicy = plugins.make(OffloadingPromises, name, parameters)
     return policy
 
 

@@ -65,14 +65,15 @@ def reconfiguration(
 def _policy(name: str) -> Any:
     """What decides: a function from a problem to a reconfiguration."""
     from sim import plugins
+    from sim.policies.promises import ReconfigurationPromises
     from sim.policies.reconfiguration.problem import Reconfiguration
 
     if name == "none":
         return lambda problem: Reconfiguration(problem.node_of)
     if name not in (names := plugins.names("reconfiguration")):
         raise InputError(f"--policy: {unknown('reconfiguration policy', name, [*names, 'none'])}")
-    found = plugins.load("reconfiguration", name)
-    return found(found.Parameters()).reconfigure
+    parameters = plugins.load("reconfiguration", name).Parameters()
+    return plugins.make(ReconfigurationPromises, name, parameters).reconfigure
 
 
 def _show(title: str, solutions: list[dict[str, Any]]) -> None:

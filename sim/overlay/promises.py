@@ -1,178 +1,251 @@
-"""What geometries and latency models from elsewhere promise, checked as they are used: the part that costs little."""
+"""What geometries and latency models promise, and how it is seen that they keep it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.base.errors import PluginError
-from sim.overlay.geometry import GeometrySetting, TopicTree
-from sim.plugins import described
-
-if TYPE_CHECKING:
-    from sim.overlay.latency import LatencyModel
+from sim.overlay.geometry import Dissemination, GeometrySetting, TopicTree
+from sim.overlay.latency import LatencyModel
+from sim.plugins import Promises, promise
 
 
-def check_round_trips(maker: object, times: object, brokers: int) -> None:
-    """Raises PluginError where the times between brokers, of a latency model or a geometry, are none."""
+def _round_trip_breaches(times: object, brokers: int) -> Iterator[str]:
     found = np.asarray(times)
     if found.shape != (brokers, brokers) or found.dtype.kind not in "fiu":
-        wrong = f"are {found.dtype}{found.shape}, expected a number of seconds for each two of {brokers} brokers"
-    elif not (np.isfinite(found) & (found >= 0)).all():
-        a, b = np.argwhere(~(np.isfinite(found) & (found >= 0)))[0]
-        wrong = f"from broker {a} to {b} are {found[a, b]} s, allowed: finite and at least 0"
-    elif np.diagonal(found).any():
-        a = int(np.diagonal(found).argmax())
-        wrong = f"from broker {a} to itself are {found[a, a]} s, expected 0"
-    elif (found != found.T).any():
-        a, b = np.argwhere(found != found.T)[0]
-        wrong = f"between brokers {a} and {b} are {found[a, b]} s and {found[b, a]} s, expected the same to and fro"
-    else:
+        yield f"round_trips are {found.dtype}{found.shape}, expected a number of seconds for each two of {brokers} brokers"
         return
-    raise PluginError(f"{described(type(maker))}: its round_trips {wrong}")
+    wrong = ~(np.isfinite(found) & (found >= 0))
+    for a, b in np.argwhere(wrong):
+        yield f"round_trips from broker {a} to {b} are {found[a, b]} s, allowed: finite and at least 0"
+    for a in np.flatnonzero(np.diagonal(found)):
+        yield f"round_trips from broker {a} to itself are {found[a, a]} s, expected 0"
+    for a, b in np.argwhere(found != found.T):
+        times_of_both = f"{found[a, b]} s and {found[b, a]} s"
+        yield f"round_trips between brokers {a} and {b} are {times_of_both}, expected the same in both directions"
 
 
-def check_latency(model: LatencyModel, brokers: int) -> None:
-    """Raises PluginError where times, jitter or notes are not what a LatencyModel has."""
-    check_round_trips(model, model.round_trips, brokers)
-    if not 0 <= model.jitter < np.inf:
-        raise PluginError(f"{described(type(model))}: its jitter is {model.jitter}, allowed: finite and at least 0")
-    if isinstance(model.notes, str) or not all(isinstance(note, str) for note in model.notes):
-        raise PluginError(f"{described(type(model))}: its notes are {model.notes!r}, expected a tuple of sentences")
+class LatencyPromises(Promises):
+    """What a latency model promises."""
+
+    group, protocol = "latency", LatencyModel
+
+    @promise("round_trips")
+    def times(self, found: Any) -> Iterator[str]:
+        """`round_trips` are finite seconds of 0 or more for each two brokers, the same in both directions, 0 from each to itself."""
+        yield from _round_trip_breaches(found, len(self.setting.sites))
+
+    @promise("jitter")
+    def spread(self, found: Any) -> Iterator[str]:
+        """`jitter` is finite and at least 0."""
+        if not 0 <= found < np.inf:
+            yield f"jitter is {found}, allowed: finite and at least 0"
+
+    @promise("notes")
+    def sentences(self, found: Any) -> Iterator[str]:
+        """`notes` are a tuple of sentences."""
+        if not isinstance(found, tuple) or not all(isinstance(note, str) for note in found):
+            yield f"notes are {found!r}, expected a tuple of sentences"
 
 
-if TYPE_CHECKING:
-    _Kind: Any
-else:
-    _Kind = object
+class GeometryPromises(Promises):
+    """What a geometry promises.
 
-
-class WatchedGeometry(_Kind):  # type: ignore[misc]
-    """Stands before a geometry's class and raises PluginError for paths and trees that cannot be: off the links, or incomplete.
-
-    A tree that was seen is not looked at again, and links are read again where one is missing.
+    In a run a tree that was looked at is not looked at again, and links are read again where one is missing.
     """
 
-    def __init__(self, parameters: Any, setting: GeometrySetting) -> None:
-        self._watched_nodes = setting.nodes
-        self._watched_links = np.zeros((setting.nodes, setting.nodes), np.bool_)
-        self._watched_members: dict[int, set[int]] = {}
-        self._watched_roots: dict[int, int] = {}
-        self._watched_trees: dict[tuple[int, int], TopicTree] = {}
-        super().__init__(parameters, setting)
+    group, protocol = "geometry", Dissemination
 
-    def check_promises(self) -> None:
-        """Raises PluginError where what stays the same is not as it should be."""
-        if (times := self.round_trips) is not None:
-            check_round_trips(self, times, self._watched_nodes)
-        nodes = self._watched_nodes
-        if (positions := self.positions) is not None and np.shape(positions) != (nodes,):
-            self._refuse(f"its positions are of shape {np.shape(positions)}, expected one for each of {nodes} nodes")
-        if not (self.period is None or 0 < self.period < np.inf):
-            self._refuse(f"its period is {self.period} s, allowed: None, or finite and above 0")
+    def __init__(self, kind: type, parameters: Any, setting: GeometrySetting, *, costly: bool = False) -> None:
+        self._links = np.zeros((setting.nodes, setting.nodes), np.bool_)
+        self._members: dict[int, set[int]] = {}
+        self._roots: dict[int, int] = {}
+        self._trees: dict[tuple[int, ...], object] = {}
+        super().__init__(kind, parameters, setting, costly=costly)
 
-    def _refuse(self, wrong: str) -> NoReturn:
-        raise PluginError(f"{described(type(self))}: {wrong}")
+    def breaches(self, member: str, found: Any, *arguments: Any) -> Iterator[Any]:
+        """As for all plug-ins, and keeps in mind who has joined, and which trees were seen."""
+        if member == "join":
+            self._members.setdefault(arguments[0], set()).add(arguments[1])
+        elif member == "leave":
+            self._members.get(arguments[0], set()).discard(arguments[1])
+        elif member == "tree":
+            if self._trees.get(arguments) is found:
+                return
+            self._trees[arguments] = found
+        yield from super().breaches(member, found, *arguments)
 
-    def edges(self) -> NDArray[np.int32]:
-        edges: NDArray[np.int32] = super().edges()
-        found = np.asarray(edges)
-        if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
-            self._refuse(f"edges are {found.dtype}{found.shape}, expected two nodes in each row")
-        self._check_nodes("edges", found)
-        return edges
+    @promise("anchored", "rendezvous", "floods")
+    def flags(self, found: Any) -> Iterator[str]:
+        """`anchored`, `rendezvous` and `floods` are True or False."""
+        if not isinstance(found, (bool, np.bool_)):
+            yield f"{self.member} is {found!r}, allowed: True, False"
 
-    def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
-        path: NDArray[np.int32] = super().uplink(topic, source)
+    @promise("positions")
+    def ring(self, found: Any) -> Iterator[str]:
+        """`positions` are None, or a number from 0 to below 1 for each node."""
+        if found is not None:
+            if np.shape(found) != (self.setting.nodes,):
+                yield f"positions are of shape {np.shape(found)}, expected one for each of {self.setting.nodes} nodes"
+            for node in np.flatnonzero(~((found >= 0) & (found < 1))):
+                yield f"positions are {found[node]} of node {node}, allowed: from 0 to below 1"
+
+    @promise("round_trips")
+    def times(self, found: Any) -> Iterator[str]:
+        """`round_trips` are None, or as those of a latency model."""
+        if found is not None:
+            yield from _round_trip_breaches(found, self.setting.nodes)
+
+    @promise("period")
+    def rhythm(self, found: Any) -> Iterator[str]:
+        """`period` is None, or a finite time above 0."""
+        if not (found is None or 0 < found < np.inf):
+            yield f"period is {found} s, allowed: None, or finite and above 0"
+
+    @promise("edges")
+    def pairs(self, found: Any) -> Iterator[str]:
+        """`edges` have two nodes in each row."""
+        edges = np.asarray(found)
+        if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
+            yield f"edges are {edges.dtype}{edges.shape}, expected two nodes in each row"
+        yield from self._strangers("edges", edges)
+        self._links[:] = False
+        self._links[edges[:, 0], edges[:, 1]] = True
+
+    @promise("uplink")
+    def way_up(self, found: Any, topic: int, source: int) -> Iterator[str]:
+        """`uplink` goes from the source to the root, without circles; in a `rendezvous` along links, to the one root of the topic."""
         what = f"the uplink of topic {topic} from node {source}"
-        self._check_path(what, path, source)
-        root = int(path[-1])
-        if self.rendezvous and self._watched_roots.setdefault(topic, root) != root:
-            self._refuse(f"{what} leads to {root}, and another one to {self._watched_roots[topic]}, the root of all")
-        return path
+        yield from self._detours(what, found, source)
+        if len(np.unique(found)) != len(found):
+            yield f"{what} is {np.asarray(found).tolist()}, which passes a node twice"
+        root, end = self._roots.setdefault(topic, int(found[-1])), int(found[-1])
+        if self.plugin.rendezvous and root != end:
+            yield f"{what} leads to {end}, and another one to {root}, the root of all"
 
-    def control_path(self, topic: int, node: int) -> NDArray[np.int32]:
-        path: NDArray[np.int32] = super().control_path(topic, node)
+    @promise("control_path")
+    def there_and_back(self, found: Any, topic: int, node: int) -> Iterator[str]:
+        """`control_path` goes along links from the node to the root and back to the node."""
         what = f"the control path of topic {topic} from node {node}"
-        self._check_path(what, path, node)
-        if path[-1] != node:
-            self._refuse(f"{what} ends at {path[-1]}, not where it began")
-        return path
+        yield from self._detours(what, found, node)
+        if found[-1] != node:
+            yield f"{what} ends at {found[-1]}, not where it began"
+        if self._roots.get(topic, found[0]) not in found:
+            yield f"{what} does not pass {self._roots[topic]}, the root"
 
-    def tree(self, topic: int, root: int) -> TopicTree:
-        tree: TopicTree = super().tree(topic, root)
-        if self._watched_trees.get((topic, root)) is not tree:
-            self._check_tree(f"the tree of topic {topic} from node {root}", tree, topic, root)
-            self._watched_trees[topic, root] = tree
-        return tree
+    @promise("tree")
+    def on_nodes(self, found: Any, topic: int, root: int) -> Iterator[str]:
+        """`tree` is a TopicTree of nodes, the root first and each once."""
+        if not isinstance(found, TopicTree):
+            yield f"{_tree(topic, root)} is {found!r}, expected a TopicTree"
+        nodes = np.asarray(found.nodes)
+        if nodes.ndim != 1 or nodes.dtype.kind not in "iu":
+            yield f"{_tree(topic, root)} has nodes {nodes.dtype}{nodes.shape}, expected their numbers"
+        yield from self._strangers(_tree(topic, root), nodes)
+        if nodes.size and (nodes[0] != root or len(np.unique(nodes)) != nodes.size):
+            yield f"{_tree(topic, root)} has nodes {nodes.tolist()}, expected the root first and each once"
 
-    def join(self, topic: int, node: int) -> None:
-        super().join(topic, node)
-        self._watched_members.setdefault(topic, set()).add(node)
+    @promise("tree")
+    def top_down(self, found: Any, topic: int, root: int) -> Iterator[str]:
+        """The `parents` of a tree are places above, ascending; `depth` and `first_child` are what follows from them."""
+        parents, depth, first = (np.asarray(values) for values in (found.parents, found.depth, found.first_child))
+        size = len(found.nodes)
+        what = _tree(topic, root)
+        for name, values in (("parents", parents), ("depth", depth), ("first_child", first)):
+            if values.shape != (size + (name == "first_child"),) or values.dtype.kind not in "iu":
+                yield f"{what} has {name} {values.dtype}{values.shape} for {size} nodes, expected integers"
+        if not size:
+            return
+        above = parents[1:]
+        if parents[0] != -1 or ((above < 0) | (above >= np.arange(1, size))).any() or (np.diff(above) < 0).any():
+            yield f"{what} has parents {parents.tolist()}, expected -1 and then places above each, ascending"
+        if depth[0] != 0 or (depth[1:] != depth[above] + 1).any():
+            yield f"{what} has depths {depth.tolist()}, expected a hop more than the parent's"
+        if not np.array_equal(first, np.searchsorted(above, np.arange(size + 1)) + 1):
+            yield f"{what} has first_child {first.tolist()}, which parents do not say"
 
-    def leave(self, topic: int, node: int) -> None:
-        super().leave(topic, node)
-        self._watched_members.get(topic, set()).discard(node)
+    @promise("tree")
+    def along_links(self, found: Any, topic: int, root: int) -> Iterator[str]:
+        """A tree sends along links, but from a root that does not want the topic and is no `rendezvous`."""
+        children = np.arange(1, len(found.nodes))
+        if not self.plugin.rendezvous and root not in self._members.get(topic, ()):
+            children = children[found.parents[1:] > 0]
+        yield from self._jumps(_tree(topic, root), found.nodes[found.parents[children]], found.nodes[children])
 
-    def control_hops(self, topic: int, node: int) -> int:
-        return self._count("control_hops", super().control_hops(topic, node))
+    @promise("tree")
+    def all_members(self, found: Any, topic: int, root: int) -> Iterator[str]:
+        """All nodes that have joined a topic are on its tree, unless links follow every `period` only."""
+        left = self._members.get(topic, set()).difference(np.asarray(found.nodes).tolist())
+        if left and self.plugin.period is None:
+            yield f"{_tree(topic, root)} lacks node {min(left)}, which has joined"
 
-    def control_requests(self, topic: int, node: int) -> int:
-        return self._count("control_requests", super().control_requests(topic, node))
+    @promise("tree")
+    def flooded(self, found: Any, topic: int, root: int) -> Iterator[str]:
+        """Where topics are flooded, a tree has the `neighbours` of each of its nodes, those below it among them."""
+        if not self.plugin.floods:
+            return
+        size, around = len(found.nodes), found.neighbours
+        if len(around) != size or not set(chain.from_iterable(around)) <= set(range(size)):
+            yield f"{_tree(topic, root)} has neighbours {around!r}, expected places among {size} for each node"
+        for place in range(1, size):
+            if place not in around[found.parents[place]]:
+                yield f"{_tree(topic, root)} has place {place} below {found.parents[place]}, whose neighbour it is not"
 
-    def adjust(self) -> int:
-        return self._count("adjust", super().adjust())
+    @promise("control_hops", "control_requests", "adjust", "tree_state")
+    def numbers(self, found: Any, *_: int) -> Iterator[str]:
+        """`control_hops`, `control_requests` and `adjust` return a number of messages, `tree_state` None or a number of entries."""
+        none = self.member == "tree_state" and found is None
+        if not (none or (isinstance(found, (int, np.integer)) and found >= 0)):
+            yield f"{self.member} is {found!r}, expected a whole number of 0 or more"
 
-    def _count(self, name: str, found: Any) -> int:
-        if not isinstance(found, (int, np.integer)) or found < 0:
-            self._refuse(f"{name} is {found!r}, expected a whole number of messages")
-        return int(found)
+    @promise("topic_diameters")
+    def spans(self, found: Any) -> Iterator[str]:
+        """`topic_diameters` returns None or a number of hops for each of some topics."""
+        if found is not None and (np.asarray(found).dtype.kind not in "iu" or np.ndim(found) != 1 or np.any(found < 0)):
+            yield f"topic_diameters are {found!r}, expected None or a number of hops for each of some topics"
 
-    def _check_nodes(self, what: str, nodes: NDArray[Any]) -> None:
-        outside = nodes[(nodes < 0) | (nodes >= self._watched_nodes)]
-        if outside.size:
-            self._refuse(f"{what}: node {outside.flat[0]} of {self._watched_nodes}")
+    @promise("join", costly=True)
+    def joins_once(self, _: None, topic: int, node: int) -> Iterator[str]:
+        """`join` raises a ValueError where the node has joined the topic already."""
+        yield from self._repeated("join", topic, node)
 
-    def _check_path(self, what: str, path: object, source: int) -> None:
+    @promise("leave", costly=True)
+    def leaves_once(self, _: None, topic: int, node: int) -> Iterator[str]:
+        """`leave` raises a ValueError where the node has not joined the topic."""
+        yield from self._repeated("leave", topic, node)
+
+    def _repeated(self, member: str, topic: int, node: int) -> Iterator[str]:
+        try:
+            getattr(type(self.plugin), member)(self.plugin, topic, node)
+        except ValueError:
+            return
+        yield f"a second {member} of topic {topic} by node {node} raises no ValueError"
+
+    def _strangers(self, what: str, nodes: NDArray[Any]) -> Iterator[str]:
+        for node in nodes[(nodes < 0) | (nodes >= self.setting.nodes)]:
+            yield f"{what}: node {node} of {self.setting.nodes}"
+
+    def _detours(self, what: str, path: object, source: int) -> Iterator[str]:
         nodes = np.asarray(path)
         if nodes.ndim != 1 or not nodes.size or nodes.dtype.kind not in "iu":
-            self._refuse(f"{what} is {path!r}, expected the numbers of nodes")
-        self._check_nodes(what, nodes)
+            yield f"{what} is {path!r}, expected the numbers of nodes"
+        yield from self._strangers(what, nodes)
         if nodes[0] != source:
-            self._refuse(f"{what} begins at {nodes[0]}")
-        if self.rendezvous:  # else whoever is not on the tree may reach it otherwise
-            self._check_links(what, nodes[:-1], nodes[1:])
+            yield f"{what} begins at {nodes[0]}"
+        if self.plugin.rendezvous:  # else whoever is not on the tree may reach it otherwise
+            yield from self._jumps(what, nodes[:-1], nodes[1:])
 
-    def _check_links(self, what: str, senders: NDArray[Any], receivers: NDArray[Any]) -> None:
-        if not self._watched_links[senders, receivers].all():
-            edges = np.asarray(self.edges())
-            self._watched_links[edges[:, 0], edges[:, 1]] = True
-            missing = np.flatnonzero(~self._watched_links[senders, receivers])
-            if missing.size:
-                a, b = senders[missing[0]], receivers[missing[0]]
-                self._refuse(f"{what} goes from node {a} to {b}, and there is no such link")
+    def _jumps(self, what: str, senders: NDArray[Any], receivers: NDArray[Any]) -> Iterator[str]:
+        if not self._links[senders, receivers].all():
+            self.plugin.edges()
+            for a, b in zip(senders, receivers, strict=True):
+                if not self._links[a, b]:
+                    yield f"{what} goes from node {a} to {b}, and there is no such link"
 
-    def _check_tree(self, what: str, tree: object, topic: int, root: int) -> None:
-        if not isinstance(tree, TopicTree):
-            self._refuse(f"{what} is {tree!r}, expected a TopicTree")
-        nodes, parents, depth = (np.asarray(values) for values in (tree.nodes, tree.parents, tree.depth))
-        size = len(nodes)
-        if size:
-            self._check_nodes(what, nodes)
-            places = np.arange(size)
-            if nodes[0] != root or len(np.unique(nodes)) != size:
-                self._refuse(f"{what} has nodes {nodes.tolist()}, expected the root first and each once")
-            if parents.shape != (size,) or parents[0] != -1 or ((parents < 0) | (parents >= places))[1:].any():
-                self._refuse(f"{what} has parents {parents.tolist()}, expected -1 and then places above each")
-            if depth.shape != (size,) or depth[0] != 0 or (depth[1:] != depth[parents[1:]] + 1).any():
-                self._refuse(f"{what} has depths {depth.tolist()}, expected a hop more than the parent's")
-            first = np.searchsorted(parents[1:], np.arange(size + 1)) + 1
-            if (np.diff(parents[1:]) < 0).any() or not np.array_equal(tree.first_child, first):
-                self._refuse(
-                    f"{what} has first_child {np.asarray(tree.first_child).tolist()}, which parents do not say"
-                )
-            self._check_links(what, nodes[parents[1:]], nodes[1:])
-        if self.period is None and (left := self._watched_members.get(topic, set()).difference(nodes.tolist())):
-            self._refuse(f"{what} lacks node {min(left)}, which has joined")
+
+def _tree(topic: int, root: int) -> str:
+    return f"the tree of topic {topic} from node {root}"

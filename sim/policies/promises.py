@@ -1,81 +1,109 @@
-"""What policies from elsewhere promise, checked as they are used: the part that costs little. All of it: `sim.policies.conformance`."""
+"""What policies promise, and how it is seen that they keep it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_args
 
-from sim.base.errors import PluginError
-from sim.plugins import described
-from sim.policies.offloading.problem import Decision
-from sim.policies.reconfiguration.problem import Reconfiguration
-from sim.policies.views import Exchange, Selection, SelectionPolicy, SelectionSetting, SelectionView
+import numpy as np
+
+from sim.plugins import Promises, promise
+from sim.policies.offloading import problem as offloading
+from sim.policies.offloading.process import OffloadingParameters
+from sim.policies.reconfiguration.cost import Objective
+from sim.policies.reconfiguration.problem import Problem, Reconfiguration, ReconfigurationPolicy
+from sim.policies.reconfiguration.process import ProcessParameters
+from sim.policies.views import Selection, SelectionPolicy, SelectionView
 
 REACTIONS = frozenset({"subscription", "movement"})
 
-if TYPE_CHECKING:
-    _Kind: Any
-else:
-    _Kind = object
+
+class SelectionPromises(Promises):
+    """What a selection policy promises."""
+
+    group, protocol = "selection", SelectionPolicy
+
+    @promise("reacts_to")
+    def reactions(self, found: Any) -> Iterator[str]:
+        """`reacts_to` is a set of "subscription" and "movement"."""
+        if not found <= REACTIONS:
+            yield f"reacts_to is {sorted(found)}, allowed are {sorted(REACTIONS)}"
+
+    @promise("exchange")
+    def exchanges(self, found: Any) -> Iterator[str]:
+        """`exchange` is None, or an Exchange with a finite period above 0 and an integer for each broker."""
+        if found is None:
+            return
+        if not 0 < found.period < np.inf:
+            yield f"exchange.period is {found.period} s, expected a finite time above 0"
+        cluster = found.cluster
+        if cluster.shape != (self.setting.brokers,) or cluster.dtype.kind not in "iu":
+            yield f"exchange.cluster is {cluster.dtype}{cluster.shape}, expected an integer for each broker"
+
+    @promise("select")
+    def known_broker(self, found: Any, view: SelectionView) -> Iterator[str]:
+        """`select` returns a Selection, of a broker of the network."""
+        broker = found.broker if isinstance(found, Selection) else None
+        if not isinstance(broker, int) or isinstance(broker, bool):
+            yield f"select returned {found!r}, expected Selection(an int)"
+        elif not 0 <= broker < self.setting.brokers:
+            where = f"for user {view.user} at {view.time:g} s"
+            yield f"select decided for broker {broker} of {self.setting.brokers}, {where}"
 
 
-def constant_breaches(policy: SelectionPolicy, brokers: int) -> Iterator[str]:
-    """What is wrong with that which stays the same of a selection policy."""
-    if not policy.reacts_to <= REACTIONS:
-        yield f"reacts_to is {sorted(policy.reacts_to)}, allowed are {sorted(REACTIONS)}"
-    if policy.exchange is not None:
-        yield from _exchange_breaches(policy.exchange, brokers)
+class ReconfigurationPromises(Promises):
+    """What a reconfiguration policy promises."""
+
+    group, protocol, parameters = "reconfiguration", ReconfigurationPolicy, ProcessParameters
+
+    @promise("reconfigure")
+    def permutation(self, found: Any, problem: Problem) -> Iterator[str]:
+        """`reconfigure` returns a Reconfiguration, with each broker on a node of its own."""
+        if not isinstance(found, Reconfiguration):
+            yield f"reconfigure returned {found!r}, expected a Reconfiguration"
+        node_of, brokers = np.asarray(found.node_of), len(problem.node_of)
+        if node_of.dtype.kind not in "iu" or not np.array_equal(np.sort(node_of), np.arange(brokers)):
+            yield f"reconfigure decided for nodes {node_of.tolist()}, expected each of 0 to {brokers - 1} once"
+
+    @promise("reconfigure", costly=True)
+    def swaps(self, found: Reconfiguration, problem: Problem) -> Iterator[str]:
+        """The swaps of a Reconfiguration, if it has any, lead to it, and their costs are those after each."""
+        brokers, objective = len(problem.node_of), Objective(problem)
+        for swap in found.swaps:
+            if not (0 <= swap.broker < brokers and 0 <= swap.partner < brokers):
+                yield f"{swap} names a broker that does not exist (there are {brokers})"
+            objective.swap(swap.broker, swap.partner)
+            if not math.isclose(swap.cost, objective.cost, rel_tol=1e-9):
+                yield f"the cost after {swap} is {objective.cost}"
+        if found.swaps and not np.array_equal(objective.node_of, found.node_of):
+            decided = np.asarray(found.node_of).tolist()
+            yield f"its swaps lead to nodes {objective.node_of.tolist()}, but it decided for {decided}"
 
 
-def _exchange_breaches(exchange: Exchange, brokers: int) -> Iterator[str]:
-    if not 0 < exchange.period < float("inf"):
-        yield f"exchange.period is {exchange.period} s, expected a finite time above 0"
-    if exchange.cluster.shape != (brokers,) or exchange.cluster.dtype.kind not in "iu":
-        yield f"exchange.cluster is {exchange.cluster.dtype}{exchange.cluster.shape}, expected an integer for each broker"
+class OffloadingPromises(Promises):
+    """What an offloading policy promises."""
 
+    group, protocol, parameters = "offloading", offloading.OffloadingPolicy, OffloadingParameters
 
-def selection_breach(selection: object, brokers: int) -> str | None:
-    """What is wrong with what `select` returned."""
-    broker = selection.broker if isinstance(selection, Selection) else None
-    if not isinstance(broker, int) or isinstance(broker, bool):
-        return f"select returned {selection!r}, expected Selection(an int)"
-    return None if 0 <= broker < brokers else f"select decided for broker {broker} of {brokers}"
+    @promise("objective")
+    def known_objective(self, found: Any) -> Iterator[str]:
+        """`objective` is "satisfied" or "satisfaction"."""
+        if found not in (allowed := get_args(offloading.Objective)):
+            yield f"its objective is {found!r}, allowed are {', '.join(allowed)}"
 
+    @promise("decide")
+    def known_topics(self, found: Any, problem: offloading.Problem, *_: Any) -> Iterator[str]:
+        """`decide` returns a Decision, of topics of the problem, each once."""
+        if not isinstance(found, offloading.Decision):
+            yield f"decide returned {found!r}, expected a Decision"
+        topics = np.asarray(found.topics)
+        if topics.dtype.kind not in "iu" or len(set(topics.tolist()) & set(range(problem.topics))) != len(topics):
+            yield f"decide kept topics {topics.tolist()}, expected some of the {problem.topics}, each once"
 
-class WatchedSelection(_Kind):  # type: ignore[misc]
-    """Stands before a selection policy's class and raises PluginError where it decides for no broker."""
-
-    def __init__(self, parameters: Any, setting: SelectionSetting) -> None:
-        self._watched_brokers = setting.brokers
-        super().__init__(parameters, setting)
-
-    def check_promises(self) -> None:
-        """Raises PluginError where what stays the same is not as it should be."""
-        for breach in constant_breaches(self, self._watched_brokers):
-            raise PluginError(f"{described(type(self))}: {breach}")
-
-    def select(self, view: SelectionView) -> Selection:
-        selection: Selection = super().select(view)
-        if breach := selection_breach(selection, self._watched_brokers):
-            raise PluginError(f"{described(type(self))}: {breach}, for user {view.user} at {view.time:g} s")
-        return selection
-
-
-class WatchedReconfiguration(_Kind):  # type: ignore[misc]
-    """Stands before a reconfiguration policy's class and raises PluginError where it decides nothing."""
-
-    def reconfigure(self, problem: Any) -> Reconfiguration:
-        decision = super().reconfigure(problem)
-        if not isinstance(decision, Reconfiguration):
-            raise PluginError(f"{described(type(self))}: reconfigure returned {decision!r}, expected a Reconfiguration")
-        return decision
-
-
-class WatchedOffloading(_Kind):  # type: ignore[misc]
-    """Stands before an offloading policy's class and raises PluginError where it decides nothing."""
-
-    def decide(self, problem: Any, previous: Decision | None = None) -> Decision:
-        decision = super().decide(problem, previous)
-        if not isinstance(decision, Decision):
-            raise PluginError(f"{described(type(self))}: decide returned {decision!r}, expected a Decision")
-        return decision
+    @promise("decide")
+    def affordable(self, found: offloading.Decision, problem: offloading.Problem, *_: Any) -> Iterator[str]:
+        """The topics of a Decision cost no more than the capacity."""
+        cost = float(problem.cost[found.topics].sum())
+        if cost > problem.capacity * (1 + 1e-9):
+            yield f"decide kept topics that cost {cost:g}, more than the capacity of {problem.capacity:g}"

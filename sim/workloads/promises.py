@@ -1,19 +1,18 @@
-"""What workload generators promise; of those from elsewhere it is checked, as it is of workloads that are read."""
+"""What workload generators promise, and how it is seen that they keep it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from sim.base.errors import PluginError, WorkloadError
+import numpy as np
+import pyarrow as pa
+
+from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
-from sim.plugins import described
-from sim.workloads.format.workload import Workload, validate
-
-if TYPE_CHECKING:
-    _Kind: Any
-else:
-    _Kind = object
+from sim.plugins import Promises, promise
+from sim.workloads.format.workload import TYPES, Workload, validate
 
 
 class Generator(Protocol):
@@ -26,15 +25,38 @@ class Generator(Protocol):
         """The workload, in the format's order: the same for the same streams."""
 
 
-class WatchedGenerator(_Kind):  # type: ignore[misc]
-    """Stands before a generator's class and raises PluginError where what it makes is no workload."""
+class WorkloadPromises(Promises):
+    """What a workload generator promises."""
 
-    def generate(self, streams: Streams) -> Workload:
-        workload = super().generate(streams)
-        if not isinstance(workload, Workload):
-            raise PluginError(f"{described(type(self))}: generate returned {workload!r}, expected a Workload")
+    group, protocol = "workload", Generator
+
+    @promise("generate")
+    def arrays(self, found: Any, _: Streams) -> Iterator[str]:
+        """`generate` returns a Workload, whose columns are arrays of the format's types."""
+        if not isinstance(found, Workload):
+            yield f"generate returned {found!r}, expected a Workload"
+        for table, types in TYPES.items():
+            for column, type_ in types.items():
+                values = getattr(getattr(found, table, None), column, None)
+                if values is not None and not _is_column(values, type_):
+                    kind = getattr(values, "dtype", type(values).__qualname__)
+                    yield f"{table}.{column} is {kind}{np.shape(values)}, expected an array of one {type_} for each row"
+        indptr, indices = found.interests.indptr, found.interests.indices
+        ends = (indptr.dtype == np.int64 and indices.dtype == np.int32) and (indptr[0], indptr[-1]) == (0, len(indices))
+        if not ends or len(indptr) != len(found.users) + 1 or (np.diff(indptr) < 0).any():
+            users = f"{len(found.users)} users and {len(indices)} interests"
+            yield f"interests.indptr is {indptr.dtype}{indptr.shape} for {users}, expected int64 rising from 0 to their number"
+
+    @promise("generate")
+    def well_formed(self, found: Workload, _: Streams) -> Iterator[str]:
+        """The workload keeps to the format: sorted by time up to the horizon, of known users and topics, changing what can change."""
         try:
-            validate(workload, Path())
+            validate(found, Path())
         except WorkloadError as error:
-            raise PluginError(f"{described(type(self))}: {error}") from None
-        return workload
+            yield str(error)
+
+
+def _is_column(values: Any, type_: pa.DataType) -> bool:
+    if pa.types.is_string(type_):
+        return isinstance(values, pa.StringArray)
+    return isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype == type_.to_pandas_dtype()

@@ -1,0 +1,159 @@
+"""The promises of all plug-ins, and whether one keeps them: to be called from the tests of those who write plug-ins.
+
+from sim.conformance import assert_conforms
+
+def test_conforms() -> None:
+    assert_conforms("selection", MyPolicy)
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from sim.base.errors import InputError, unknown
+from sim.conformance.cases import CASES, Call, Calls, Case
+from sim.overlay.promises import GeometryPromises, LatencyPromises
+from sim.plugins import BrokenPromise, Parameters, Promise, Promises, broken
+from sim.policies.promises import OffloadingPromises, ReconfigurationPromises, SelectionPromises
+from sim.workloads.promises import WorkloadPromises
+
+PROMISES: dict[str, type[Promises]] = {
+    promises.group: promises
+    for promises in (
+        GeometryPromises,
+        LatencyPromises,
+        SelectionPromises,
+        ReconfigurationPromises,
+        OffloadingPromises,
+        WorkloadPromises,
+    )
+}
+"""What the plug-ins of each group promise."""
+
+
+def check(group: str, plugin: type, parameters: Mapping[str, Any] | None = None, *, seed: int = 1) -> list[str]:
+    """A sentence for each promise that a plug-in (a class) of a group breaks on small random cases; none where it keeps all.
+
+    `parameters` are those that its `Parameters` need; `seed` draws other cases. A plug-in may refuse some cases, by an InputError.
+    """
+    if group not in PROMISES:
+        raise InputError(unknown("group of plug-ins", group, PROMISES))
+    trial = _Trial(PROMISES[group], plugin)
+    trial.run(dict(parameters or {}), CASES[group](seed))
+    return list(trial.broken.values())
+
+
+def assert_conforms(group: str, plugin: type, parameters: Mapping[str, Any] | None = None, *, seed: int = 1) -> None:
+    """Raises AssertionError with what `check` finds, a line for each promise that is broken."""
+    broken = check(group, plugin, parameters, seed=seed)
+    assert not broken, "\n".join(["", *broken])
+
+
+class _Trial:
+    """One plug-in on all cases; `broken` tells of each promise that it breaks how it did so first."""
+
+    def __init__(self, promises: type[Promises], plugin: type) -> None:
+        self.promises, self.plugin = promises, plugin
+        self.broken: dict[Promise | None, str] = {}
+        self.refusal: str | None = None
+        self.answered = False
+
+    def report(self, error: BrokenPromise, place: str) -> None:
+        self.broken.setdefault(error.promise, f"{error}{place}")
+
+    def miss(self, promise: Promise, wrong: str, place: str = "") -> None:
+        self.report(broken(self.plugin, promise, wrong), place)
+
+    def run(self, parameters: dict[str, Any], cases: Mapping[str, Case]) -> None:
+        try:
+            model = self.promises.model(self.plugin)
+        except BrokenPromise as error:
+            return self.report(error, "")
+        given = model(**parameters)
+        with suppress(ValidationError):
+            model(**{**parameters, "no_such_parameter": 1})
+            self.miss(self.promises.strict, "its Parameters take keys that they do not know")
+        for name, case in cases.items():
+            state = _random_state()
+            try:
+                self.one(f" ({name})", case, given)
+            except BrokenPromise as error:
+                self.report(error, f" ({name})")
+            except InputError as refusal:
+                self.refusal = str(refusal)
+            if _random_state() != state:
+                self.miss(self.promises.independent, "it uses the global random state", f" ({name})")
+        if not (self.answered or self.broken):
+            self.miss(self.promises.refusing, f"it refuses all that it is asked: {self.refusal}")
+        return None
+
+    def one(self, place: str, case: Case, parameters: Parameters) -> None:
+        """Raises BrokenPromise where the plug-in cannot be made, InputError where it refuses the case."""
+        given = _content(case.arguments)
+        first, second = (self.promises(self.plugin, parameters, *case.arguments, costly=True) for _ in range(2))
+        for (member, found), (_, again) in zip(first.held(), second.held(), strict=True):
+            for error in first.breaches(member, found):
+                self.report(error, place)
+            if _content(found) != _content(again):
+                self.miss(self.promises.same, f"{member} is another one when it is made anew", place)
+        answers = self.ask(first, case.calls, place)
+        if callable(case.calls):
+            others = [("made anew", self.ask(second, case.calls, place))]
+        else:
+            backwards = self.ask(second, case.calls[::-1], place)[::-1]
+            others = [("asked again", self.ask(first, case.calls, place)), ("asked in another order", backwards)]
+        for way, other in others:
+            for (call, answer), (_, now) in zip(answers, other, strict=False):
+                if answer != now:
+                    self.miss(self.promises.same, f"{call.member} returns something else when {way}", call.at(place))
+        if _content(case.arguments) != given:
+            self.miss(self.promises.unchanged, "it changes the setting that it is made of", place)
+        self.answered |= not case.calls
+
+    def ask(self, watch: Promises, calls: Calls, place: str) -> list[tuple[Call, Any]]:
+        """The calls, each with what was returned; None where a promise was broken or the call refused."""
+        script = calls(watch.plugin) if callable(calls) else (call for call in calls)
+        asked = []
+        found = None
+        with suppress(StopIteration):
+            while True:
+                call = script.send(found)
+                given, found = _content(call.arguments), None
+                try:
+                    found = getattr(watch.plugin, call.member)(*call.arguments)
+                    self.answered = True
+                except BrokenPromise as error:
+                    self.report(error, call.at(place))
+                except InputError as refusal:
+                    self.refusal = str(refusal)
+                if _content(call.arguments) != given:
+                    self.miss(self.promises.unchanged, f"{call.member} changes what it is given", call.at(place))
+                asked.append((call, found, _content(found)))
+        for call, found, content in asked:
+            if _content(found) != content:
+                self.miss(self.promises.lasting, f"what {call.member} returned changes later", call.at(place))
+        return [(call, content) for call, _, content in asked]
+
+
+def _random_state() -> tuple[object, ...]:
+    return random.getstate(), _content(np.random.get_state())  # noqa: NPY002  (to see that nobody uses it)
+
+
+def _content(value: Any) -> Any:
+    """What can be compared of a value, as it is now."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if is_dataclass(value):
+        return type(value), [_content(getattr(value, field.name)) for field in fields(value)]
+    if isinstance(value, Mapping):
+        return [(key, _content(each)) for key, each in value.items()]
+    if isinstance(value, (list, tuple)):
+        return [_content(each) for each in value]
+    return value.to_pylist() if hasattr(value, "to_pylist") else repr(value)

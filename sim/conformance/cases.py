@@ -1,0 +1,268 @@
+"""What plug-ins are tried on: small networks, problems and seeds, drawn at random."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.base.randomness import Streams
+from sim.overlay.chord import chord_routes
+from sim.overlay.geometry import GeometrySetting
+from sim.overlay.latency import LatencySetting
+from sim.overlay.sites import Sites
+from sim.policies.offloading import problem as offloading
+from sim.policies.reconfiguration.problem import Problem
+from sim.policies.views import BrokerStates, SelectionSetting, SelectionView
+
+_USERS, _TOPICS = 60, 30
+_CHANGES = 40
+
+
+class Call(NamedTuple):
+    """A call of a plug-in's method; `name` tells it from others."""
+
+    member: str
+    arguments: tuple[Any, ...] = ()
+    name: str = ""
+
+    def at(self, place: str) -> str:
+        """Where this is, in a case that stands in parentheses."""
+        return f"{place[:-1]}: {self.name})" if self.name else place
+
+
+Calls = Sequence[Call] | Callable[[Any], Generator[Call, Any, None]]
+"""Calls whose answers do not depend on their order; or what makes them of a plug-in, and is sent each answer, None without one."""
+
+
+class Case(NamedTuple):
+    """What a plug-in is made of beside its parameters, and what it is asked then."""
+
+    arguments: tuple[Any, ...] = ()
+    calls: Calls = ()
+
+
+def latency_cases(seed: int) -> dict[str, Case]:
+    """Brokers with and without places and regions; they are all that a model sees."""
+    rng = np.random.default_rng(seed)
+    return {name: Case((LatencySetting(sites, _key(rng)),)) for name, sites in _sites(rng).items()}
+
+
+def _sites(rng: np.random.Generator) -> dict[str, Sites]:
+    def sites(brokers: int, placed: bool, **more: Any) -> Sites:
+        nowhere = np.full(brokers, np.nan)
+        latitude, longitude = (rng.uniform(-most, most, brokers) if placed else nowhere for most in (60, 180))
+        return Sites(tuple(map(str, range(brokers))), _frozen(latitude), _frozen(longitude), **more)
+
+    capacity = _frozen(rng.choice([1.0, 2.0], 8))
+    return {
+        "brokers with places": sites(9, True),
+        "brokers without places": sites(7, False),
+        "brokers with places and regions": sites(8, True, regions=("eu", "us") * 4, capacity=capacity),
+        "two brokers": sites(2, True),
+        "a single broker": sites(1, False),
+    }
+
+
+def geometry_cases(seed: int) -> dict[str, Case]:
+    """Nodes that join and leave, and publish in between, on brokers with and without places."""
+    rng = np.random.default_rng(seed)
+    cases = {}
+    for name, sites in _sites(rng).items():
+        topics, nodes = 4, len(sites)
+        places = rng.uniform(-60, 60, (topics, 2)) if sites.have_places else np.full((topics, 2), np.nan)
+        times = rng.uniform(0.01, 0.3, (nodes, nodes))
+        np.fill_diagonal(times := times + times.T, 0.0)
+        setting = GeometrySetting(nodes, topics, _key(rng), sites, _frozen(times), _frozen(places))
+        cases[name] = Case((setting,), _Joining(setting, _key(rng)).calls)
+    return cases
+
+
+class _Joining(NamedTuple):
+    setting: GeometrySetting
+    seed: int
+
+    def calls(self, geometry: Any) -> Generator[Call, Any, None]:
+        """Nodes that join and leave at random; after each, links follow, and a node publishes on the topic."""
+        rng = np.random.default_rng(self.seed)
+        joined = np.zeros((self.setting.topics, self.setting.nodes), np.bool_)
+        for _ in range(_CHANGES):
+            topic, node, source = (int(rng.integers(size)) for size in (*joined.shape, self.setting.nodes))
+            yield Call("control_hops", (topic, node))
+            yield Call("control_requests", (topic, node))
+            if geometry.rendezvous:
+                yield Call("control_path", (topic, node))
+            yield Call("leave" if joined[topic, node] else "join", (topic, node))
+            joined[topic, node] ^= True
+            yield Call("adjust")
+            yield Call("edges")
+            path = yield Call("uplink", (topic, source))
+            if path is not None:
+                yield Call("tree", (topic, int(path[-1])))
+            yield Call("topic_diameters")
+            yield Call("tree_state")
+
+
+def workload_cases(seed: int) -> dict[str, Case]:
+    """Two seeds."""
+    seeds = {str(seed): Streams(seed), f"{seed + 1}, replication 1": Streams(seed + 1, 1)}
+    return {"seed": Case((), [Call("generate", (streams,), name) for name, streams in seeds.items()])}
+
+
+def selection_cases(seed: int) -> dict[str, Case]:
+    """Users who join, stay and have moved, on brokers that are cells, have places, or have none."""
+    rng = np.random.default_rng(seed)
+    rows, columns = np.divmod(rng.choice(100, 12, replace=False), 10)
+    nowhere = np.full(7, np.nan)
+
+    def case(latitude: NDArray[np.float64], longitude: NDArray[np.float64], cell: float | None) -> Case:
+        key, capacity = _key(rng), _frozen(rng.choice([1.0, 2.0], len(latitude)))
+        setting = SelectionSetting(_USERS, _frozen(latitude), _frozen(longitude), cell, key, capacity)
+        calls = [
+            Call("select", (view,), f"user {view.user} at broker {view.current}") for view in _views(setting, seed)
+        ]
+        return Case((setting,), calls)
+
+    return {
+        "brokers that are cells": case(40 + rows + 0.5, -80 + columns + 0.5, 1.0),
+        "brokers with places": case(rng.uniform(-60, 60, 9), rng.uniform(-180, 180, 9), None),
+        "brokers without places": case(nowhere, nowhere, None),
+        "a single broker": case(np.array([48.5]), np.array([2.5]), None),
+    }
+
+
+def _views(setting: SelectionSetting, seed: int) -> list[SelectionView]:
+    """Each user once as it joins and once at a broker; states are those before every third user moved."""
+    rng = np.random.default_rng(seed)
+    wants = rng.random((_USERS, _TOPICS)) < 0.15
+    wants[0] = False  # somebody who wants nothing
+    before = rng.integers(0, setting.brokers, _USERS)
+    now = np.where(np.arange(_USERS) % 3 == 0, rng.integers(0, setting.brokers, _USERS), before)
+    hosted = [wants[before == broker].sum(axis=0) for broker in range(setting.brokers)]
+    states = BrokerStates(
+        _frozen(np.stack(hosted, axis=1).astype(np.int32)),
+        _frozen(np.array([np.count_nonzero(counts) for counts in hosted])),
+        _frozen(np.array([counts.sum() for counts in hosted])),
+        _frozen(np.bincount(before, minlength=setting.brokers)),
+    )
+    views = []
+    for user in range(_USERS):
+        topics = np.flatnonzero(wants[user]).astype(np.int32)
+        near = int(rng.integers(setting.brokers))
+        place = setting.latitude[near] + rng.normal(), setting.longitude[near] + rng.normal()
+        for current in (-1, int(now[user])):
+            others = (now == current) & (np.arange(_USERS) != user)
+            counts = wants[others].sum(axis=0)
+            views.append(
+                SelectionView(
+                    time=float(user),
+                    user=user,
+                    current=current,
+                    topics=_frozen(topics),
+                    latitude=float(place[0]),
+                    longitude=float(place[1]),
+                    exchanged=states,
+                    own_wanted=_frozen(counts[topics].astype(np.int32)),
+                    own_topics=int(np.count_nonzero(counts)),
+                    own_load=int(counts.sum()),
+                    own_users=int(others.sum()),
+                    total_load=int(wants.sum()),
+                )
+            )
+    return views
+
+
+def reconfiguration_cases(seed: int) -> dict[str, Case]:
+    """Problems by hops and by round-trip times."""
+    rng = np.random.default_rng(seed)
+
+    def problem(n: int, topics: int, **more: Any) -> Problem:
+        ids, hashes = np.sort(rng.choice(1 << 16, n, replace=False)), rng.integers(0, 1 << 16, topics)
+        routes = chord_routes(ids, hashes, bits=16)
+        given: dict[str, Any] = {
+            "parent": routes.parent,
+            "hops": routes.hops,
+            "roots": routes.roots,
+            "wanted": rng.random((topics, n)) < 0.3,
+            "publications": rng.integers(0, 40, topics),
+            "node_of": rng.permutation(n).astype(np.int32),
+            "key": _key(rng),
+            **more,
+        }
+        for value in given.values():
+            if isinstance(value, np.ndarray):
+                _frozen(value)
+        return Problem(**given)
+
+    times = rng.uniform(0.01, 0.3, (9, 9))
+    problems = {
+        "delay in hops": problem(10, 8),
+        "delay by round-trip times": problem(9, 7, round_trips=times + times.T, publications=rng.uniform(0, 9, 7)),
+        "overhead alone": problem(8, 6, delay_weight=0.0, count_rendezvous=True, constants=None),
+        "nothing published": problem(7, 5, publications=np.zeros(5, np.int64)),
+        "no topics": problem(5, 0),
+        "a single broker": problem(1, 3),
+    }
+    return {"problem": Case((), [Call("reconfigure", (problem,), name) for name, problem in problems.items()])}
+
+
+def offloading_cases(seed: int) -> dict[str, Case]:
+    """Problems of all kinds, with and without a decision before."""
+    rng = np.random.default_rng(seed)
+
+    def problem(n: int, topics: int, share: float, rates: Any = None, **more: Any) -> offloading.Problem:
+        wants = rng.random((n, topics)) < 0.3
+        indptr = np.append(0, wants.sum(axis=1).cumsum())
+        rates = rng.integers(0, 20, topics) if rates is None else rates
+        cost = more.get("cost", rates * wants.sum(axis=0))
+        given: dict[str, Any] = {
+            "tau": 15,
+            "key": _key(rng),
+            "cost": _frozen(cost.astype(np.float64)),
+            **more,
+        }
+        indices = np.nonzero(wants)[1].astype(np.int32)
+        return offloading.Problem.of(
+            _frozen(indptr), _frozen(indices), _frozen(rates), share * float(cost.sum()), **given
+        )
+
+    once = problem(20, 12, 0.3)
+    before = _frozen(np.arange(12, dtype=np.int32)[::-1])
+    problems = {
+        "one threshold": (once, None),
+        "a threshold for each": (problem(15, 10, 0.2, tau=rng.integers(0, 40, 15)), None),
+        "rates that are no whole numbers": (problem(15, 10, 0.4, rng.lognormal(1, 1, 10)), None),
+        "costs of any kind": (problem(12, 9, 0.5, cost=rng.uniform(0, 5, 9)), None),
+        "no capacity": (problem(6, 5, 0.0), None),
+        "room for all": (problem(6, 5, 1.0), None),
+        "no subscribers": (problem(0, 4, 0.5), None),
+        "no topics": (problem(3, 0, 0.5), None),
+        "less capacity than before": (
+            once.with_capacity(once.capacity / 2),
+            offloading.Decision(_frozen(np.arange(6, dtype=np.int32))),
+        ),
+        "all is new": (problem(20, 12, 0.3), offloading.Decision(before)),
+    }
+    return {"problem": Case((), [Call("decide", given, name) for name, given in problems.items()])}
+
+
+def _key(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**62))
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array
+
+
+CASES: dict[str, Callable[[int], dict[str, Case]]] = {
+    "geometry": geometry_cases,
+    "latency": latency_cases,
+    "selection": selection_cases,
+    "reconfiguration": reconfiguration_cases,
+    "offloading": offloading_cases,
+    "workload": workload_cases,
+}
+"""The cases of each group of plug-ins, by their seed."""
