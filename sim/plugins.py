@@ -118,9 +118,11 @@ class Promises:
     protocol: ClassVar[type]
     parameters: ClassVar[type[Parameters]] = Parameters
 
-    complete = Promise("The class has all members of its protocol, and takes what they and its constructor are given.")
+    complete = Promise(
+        "The class has Parameters that extend those of its group, and all members of its protocol, as that calls them."
+    )
     refusing = Promise("What it cannot do it refuses by a ScenarioError or InputError; it raises nothing else.")
-    strict = Promise("Its Parameters extend those of the group, and refuse keys that they do not know.", costly=True)
+    strict = Promise("Its Parameters refuse keys that they do not know.", costly=True)
     unchanged = Promise("It changes nothing that it is given.", costly=True)
     lasting = Promise("What it has returned stays as it was.", costly=True)
     same = Promise("It does the same whenever it is made and asked the same.", costly=True)

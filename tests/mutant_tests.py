@@ -7,6 +7,7 @@ LEFT_OUT = (
     "sim/experiments/engines/spark",  # likewise
 )
 
+_PROMISES = "tests/test_conformance.py", "tests/test_broken_plugins.py"
 _OFFLOADING = "tests/policies/test_offloading_problem.py", "tests/policies/test_offloading_greedy.py"
 _RECONFIGURATION = "tests/policies/test_reconfiguration_cost.py", "tests/policies/test_reconfiguration_greedy.py"
 _DESIGNS = tuple(f"tests/overlay/test_topic_connected{name}.py" for name in ("", "_bounds", "_repair"))
@@ -14,7 +15,11 @@ _RUNS = tuple(f"tests/experiments/test_{name}.py" for name in ("store", "resumin
 _BROKERS = tuple(f"tests/brokers/test_{name}.py" for name in ("semantics", "folded", "against_oracle"))
 
 TESTS: dict[str, tuple[str, ...]] = {
-    "sim/overlay/promises": ("tests/test_broken_plugins.py",),
+    "sim/plugins": _PROMISES,
+    "sim/conformance/": _PROMISES,
+    "sim/overlay/promises": _PROMISES,
+    "sim/policies/promises": _PROMISES,
+    "sim/workloads/promises": _PROMISES,
     "sim/overlay/": (
         "tests/overlay/test_trees.py",
         "tests/overlay/test_chord.py",
@@ -47,10 +52,10 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/overlay/test_topic_connected_repair.py",
         "tests/overlay/test_topic_connected_geometry.py",
     ),
-    "sim/policies/": ("tests/policies/test_conformance.py",),
+    "sim/policies/": ("tests/test_conformance.py",),
     "sim/policies/offloading/": _OFFLOADING,
     "sim/policies/offloading/bound": ("tests/policies/test_offloading_bounds.py",),
-    "sim/policies/offloading/controls": (*_OFFLOADING, "tests/policies/test_conformance.py"),
+    "sim/policies/offloading/controls": (*_OFFLOADING, "tests/test_conformance.py"),
     "sim/policies/offloading/curve": ("tests/cli/test_solve_offloading.py",),
     "sim/policies/offloading/enumeration": ("tests/policies/test_offloading_bounds.py",),
     "sim/policies/offloading/instance": ("tests/cli/test_solve_offloading.py",),

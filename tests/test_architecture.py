@@ -22,6 +22,7 @@ LEVELS = {
     "sim.workloads": 3,
     "sim.scenario": 4,
     "sim.brokers": 4,
+    "sim.conformance": 4,
     "sim.simulation": 5,
     "sim.experiments": 6,
     "analysis": 7,

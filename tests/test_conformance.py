@@ -598,3 +598,15 @@ def test_pytest_shows_all_broken_promises() -> None:
     with pytest.raises(AssertionError) as error:
         assert_conforms("geometry", Tolerant)
     assert str(error.value).count("\nplug-in Tolerant (test_conformance): a second ") == 2
+
+
+def test_the_page_on_plugins_lists_all_promises() -> None:
+    general = plugins.Promises.listed()
+    lists = {"every group": general}
+    lists |= {group: promises.listed()[len(general) :] for group, promises in PROMISES.items()}
+    expected = "".join(
+        f"\nPromises of {group}:\n\n"
+        + "".join(f"- *{one.sentence}*\n" if one.costly else f"- {one.sentence}\n" for one in promises)
+        for group, promises in lists.items()
+    )
+    assert expected in (Path(__file__).parents[1] / "docs" / "policies.md").read_text()
