@@ -180,13 +180,6 @@ def _merged(manifests: Sequence[Manifest]) -> Manifest:
     }
 
 
-def _axes(manifests: Sequence[Manifest]) -> dict[str, Any]:
-    """The values that keys are swept over, without what was sampled or zipped: beside others, points are no whole."""
-    swept = [(key, said) for manifest in manifests for key, said in manifest["sweep"].items()]
-    known = {key for manifest in manifests for key in manifest["parameters"]}
-    return {key: said for key, said in reversed(swept) if key in known}
-
-
 def _failed(source: Source) -> Iterator[dict[str, Any]]:
     for failure in source.results.failed:
         if failure["variant"] == source.variant:

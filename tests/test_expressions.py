@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from sim.base.errors import InputError
 from sim.scenario.expressions import LARGEST, Expression, Limit
 
-KEYS = {"network.brokers": 12, "workload.users": 100, "horizon": 86400.0, "selection.kind": "static", "trace": True}
+KEYS: dict[str, int | float | str | bool] = {
+    "network.brokers": 12,
+    "workload.users": 100,
+    "horizon": 86400.0,
+    "selection.kind": "static",
+    "trace": True,
+}
 
 
 def look_up(name: str) -> int | float | str | bool:

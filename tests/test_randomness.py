@@ -87,7 +87,7 @@ def test_both_parts_of_an_identity_count() -> None:
     assert mix(KEY, 1, 2) != mix(KEY, 2, 1)
 
 
-def test_keys_of_keys_fit_where_keys_do():
+def test_keys_of_keys_fit_where_keys_do() -> None:
     keys = {subkey(KEY, a, b) for a in range(100) for b in range(100)}
     assert len(keys) == 10_000
     assert max(keys) == int(np.array(max(keys), np.int64)), "compiled code takes keys of 63 bits"

@@ -225,7 +225,6 @@ class Network:
         self.duplicates: Counter[int] = Counter()
         self.travelling: Counter[int] = Counter()  # publication → messages on links and at brokers
         self.trees: list[dict[int, int | None]] = []
-        self.tree_changes = 0
         self.tree_changes_across = 0  # while a publication of the topic travelled
         self.handovers_across = 0  # while a publication that the user wants travelled
 
@@ -464,7 +463,6 @@ class Network:
             self.joined[topic].remove(node)
         if self.trees and self.tree(topic) != self.trees[topic]:
             self.trees[topic] = self.tree(topic)
-            self.tree_changes += 1
             self.tree_changes_across += any(self.world.publications[p][1] == topic for p in self.travelling)
 
     def answer(self, topic: int, broker: int, change: int, sides: int) -> None:
