@@ -1,4 +1,4 @@
-"""The small things that all rooms share: sentences about wrong names, durations, plug-ins."""
+"""The small things that all packages share: sentences about wrong names, durations, plug-ins."""
 
 from __future__ import annotations
 
