@@ -41,7 +41,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "sim/overlay/path_kernels": ("tests/overlay/test_source_trees.py", "tests/overlay/test_graph.py"),
     "sim/overlay/prefix": ("tests/overlay/test_tapestry.py",),
     "sim/overlay/regions": ("tests/overlay/test_regions.py",),
-    "sim/overlay/sites": ("tests/overlay/test_sites.py", "tests/overlay/test_latency.py", "tests/scenario/test_scenario.py"),
+    "sim/overlay/sites": (
+        "tests/overlay/test_sites.py",
+        "tests/overlay/test_latency.py",
+        "tests/scenario/test_scenario.py",
+    ),
     "sim/overlay/star": ("tests/overlay/test_full_mesh_and_star.py",),
     "sim/overlay/tapestry": ("tests/overlay/test_tapestry.py",),
     "sim/overlay/topic_connected/": _DESIGNS,
