@@ -18,7 +18,7 @@ from sim.base.escaping import all_printable
 from sim.files.atomic import whole_file
 
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-ROWS = 4500
+CHART_ROWS = 4500
 """Most rows that a chart may hold; Altair refuses more than 5,000."""
 PICTURES = (".svg", ".png", ".pdf")
 

@@ -20,7 +20,7 @@ from sim.files import toml
 from sim.metrics import METRICS
 from sim.scenario.experiment import unit_of
 
-Values = tuple[Any, ...]
+_Values = tuple[Any, ...]
 """The swept keys' values at a point."""
 MISSING = "–"
 """Shown for a key that a scenario does not have."""
@@ -29,7 +29,7 @@ _LISTED = 6
 
 
 @dataclass(frozen=True)
-class Source:
+class VariantSource:
     """A variant in one of the folders: `name` is unique, `shown` is the variant of the collection that it is part of.
 
     The two differ where a varied key distinguishes the folders. `points` are the collection's numbers of the folder's points.
@@ -50,7 +50,7 @@ class Collection(Results):
     two variants share their random numbers where point, workload, seed and replication are the same.
     """
 
-    sources: Sequence[Source]
+    sources: Sequence[VariantSource]
     frame: pd.DataFrame = field(repr=False)
 
     @cached_property
@@ -128,7 +128,7 @@ def _labels(folders: Sequence[Path]) -> list[str]:
 
 def _sources(
     parts: Sequence[Results], labels: Sequence[str], points: Sequence[Sequence[int]], merged: bool
-) -> list[Source]:
+) -> list[VariantSource]:
     """All variants of all folders; where they are merged, those of one name at different points are one variant."""
     lists = [list(part.manifest["variants"]) for part in parts]
     alone = len(parts) > 1 and len({tuple(names) for names in lists}) == 1 and len(lists[0]) == 1
@@ -138,11 +138,11 @@ def _sources(
     for part, label, names, at in zip(parts, labels, lists, points, strict=True):
         for name in names:
             full = label if alone else f"{label}: {name}" if len(parts) > 1 else name
-            found.append(Source(part, name, full, name if keeps else full, at))
+            found.append(VariantSource(part, name, full, name if keeps else full, at))
     return found
 
 
-def _runs(source: Source, manifest: Manifest, several: bool) -> pd.DataFrame:
+def _runs(source: VariantSource, manifest: Manifest, several: bool) -> pd.DataFrame:
     """A variant's runs, renamed and renumbered for the collection; `order` is its position among the variants."""
     table = source.results.runs
     runs = table[table["variant"] == source.variant].reset_index(drop=True)
@@ -180,13 +180,13 @@ def _merged(manifests: Sequence[Manifest]) -> Manifest:
     }
 
 
-def _failed(source: Source) -> Iterator[dict[str, Any]]:
+def _failed(source: VariantSource) -> Iterator[dict[str, Any]]:
     for failure in source.results.failed:
         if failure["variant"] == source.variant:
             yield {**failure, "variant": source.shown, "point": source.points[failure.get("point", 0)]}
 
 
-def _baseline(sources: Sequence[Source], name: str | None) -> str:
+def _baseline(sources: Sequence[VariantSource], name: str | None) -> str:
     shown = list(dict.fromkeys(source.shown for source in sources))
     if name is None:
         first = sources[0].results.manifest["report"]["baseline"]
@@ -215,7 +215,7 @@ def _metrics(parts: Sequence[Results], labels: Sequence[str], wanted: Sequence[s
     return list(dict.fromkeys(shown))
 
 
-def _values(results: Results, keys: Sequence[str]) -> list[Values]:
+def _values(results: Results, keys: Sequence[str]) -> list[_Values]:
     """The keys' values at each point of one folder."""
     return [
         tuple(point[key] if key in point else _value(results, key) for key in keys)
@@ -281,7 +281,7 @@ def changes(collection: Collection) -> pd.DataFrame:
     return pd.DataFrame(texts, pd.Index(differ, name="key"))
 
 
-def _described(source: Source) -> dict[str, Any]:
+def _described(source: VariantSource) -> dict[str, Any]:
     """A variant's settings by dotted key; a swept key has the tuple of its values unless the variant sets it."""
     manifest = source.results.manifest
     scenario, base = manifest["variants"][source.variant], manifest["scenario"]
@@ -303,7 +303,7 @@ def _described(source: Source) -> dict[str, Any]:
     return {**found, "workload": workload or None, "version": manifest["version"]}
 
 
-def _shown_value(key: str, value: Any, source: Source) -> str:
+def _shown_value(key: str, value: Any, source: VariantSource) -> str:
     if value is None:
         return MISSING
     unit = unit_of(key, source.results.manifest["variants"][source.variant], {})

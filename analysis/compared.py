@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 PROBABILITIES = "p is after Holm's correction, raw p before it."
 """Explains the tables' columns of p values."""
-MARKS = {"better": "✓ better", "worse": "✗ worse"}
+_MARKS = {"better": "✓ better", "worse": "✗ worse"}
 """How verdicts are shown; other verdicts are shown as they are."""
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A variant at a point: its cells, one for each head, "" where there is nothing; `begins` the rows of another point."""
 
     cells: tuple[str, ...]
@@ -48,7 +48,7 @@ class MetricTable:
     unit: str
     heads: tuple[str, ...]
     left: int
-    rows: list[Row]
+    rows: list[TableRow]
 
     @property
     def title(self) -> str:
@@ -56,7 +56,7 @@ class MetricTable:
         return f"{label(self.metric)} ({self.unit})" if self.unit else label(self.metric)
 
 
-def tables(results: Results) -> list[MetricTable]:
+def comparison_tables(results: Results) -> list[MetricTable]:
     """A table for each headline metric; points without a run are left out."""
     axes, points, several = axes_of(results), results.manifest["points"], len(variants_of(results)) > 1
     heads = (*(axis.name for axis in axes), "variant", "n", "mean", "95 % CI")
@@ -66,14 +66,14 @@ def tables(results: Results) -> list[MetricTable]:
         compared = compare_points(results, metric)
         means = [abs(outcome.value.mean) for row in compared for outcome in row.outcomes.values() if outcome.value.n]
         factor, unit = scale(compared[0].metric.unit, max(means, default=0.0))
-        rows: list[Row] = []
+        rows: list[TableRow] = []
         for values, row in zip(points, compared, strict=True):
             at = tuple(axis.text(values[axis.key]) for axis in axes)
             known = {name: outcome for name, outcome in row.outcomes.items() if outcome.value.n}
             for place, (name, outcome) in enumerate(known.items()):
                 cells = _cells(row, name, factor)
                 rows.append(
-                    Row(
+                    TableRow(
                         (*at, name, *cells[: len(heads) - len(at) - 1]),
                         outcome.verdict,
                         several and rows != [] and place == 0,
@@ -92,7 +92,7 @@ def _cells(row: Comparison, variant: str, factor: float) -> tuple[str, ...]:
         difference(row, variant, factor),
         "" if effect is None else ("+" if effect > 0 else "") + number(effect, 2),
         *("" if p is None else _probability(p) for p in (outcome.p, raw)),
-        MARKS.get(outcome.verdict, outcome.verdict),
+        _MARKS.get(outcome.verdict, outcome.verdict),
     )
 
 

@@ -36,7 +36,7 @@ Verdict = Literal["better", "worse", "higher", "lower", ""]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class VariantOutcome:
     """One metric of one variant: its mean (in the metric's unit) and the test of its difference to the baseline.
 
     The test's difference is in % of the baseline, or in the metric's unit (`relative` is false) where some run of the baseline
@@ -62,7 +62,7 @@ class Comparison:
     """One metric over all variants, in the order of the scenario."""
 
     metric: Metric
-    outcomes: dict[str, Outcome]
+    outcomes: dict[str, VariantOutcome]
     baseline: str
 
     @property
@@ -141,7 +141,7 @@ def _compared(results: Results, metric: str, values: NDArray[np.float64]) -> Com
     for variant, x in columns.items():
         test, relative = tests.get(variant, (None, True))
         verdict = _verdict(METRICS[metric], test, p.get(variant))
-        outcomes[variant] = Outcome(mean_interval(x), test, p.get(variant), verdict, relative)
+        outcomes[variant] = VariantOutcome(mean_interval(x), test, p.get(variant), verdict, relative)
     return Comparison(METRICS[metric], outcomes, baseline)
 
 
@@ -193,7 +193,7 @@ def compare_table(results: Results, metrics: Sequence[str] | None = None) -> pd.
     return table.astype(dict.fromkeys(_FLOATS, np.float64)) if rows else table
 
 
-def _numbers(outcome: Outcome) -> dict[str, Any]:
+def _numbers(outcome: VariantOutcome) -> dict[str, Any]:
     value, difference, test = outcome.value, outcome.difference, outcome.test
     return {
         "replications": value.n,

@@ -8,7 +8,7 @@ from typing import Any
 
 from analysis.charts import Figure, write_atomically
 from analysis.collection import Collection, changes
-from analysis.compared import PROBABILITIES, tables
+from analysis.compared import PROBABILITIES, comparison_tables
 from analysis.comparison import headline_of, method
 from analysis.figures import intervals
 from analysis.headlines import headlines
@@ -17,7 +17,7 @@ from analysis.sweeps.figures import sweep_figures
 from analysis.sweeps.page import sections
 from sim.metrics import METRICS
 
-ROWS = 300
+_ROWS = 300
 """Rows of a table, at most."""
 _INTERVALS = {
     "id": "intervals",
@@ -52,8 +52,8 @@ def render_comparison(collection: Collection, charts: Sequence[Figure]) -> str:
         explanation=method(collection).replace(" %", "\u00a0%"),
         changed={"columns": list(changed), "rows": list(changed.itertuples(name=None))},
         probabilities=PROBABILITIES,
-        tables=tables(collection),
-        most=ROWS,
+        tables=comparison_tables(collection),
+        most=_ROWS,
         definitions=[METRICS[name] for name in headline_of(collection)],
         sections=_sections(collection, charts),
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from analysis.charts import write_atomically
-from analysis.compared import PROBABILITIES, MetricTable, tables
+from analysis.compared import PROBABILITIES, MetricTable, comparison_tables
 from analysis.comparison import compare_table, headline_of, method
 from sim.base.errors import ResultsError
 from sim.base.escaping import csv_cell, printable
@@ -77,7 +77,7 @@ def _parquet(results: Results, path: Path) -> None:
 
 def _latex(results: Results, path: Path) -> None:
     lines = ["% \\usepackage{booktabs} goes before \\begin{document}"]
-    for table in tables(results):
+    for table in comparison_tables(results):
         said = f"{method(results)} {PROBABILITIES}" if "p" in table.heads else method(results)
         lines += ["", *_table(table, said)]
     write_atomically(path, "\n".join([*lines, ""]).encode())

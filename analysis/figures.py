@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from analysis.charts import ROWS, Figure, axis_title, by_colour, by_dash, rounded, spec_of
+from analysis.charts import CHART_ROWS, Figure, axis_title, by_colour, by_dash, rounded, spec_of
 from analysis.comparison import Texts, by_replication, compare, headline_of, label, texts, variants_of
 from analysis.formatting import number, scale, with_unit
 from analysis.tables import delay_distribution, load_by_rank, over_time
@@ -26,7 +26,7 @@ def figures(results: Results) -> list[Figure]:
         *intervals(results, headline_of(results)),
         *metrics_over_time(results, headline_of(results)),
         *delays(results),
-        *load(results),
+        *_load(results),
         *trees(results),
     ]
 
@@ -51,7 +51,7 @@ def intervals(results: Results, metrics: Sequence[str]) -> list[Figure]:
             }
         )
         single = by_replication(results, name).melt(value_name="value").dropna()
-        single = single.assign(value=single["value"] / factor).head(ROWS - len(rows))
+        single = single.assign(value=single["value"] / factor).head(CHART_ROWS - len(rows))
         y = alt.Y("variant:N", sort=names, title=None)
         x = alt.X("mean:Q", title=axis_title(label(name), unit), scale=alt.Scale(zero=False, nice=True))
         tooltip = [alt.Tooltip("variant:N"), alt.Tooltip("text:N", title=label(name))]
@@ -81,7 +81,7 @@ def intervals(results: Results, metrics: Sequence[str]) -> list[Figure]:
 def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
     """Per metric, its mean over the replications by window, with the 95 % confidence interval as a band; warm-up shaded."""
     names = variants_of(results)
-    table = over_time(results, metrics, points=min(240, ROWS // len(names)))
+    table = over_time(results, metrics, points=min(240, CHART_ROWS // len(names)))
     found = []
     for name in metrics:
         rows = table[table["metric"] == name]
@@ -137,7 +137,7 @@ def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
 def delays(results: Results) -> list[Figure]:
     """The distribution of the notification delay: cumulative shares per variant on a logarithmic axis."""
     names = variants_of(results)
-    table = delay_distribution(results, points=min(300, ROWS // len(names) - 2))
+    table = delay_distribution(results, points=min(300, CHART_ROWS // len(names) - 2))
     above = table.loc[table["delay"] > 0, "delay"]
     if above.empty:
         return []
@@ -170,10 +170,10 @@ def delays(results: Results) -> list[Figure]:
     return [Figure("delay", "delay", "notification delay", caption, description, {**spec_of(chart), "height": 280})]
 
 
-def load(results: Results) -> list[Figure]:
+def _load(results: Results) -> list[Figure]:
     """The brokers' loads, heaviest first."""
     names = variants_of(results)
-    table = load_by_rank(results, points=min(300, ROWS // len(names) - 50))
+    table = load_by_rank(results, points=min(300, CHART_ROWS // len(names) - 50))
     if table.empty or not table["subscriptions"].max() > 0:
         return []
     # Where a few brokers carry most, only a logarithmic axis tells the others apart.

@@ -19,7 +19,7 @@ from analysis.comparison import (
     variants_of,
 )
 from analysis.formatting import describe, number, with_unit
-from analysis.saturation import saturated, saturation
+from analysis.saturation import saturated_points, saturation
 from analysis.sweeps.axes import axes_of, points_said
 from sim.experiments.statistics import half_width
 from sim.metrics import METRICS
@@ -27,7 +27,7 @@ from sim.metrics import METRICS
 if TYPE_CHECKING:
     from sim.experiments.results import Results
 
-FEW = 5
+_FEW = 5
 """Fewer replications than these have a note."""
 
 
@@ -69,8 +69,8 @@ def notes(results: Results) -> Iterator[str]:
 def few_replications(results: Results) -> str:
     """What it means that there are so few replications; "" where there are enough."""
     counts = results.runs.groupby(["point", "variant"]).size()
-    least = int(counts.min()) if len(counts) else FEW  # where all runs failed, nothing is to be taken right
-    if least >= FEW:
+    least = int(counts.min()) if len(counts) else _FEW  # where all runs failed, nothing is to be taken right
+    if least >= _FEW:
         return ""
     if counts.max() == 1:
         return "There is one replication, so no number has a confidence interval and no difference can be called significant."
@@ -151,7 +151,7 @@ def _best(results: Results, metric: str, rows: Sequence[Comparison]) -> str:
 
     A metric of what gets through is not best where brokers are saturated.
     """
-    behind = saturated(results) if METRICS[metric].got_through else set()
+    behind = saturated_points(results) if METRICS[metric].got_through else set()
     found = [
         (outcome.value.mean, point, name)
         for point, row in enumerate(rows)

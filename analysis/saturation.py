@@ -18,7 +18,7 @@ NAMED = 3
 WARNING = "Delays and deliveries cover only what was delivered."
 
 
-def saturated(results: Results) -> set[tuple[int, str]]:
+def saturated_points(results: Results) -> set[tuple[int, str]]:
     """The points (their numbers) and variants at which brokers do not keep up in most replications."""
     means = results.runs.groupby(["point", "variant"], as_index=False)[KEEPS_UP.metric].mean()
     behind = means[means[KEEPS_UP.metric] >= KEEPS_UP.value]

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.charts import INK, ROWS, Figure, colour_of, spec_of
+from analysis.charts import CHART_ROWS, INK, Figure, colour_of, spec_of
 from analysis.comparison import variants_of
 from analysis.formatting import number
 from analysis.tables import busiest_tree
@@ -146,7 +146,7 @@ def _edges(tree: pd.DataFrame, bent: bool) -> pd.DataFrame:
     children = tree[tree["parent"] >= 0]
     start = places.loc[children["parent"]].to_numpy()[:, None, :]
     end = children[["x", "y"]].to_numpy()[:, None, :]
-    steps = int(np.clip(ROWS // 2 // max(1, len(children)), 2, 16)) if bent else 2
+    steps = int(np.clip(CHART_ROWS // 2 // max(1, len(children)), 2, 16)) if bent else 2
     t = np.linspace(0, 1, steps)[None, :, None]
     inwards = np.clip(1 - 0.75 * np.linalg.norm(end - start, axis=2, keepdims=True), 0.2, 0.9) if bent else 1.0
     points = ((1 - t) ** 2 * start + t * (1 - t) * inwards * (start + end) + t**2 * end).round(4)

@@ -22,9 +22,9 @@ from benchmarks.measure import Figure, alternate, cpu_seconds
 from sim import plugins
 from sim.base.randomness import Streams
 from sim.policies.offloading import greedy
-from sim.policies.offloading.greedy import Engine
+from sim.policies.offloading.greedy import GreedyEngine
 from sim.policies.offloading.outcome import outcome
-from sim.policies.offloading.problem import Decision, Objective, OffloadingPolicy, Problem
+from sim.policies.offloading.problem import Decision, Objective, OffloadingPolicy, OffloadingProblem
 
 SHARE = 0.1
 """The capacity, as a share of what all topics cost."""
@@ -37,7 +37,7 @@ class Algorithm:
     """A greedy algorithm, and how many times the reference's CPU time it may take."""
 
     objective: Objective
-    engine: Engine
+    engine: GreedyEngine
     bar: float
 
 
@@ -49,12 +49,12 @@ ALGORITHMS = {
 """By the reference's names."""
 
 
-def spotify(shape: str, scale: float, tau: int, seed: int = 1) -> Problem:
+def spotify(shape: str, scale: float, tau: int, seed: int = 1) -> OffloadingProblem:
     """The problem of a workload as `brokersim generate` makes it."""
     kind = plugins.load("workload", f"spotify-{shape}")
     workload = kind(kind.Parameters(scale=scale)).generate(Streams(seed))
     interests = workload.interests
-    given = Problem.of(interests.indptr, interests.indices, workload.topics.event_rate, 0.0, tau)
+    given = OffloadingProblem.of(interests.indptr, interests.indices, workload.topics.event_rate, 0.0, tau)
     return replace(given, capacity=SHARE * float(given.cost.sum()))
 
 
@@ -73,7 +73,7 @@ class Reference:
         source = Path(__file__).with_name("offloading_reference.cpp")
         subprocess.run([compiler, "-std=c++20", "-O3", "-o", str(self._program), str(source)], check=True)
 
-    def give(self, problem: Problem) -> None:
+    def give(self, problem: OffloadingProblem) -> None:
         """Write a problem down."""
         for name, values in (
             ("indptr", problem.indptr),
@@ -102,10 +102,10 @@ def reference() -> Iterator[Reference | None]:
         yield Reference(compiler, Path(folder)) if compiler else None
 
 
-def decide(problem: Problem, algorithm: str, by: By = "ratio") -> Decision:
+def decide(problem: OffloadingProblem, algorithm: str, by: By = "ratio") -> Decision:
     """The decision from the interests on: nothing that other decisions on the problem have derived from them is there."""
     chosen = ALGORITHMS[algorithm]
-    return greedy.run(replace(problem), chosen.objective, by, engine=chosen.engine)
+    return greedy.run_greedy(replace(problem), chosen.objective, by, engine=chosen.engine)
 
 
 def figures() -> Iterator[Figure]:
@@ -117,7 +117,9 @@ def figures() -> Iterator[Figure]:
     yield _slow()
 
 
-def beside(plain: Reference | None, size: str, problem: Problem, tau: int, rounds: int = 3) -> Iterator[Figure]:
+def beside(
+    plain: Reference | None, size: str, problem: OffloadingProblem, tau: int, rounds: int = 3
+) -> Iterator[Figure]:
     """CPU times from the interests to picks of type R, beside the reference's in turn. The picks, and what they come to, are equal."""
     if plain:
         plain.give(problem)
@@ -135,11 +137,11 @@ def beside(plain: Reference | None, size: str, problem: Problem, tau: int, round
         yield Figure(what, f"{ratio:.2f} × ({mine:.2f} s against {other:.2f} s)", bar, ratio <= algorithm.bar)
 
 
-def _ours(problem: Problem, algorithm: str, taken: list[Decision]) -> float:
+def _ours(problem: OffloadingProblem, algorithm: str, taken: list[Decision]) -> float:
     return cpu_seconds(lambda: taken.append(decide(problem, algorithm)))
 
 
-def _theirs(plain: Reference, problem: Problem, algorithm: str, taken: list[Decision]) -> float:
+def _theirs(plain: Reference, problem: OffloadingProblem, algorithm: str, taken: list[Decision]) -> float:
     picks, cost, satisfied, total, seconds = plain.decide(algorithm)
     same(picks, taken[-1], algorithm)
     found = outcome(problem, picks)
@@ -169,13 +171,13 @@ def _equal(plain: Reference | None) -> Figure:
     return Figure(what, f"0 of {decisions:,}" if plain else "no C++ compiler here", "0", True)
 
 
-def _small(random: np.random.Generator) -> Problem:
+def _small(random: np.random.Generator) -> OffloadingProblem:
     subscribers, topics = random.integers(1, 60), random.integers(1, 40)
     wanted = random.random((subscribers, topics)) < random.uniform(0.02, 0.5)
     most = random.choice([2, 10, 1000, 1_000_000])
     each = random.integers(0, most, subscribers)
     costs = (None, random.integers(1, 9, topics).astype(np.float64), random.uniform(0.1, 9, topics))
-    given = Problem.of(
+    given = OffloadingProblem.of(
         np.concatenate([[0], np.cumsum(wanted.sum(axis=1))]),
         np.nonzero(wanted)[1].astype(np.int32),
         random.integers(0, most, topics),

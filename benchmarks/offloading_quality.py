@@ -14,7 +14,7 @@ from benchmarks.measure import Figure, alternate, cpu_seconds
 from benchmarks.offloading import policy, spotify
 from sim.policies.offloading.bounds import upper_bounds
 from sim.policies.offloading.outcome import outcome
-from sim.policies.offloading.problem import Decision, Objective, OffloadingPolicy, Problem
+from sim.policies.offloading.problem import Decision, Objective, OffloadingPolicy, OffloadingProblem
 
 SCALE = 1 / 50
 SEEDS = (1, 2, 3)
@@ -57,7 +57,7 @@ def figures() -> Iterator[Figure]:
                 )
 
 
-def proven(problem: Problem, by: OffloadingPolicy) -> float:
+def proven(problem: OffloadingProblem, by: OffloadingPolicy) -> float:
     """What a decision is worth, over the least of all bounds."""
     topics = by.decide(problem).topics
     bound = min(upper_bounds(problem, by.objective, topics).values())
@@ -77,7 +77,7 @@ class Restart:
     redrawn: float
 
 
-def restart(before: Problem, by: OffloadingPolicy, seed: int) -> Restart:
+def restart(before: OffloadingProblem, by: OffloadingPolicy, seed: int) -> Restart:
     """Change a share of the rates, and decide again, either way."""
     first = by.decide(before)
     rng = np.random.default_rng(seed)
@@ -97,14 +97,16 @@ def restart(before: Problem, by: OffloadingPolicy, seed: int) -> Restart:
     return Restart(faster, moves[0] / max(moves[1], 1), values[0] / values[1], redrawn[0] / redrawn[1])
 
 
-def _changed(problem: Problem, topics: NDArray[np.int64], rates: NDArray[np.number[Any]]) -> Problem:
+def _changed(
+    problem: OffloadingProblem, topics: NDArray[np.int64], rates: NDArray[np.number[Any]]
+) -> OffloadingProblem:
     """The problem with other rates of some topics, and what these cost then."""
     event_rate = problem.event_rate.copy()
     event_rate[topics] = np.maximum(1, np.rint(rates))
     return replace(problem, event_rate=event_rate, cost=(event_rate * problem.degrees).astype(np.float64))
 
 
-def _value(problem: Problem, decision: Decision, objective: Objective) -> float:
+def _value(problem: OffloadingProblem, decision: Decision, objective: Objective) -> float:
     """Nothing where it is over the capacity."""
     comes_to = outcome(problem, decision.topics)
     return comes_to.value_of(objective) if comes_to.cost <= problem.capacity else 0.0

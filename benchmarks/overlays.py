@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.measure import Figure, alternate, cpu_seconds
 from sim.overlay.topic_connected.bounds import optimum
 from sim.overlay.topic_connected.design import ALGORITHMS, Algorithm, design, node_degrees
-from sim.overlay.topic_connected.interests import Interests, coin_flips, exactly
+from sim.overlay.topic_connected.interests import BrokerInterests, coin_flips, exactly
 from sim.overlay.topic_connected.measures import is_topic_connected
 from sim.overlay.topic_connected.repair import RepairedOverlay
 
@@ -36,7 +36,7 @@ before = memory("VmRSS")
 design(interests, sys.argv[1])
 print(memory("VmHWM") - before)
 """
-Model = Callable[[np.random.Generator], Interests]
+Model = Callable[[np.random.Generator], BrokerInterests]
 
 
 def figures() -> Iterator[Figure]:
@@ -71,7 +71,7 @@ def _memory() -> Iterator[Figure]:
         yield Figure(f"{algorithm}, 10,000 nodes: memory above the input", f"{peak:.0f} MB", "≤ 300 MB", peak <= 300)
 
 
-def _networkx(interests: Interests) -> list[tuple[int, int]]:
+def _networkx(interests: BrokerInterests) -> list[tuple[int, int]]:
     """GM as one writes it with networkx: a union-find for each topic, and a dictionary of weights to take the best pair from."""
     rows = [set(interests.row(node).tolist()) for node in range(interests.nodes)]
     subscribers = {topic: [n for n, row in enumerate(rows) if topic in row] for topic in set().union(*rows)}

@@ -12,8 +12,8 @@ import numpy as np
 from benchmarks.measure import Figure, alternate, cpu_seconds
 from sim import plugins
 from sim.overlay.chord import chord_routes, hashed_ids
-from sim.policies.reconfiguration.cost import Objective
-from sim.policies.reconfiguration.problem import Problem, Reconfiguration
+from sim.policies.reconfiguration.cost import CostModel
+from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationProblem
 
 MODE = 10
 """Topics of a mode."""
@@ -22,7 +22,7 @@ SEEDS = 10
 
 def problem(
     brokers: int, topics: int, per_broker: int = 5, seed: int = 1, round_trips: bool = False, multimodal: bool = False
-) -> Problem:
+) -> ReconfigurationProblem:
     """Each broker wants topics, one publication each, on a ring of 2^32 with hashed ids.
 
     Topics are drawn uniformly from all, or from one of the modes, ten topics that stand side by side.
@@ -33,7 +33,7 @@ def problem(
     for broker in range(brokers):
         first, choice = (MODE * rng.integers(topics // MODE), MODE) if multimodal else (0, topics)
         wanted[first + rng.choice(choice, per_broker, replace=False), broker] = True
-    return Problem(
+    return ReconfigurationProblem(
         routes.parent,
         routes.hops,
         routes.roots,
@@ -44,23 +44,23 @@ def problem(
     )
 
 
-def decide(policy: str, given: Problem) -> Reconfiguration:
+def decide(policy: str, given: ReconfigurationProblem) -> Reconfiguration:
     """What a policy with its default parameters decides."""
     found = plugins.load("reconfiguration", policy)
     decision: Reconfiguration = found(found.Parameters()).reconfigure(given)
     return decision
 
 
-def timed(policy: str, given: Problem) -> tuple[Reconfiguration, float]:
+def timed(policy: str, given: ReconfigurationProblem) -> tuple[Reconfiguration, float]:
     """The decision, and the CPU time (s) that it takes."""
     decisions: list[Reconfiguration] = []
     seconds = cpu_seconds(lambda: decisions.append(decide(policy, given)))
     return decisions[0], seconds
 
 
-def saved(given: Problem, decision: Reconfiguration) -> float:
+def saved(given: ReconfigurationProblem, decision: Reconfiguration) -> float:
     """The share of the cost that a decision saves."""
-    objective = Objective(given)
+    objective = CostModel(given)
     before = objective.cost
     objective.place(decision.node_of)
     return 1 - objective.cost / before
@@ -125,7 +125,7 @@ def _optima() -> Figure:
 def _swaps(round_trips: bool) -> Figure:
     """The changes of all swaps with one broker, against counting all anew for one of them."""
     brokers = 1200
-    objective = Objective(problem(brokers, 1200, round_trips=round_trips))
+    objective = CostModel(problem(brokers, 1200, round_trips=round_trips))
     objective.best_partner(0)
 
     def swaps() -> float:

@@ -9,8 +9,8 @@ import numpy as np
 from benchmarks.measure import Figure
 from benchmarks.reconfiguration import decide, problem, timed
 from sim.overlay.chord import Chord
-from sim.policies.reconfiguration.cost import Objective
-from sim.policies.reconfiguration.problem import Problem
+from sim.policies.reconfiguration.cost import CostModel
+from sim.policies.reconfiguration.problem import ReconfigurationProblem
 from sim.scenario.model import Scenario
 from sim.simulation import build, prepare_workload
 
@@ -20,7 +20,7 @@ WEIGHT = 1.0
 DAYS = 14
 
 
-def snapshot(days: int) -> Problem:
+def snapshot(days: int) -> ReconfigurationProblem:
     """Users of the mobility model on a broker for each of some 1,200 cells, in clusters of 10, brokers at random on a Chord ring.
 
     Publications are the visits of all 92 days; subscriptions those when all have joined, or so many days later.
@@ -43,7 +43,7 @@ def snapshot(days: int) -> Problem:
     overlay, times = network.setting.overlay, network.setting.hop_delay
     assert isinstance(overlay, Chord)
     apart = ~np.eye(len(times), dtype=np.bool_)
-    return Problem(
+    return ReconfigurationProblem(
         overlay.parent,
         overlay.hops,
         np.array(overlay.roots, np.int32),
@@ -60,7 +60,7 @@ def figures() -> Iterator[Figure]:
     decide("anneal", problem(10, 10, round_trips=True))  # compiles the kernels
     for days in (0, DAYS):
         given = snapshot(days)
-        objective = Objective(given)
+        objective = CostModel(given)
         delay, messages = objective.delay, objective.external + objective.internal
         decision, seconds = timed("anneal", given)
         objective.place(decision.node_of)

@@ -137,7 +137,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
             np.stack([workload.topics.latitude, workload.topics.longitude], 1),
         ),
     )
-    if scenario.network.join == "message" and not overlay.rendezvous:
+    if scenario.network.join == "message" and not overlay.single_root:
         raise ScenarioError(
             f'network.join: "message" asks the root of a topic\'s tree, but kind "{geometry.kind}" has a tree for each publisher '
             '(allowed: "instant")'
@@ -151,7 +151,9 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
             len(workload.users), sites.latitude, sites.longitude, cell, streams.key("selection"), capacity
         ),
     )
-    node_of = np.arange(brokers) if overlay.anchored else streams.generator("configuration").permutation(brokers)
+    node_of = (
+        np.arange(brokers) if overlay.nodes_are_brokers else streams.generator("configuration").permutation(brokers)
+    )
     service, queueing = scenario.brokers.service, {key: value for key, value in scenario.brokers if key != "service"}
     setting = NetworkSetting(
         overlay=overlay,
@@ -200,7 +202,7 @@ def _reconfiguration(scenario: Scenario, overlay: Dissemination, key: int) -> Re
     geometry = scenario.network.geometry.kind
     if kind == "none":
         return None
-    if overlay.anchored or not isinstance(overlay, RendezvousTrees):
+    if overlay.nodes_are_brokers or not isinstance(overlay, RendezvousTrees):
         raise ScenarioError(
             f'reconfiguration.kind: "{kind}" moves brokers from node to node, but on geometry "{geometry}" node i is broker i '
             'for good (allowed: "none")'

@@ -10,8 +10,8 @@ import pandas as pd
 from sim.papers.claims import FALLS, Claim, Misprint, near
 from sim.papers.overlays.claims import GAP
 from sim.papers.page import Reproduction, SectionRuns
-from sim.papers.paper import Chart, Paper, Section, Table
-from sim.papers.quantities import extreme_step, largest_ratio, value
+from sim.papers.paper import Chart, Paper, PaperTable, Section
+from sim.papers.quantities import extreme_step, largest_ratio, metric_value
 
 READINGS = ("loose", "strict")
 CHARTS = (
@@ -55,13 +55,15 @@ def paper(title: str = "A small paper", text: str = "") -> Paper:
         text,
         READINGS,
         (
-            Section("main", "The figure", "What it shows.", CHARTS, (Table("Links", ("edges", "gap"), "variant"),)),
+            Section(
+                "main", "The figure", "What it shows.", CHARTS, (PaperTable("Links", ("edges", "gap"), "variant"),)
+            ),
             Section("more", "More of it", "What is not there."),
         ),
         (
             *(Claim("main", "fig. 1", "twice as many", ratio, near(2, 0.3), "as it should", r) for r in READINGS),
             *(Claim("main", "fig. 1", "fewer links", step, FALLS, "there are more nodes", r) for r in READINGS),
-            Claim("more", "fig. 2", "seven", value("edges", "new", "there"), near(7, 0), "nobody knows"),
+            Claim("more", "fig. 2", "seven", metric_value("edges", "new", "there"), near(7, 0), "nobody knows"),
         ),
         (Misprint("p. 1", "seven", "eight", "tests/a.py::test_b"),),
         lambda setting: (),

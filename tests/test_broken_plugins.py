@@ -249,7 +249,7 @@ class HalfWritten:
     class Parameters(plugins.Parameters):
         pass
 
-    anchored = rendezvous = True
+    nodes_are_brokers = single_root = True
     floods = False
 
     def __init__(self, parameters: Any, setting: Any) -> None:

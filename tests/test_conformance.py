@@ -22,9 +22,9 @@ from sim.overlay.source_trees import SourceTrees
 from sim.overlay.topic_connected.geometry import TopicConnected
 from sim.policies.offloading.controls import Loudest
 from sim.policies.offloading.problem import Decision
-from sim.policies.offloading.problem import Problem as OffloadingProblem
+from sim.policies.offloading.problem import OffloadingProblem as OffloadingProblem
 from sim.policies.reconfiguration.greedy import SsbrGreedy
-from sim.policies.reconfiguration.problem import Problem, Reconfiguration, Swap
+from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationProblem, Swap
 from sim.policies.selection.fixed import StaticSelection
 from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView
 from sim.workloads.synthetic.interests import InterestsWorkload
@@ -167,7 +167,7 @@ class Reconfigures(SsbrGreedy):
     def decide(self, node_of: Any) -> Any:
         raise NotImplementedError
 
-    def reconfigure(self, problem: Problem) -> Reconfiguration:
+    def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
         decided = self.decide(problem.node_of)
         return decided if isinstance(decided, Reconfiguration) else Reconfiguration(decided)
 
@@ -183,7 +183,7 @@ class Fractional(Reconfigures):
 
 
 class Forgetful(Reconfigures):
-    def reconfigure(self, problem: Problem) -> Reconfiguration:
+    def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
         return None  # type: ignore[return-value]
 
 
@@ -196,13 +196,13 @@ class Overwriting(Reconfigures):
 class Misleading(Reconfigures):
     """Tells swaps that led elsewhere."""
 
-    def reconfigure(self, problem: Problem) -> Reconfiguration:
+    def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
         found = super(Reconfigures, self).reconfigure(problem)
         return Reconfiguration(problem.node_of, found.swaps)
 
 
 class Boasting(Reconfigures):
-    def reconfigure(self, problem: Problem) -> Reconfiguration:
+    def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
         found = super(Reconfigures, self).reconfigure(problem)
         return Reconfiguration(found.node_of, tuple(swap._replace(cost=0) for swap in found.swaps))
 

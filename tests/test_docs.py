@@ -162,7 +162,7 @@ def test_docs_name_every_layout_of_traces_and_every_file_of_data_sets() -> None:
     for preset in follow_tables.PRESETS.values():
         files = dict.fromkeys(part.file for part in (*preset.tables, preset.labels) if part)
         assert f"| {preset.name} | {', '.join(files)} |" in follows
-    for layout in events.LAYOUTS.values():
+    for layout in events.EVENT_LAYOUTS.values():
         assert f"--format {layout.name} reads {layout.text}" in (ROOT / "docs" / "events.md").read_text().replace(
             "`", ""
         )

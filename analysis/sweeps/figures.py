@@ -19,7 +19,7 @@ from analysis.sweeps.summary import over_points, summarise
 if TYPE_CHECKING:
     from sim.experiments.results import Results
 
-FEW = 6
+_FEW = 6
 """Up to this many values of a second axis get charts, or lines, of their own."""
 MAPPED = 6
 """How many variants get heat maps at most."""
@@ -91,7 +91,7 @@ def _split(axes: Sequence[Axis]) -> tuple[list[Axis], Axis | None]:
     """The axes to draw along, and the one whose values have charts of their own."""
     if len(axes) == 2:
         along_, by = sorted(axes, key=lambda axis: (axis.numeric, len(axis.values)), reverse=True)
-        if len(by.values) <= FEW:
+        if len(by.values) <= _FEW:
             return [along_], by
     return list(axes), None
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.charts import INK, ROWS, Figure, rounded, spec_of
+from analysis.charts import CHART_ROWS, INK, Figure, rounded, spec_of
 from analysis.comparison import label
 from analysis.formatting import number, scale, with_unit
 from analysis.sweeps.axes import Axis, points_said
@@ -72,7 +72,7 @@ def difference_map(
 
 def fits(across: Axis, up: Axis) -> bool:
     """Whether a map of the two axes can be drawn."""
-    return len(across.values) * len(up.values) <= ROWS // 2
+    return len(across.values) * len(up.values) <= CHART_ROWS // 2
 
 
 def _map(

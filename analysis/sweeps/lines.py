@@ -16,8 +16,8 @@ from sim.metrics import METRICS
 
 BARS = 12
 """Up to this many values confidence intervals are drawn as bars, beyond as bands."""
-BINS = 8
-MARKS = 1500
+_BINS = 8
+_MARKS = 1500
 """How many points of a sample a chart draws at most, spread evenly over them."""
 _STEEP = 50
 
@@ -66,7 +66,7 @@ def cloud(table: pd.DataFrame, axis: Axis, metric: str, names: Sequence[str]) ->
     """
     whole = table.assign(low=np.nan, high=np.nan)
     factor, unit = scale(METRICS[metric].unit, whole["mean"].abs().max())
-    each = max(1, MARKS // len(names))
+    each = max(1, _MARKS // len(names))
     table = table.groupby("variant", sort=False, group_keys=False)[table.columns.tolist()].apply(
         lambda own: own.iloc[:: -(-len(own) // each)]
     )
@@ -82,7 +82,7 @@ def cloud(table: pd.DataFrame, axis: Axis, metric: str, names: Sequence[str]) ->
             "mean": rounded(table["mean"] / factor),
         }
     )
-    groups = pd.qcut(shown["x"].rank(method="dense"), BINS, labels=False, duplicates="drop")
+    groups = pd.qcut(shown["x"].rank(method="dense"), _BINS, labels=False, duplicates="drop")
     lines = shown.groupby(["variant", groups.rename("group")], sort=False)[["x", "mean"]].mean().reset_index()
     y = alt.Y("mean:Q", title=axis_title(label(metric), unit), scale=_scale(whole, factor))
     axis_x = axis.x()

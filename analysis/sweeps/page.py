@@ -28,10 +28,10 @@ from sim.metrics import METRICS
 if TYPE_CHECKING:
     from sim.experiments.results import Results
 
-ROWS = 300
+_ROWS = 300
 """Most rows of the table of points."""
 _LISTED = 12
-SECTIONS = {
+_SECTIONS = {
     "lines": (
         "Along the swept axes",
         "Means over the replications; bars and bands are 95\u00a0% confidence intervals. Charts of one metric share their range.",
@@ -71,7 +71,7 @@ def sections(results: Results, charts: Sequence[Figure]) -> list[dict[str, Any]]
     """The sections with the charts of `sweep_figures`."""
     metrics = headline_of(results)
     shown = []
-    for section, (title, text) in SECTIONS.items():
+    for section, (title, text) in _SECTIONS.items():
         found = [chart for chart in charts if chart.section == section]
         rows, notes = _sensitivity(results, metrics) if section == "sobol" and saltelli(results) else ([], [])
         if found or notes:
@@ -121,7 +121,7 @@ def _index(row: pd.Series) -> str:
 def _table(results: Results, axes: Sequence[Axis], metrics: Sequence[str], summary: pd.DataFrame) -> dict[str, Any]:
     """The table of points and variants, as many as fit; each cell as text and as what it is sorted by."""
     names, baseline = variants_of(results), baseline_of(results)
-    shown = max(1, ROWS // len(names))
+    shown = max(1, _ROWS // len(names))
     largest = summary["mean"].abs().groupby(summary["metric"]).max()
     scales = {metric: scale(METRICS[metric].unit, largest[metric]) for metric in metrics if metric in largest}
     rows = []

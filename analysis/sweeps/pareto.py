@@ -17,7 +17,7 @@ from sim.base.errors import ResultsError, unknown_of_many
 from sim.metrics import METRICS
 
 DEFAULT = ("notification_delay", "notification_overhead")
-MARKS = 2000
+_MARKS = 2000
 """How many marks are drawn at most, those of the front first."""
 CROSSED = 60
 """With more marks than this, only those of the front show their confidence intervals."""
@@ -74,7 +74,7 @@ def pareto_plot(
     if means.empty:
         return None
     front = pareto(means, metrics)
-    kept = means.index[front].append(means.index[~front][: max(0, MARKS - int(front.sum()))])
+    kept = means.index[front].append(means.index[~front][: max(0, _MARKS - int(front.sum()))])
     at = kept.to_frame(index=False)
     scales = [scale(METRICS[metric].unit, means[metric].abs().max()) for metric in metrics]
     shown = pd.DataFrame(

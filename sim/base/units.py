@@ -76,17 +76,17 @@ def unit(name: str) -> dict[str, JsonValue]:
     return {"x-unit": name}
 
 
-LONGEST = 9e9
+_LONGEST = 9e9
 """The longest duration, 285 years in seconds: up to here float64 resolves microseconds."""
 _PATTERN = rf"^{_NUMBER}\s*({'|'.join(SECONDS)})?$"
 _SCHEMA = WithJsonSchema(
     {
-        "anyOf": [{"type": "number", "minimum": 0, "maximum": LONGEST}, {"type": "string", "pattern": _PATTERN}],
+        "anyOf": [{"type": "number", "minimum": 0, "maximum": _LONGEST}, {"type": "string", "pattern": _PATTERN}],
         "x-unit": "s",
     }
 )
-Duration = Annotated[float, BeforeValidator(parse_duration), Field(ge=0, le=LONGEST), _SCHEMA]
-PositiveDuration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0, le=LONGEST), _SCHEMA]
+Duration = Annotated[float, BeforeValidator(parse_duration), Field(ge=0, le=_LONGEST), _SCHEMA]
+PositiveDuration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0, le=_LONGEST), _SCHEMA]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from sim.base.errors import cut, nearest
 from sim.base.naming import Keys
 
 Model = TypeVar("Model", bound=BaseModel)
-Problem = tuple[Keys, str]
+Mistake = tuple[Keys, str]
 """The path of a mistake, as keys from the root, and its message."""
 UNKNOWN = "unknown key"
 
@@ -24,12 +24,12 @@ def validate(model: type[Model], values: Any) -> Model:
     return model.model_validate_json(json.dumps(values, default=str), strict=True)
 
 
-def problems(error: ValidationError, model: type[BaseModel], more: Sequence[str] = ()) -> list[Problem]:
+def problems(error: ValidationError, model: type[BaseModel], more: Sequence[str] = ()) -> list[Mistake]:
     """All mistakes in values that `validate` refused; `more` are keys allowed at the root beside the model's."""
     return list(_problems(error, model, more))
 
 
-def nested(found: Sequence[Problem]) -> PydanticCustomError:
+def nested(found: Sequence[Mistake]) -> PydanticCustomError:
     """An error for a validator to raise that carries several problems, with paths relative to its value."""
     return PydanticCustomError("nested", "several problems", {"problems": found})
 
@@ -56,7 +56,7 @@ def dotted(keys: Keys) -> str:
     return ".".join(f"[{key}]" if isinstance(key, int) else key for key in keys).replace(".[", "[")
 
 
-def _problems(error: ValidationError, model: type[BaseModel], more: Sequence[str]) -> Iterator[Problem]:
+def _problems(error: ValidationError, model: type[BaseModel], more: Sequence[str]) -> Iterator[Mistake]:
     for found in error.errors(include_url=False):
         keys, kind, message, context = found["loc"], found["type"], found["msg"], found.get("ctx", {})
         got = f" (got {show(found['input'])})"

@@ -13,7 +13,7 @@ from sim.cli.options import Json, Overrides, Quiet, ScenarioFile, SearchOut, Var
 from sim.experiments.options import RunOptions
 
 if TYPE_CHECKING:
-    from sim.studies.capacity import Capacity, Question, Tried
+    from sim.studies.capacity import CapacityAnswer, CapacityQuestion, Tried
     from sim.studies.search import Bench
 
 
@@ -78,7 +78,7 @@ def capacity(
     with bench("capacity", scenario, set_, workload, variant, out, options) as opened:
         between = study.values(from_, to, step, integer=opened.is_integer(vary))
         unit = opened.unit_of(vary)
-        question = study.Question(vary, limit, between, largest, confidence, max_replications, unit)
+        question = study.CapacityQuestion(vary, limit, between, largest, confidence, max_replications, unit)
         found = study.capacity_of(opened, question, tell)
     if json_:
         print(json.dumps(_json(opened, question, found), indent=2, ensure_ascii=False))
@@ -88,13 +88,13 @@ def capacity(
         raise typer.Exit(1)
 
 
-def _print(bench: Bench, question: Question, found: Capacity) -> None:
+def _print(bench: Bench, question: CapacityQuestion, found: CapacityAnswer) -> None:
     """All values that were tried, and what they say."""
     from rich.table import Table
 
     from analysis.formatting import describe, scale
     from sim.metrics import METRICS
-    from sim.studies.capacity import sentences
+    from sim.studies.capacity import capacity_sentences
 
     metric = METRICS[question.limit.metric]
     size = max((abs(one.interval.mean) for one in found.tried if one.interval.n), default=0.0)
@@ -112,13 +112,13 @@ def _print(bench: Bench, question: Question, found: Capacity) -> None:
     console = terminal.console()
     console.print(f"{bench.experiment.title}: {bench.variant}", style="bold")
     console.print(table)
-    for sentence in sentences(question, found):
+    for sentence in capacity_sentences(question, found):
         console.print(sentence, soft_wrap=True)
     print(f"\nResults: {bench.store.folder}")
 
 
-def _json(bench: Bench, question: Question, found: Capacity) -> dict[str, object]:
-    from sim.studies.capacity import sentences
+def _json(bench: Bench, question: CapacityQuestion, found: CapacityAnswer) -> dict[str, object]:
+    from sim.studies.capacity import capacity_sentences
 
     tried = [
         {
@@ -139,5 +139,5 @@ def _json(bench: Bench, question: Question, found: Capacity) -> dict[str, object
         "until": str(question.limit),
         "answer": found.answer.value if found.answer else None,
         "tried": tried,
-        "notes": sentences(question, found),
+        "notes": capacity_sentences(question, found),
     }

@@ -111,13 +111,13 @@ def print_comparison(collection: Collection) -> None:
     from rich.table import Table
 
     from analysis.collection import changes
-    from analysis.compared import PROBABILITIES, tables
+    from analysis.compared import PROBABILITIES, comparison_tables
     from analysis.comparison import method
     from analysis.headlines import headlines
 
     to = console()
     to.print(collection.manifest["title"], style="bold")
-    shown_tables = tables(collection)
+    shown_tables = comparison_tables(collection)
     for table in shown_tables:
         to.print(f"\n{table.title}", style="bold")
         shown = Table()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim.base.units import format_duration
 from sim.cli import terminal
-from sim.experiments.rounds import expected
+from sim.experiments.rounds import expected_runs
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -66,7 +66,7 @@ class Display:
     """
 
     def __init__(self, experiment: Experiment | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._least, self._most = expected(experiment) if experiment is not None else (0, 0)
+        self._least, self._most = expected_runs(experiment) if experiment is not None else (0, 0)
         self.known = self.there = self.done = self.failures = 0
         self.clock, self.began = clock, clock()
         self.pace = Pace(self.began)

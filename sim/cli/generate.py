@@ -132,10 +132,10 @@ def describe(
 
     Counts, rates, distributions, span, and what became of a trace's rows.
     """
-    from sim.workloads.format.summary import summarise
+    from sim.workloads.format.summary import summarise_workload
     from sim.workloads.format.workload import load_workload
 
-    summary = {"workload": str(workload), **summarise(load_workload(workload))}
+    summary = {"workload": str(workload), **summarise_workload(load_workload(workload))}
     if json_:
         print(json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False))
         return

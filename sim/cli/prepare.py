@@ -93,7 +93,7 @@ def checkins(
     from sim.workloads.traces.checkins import check_layouts
     from sim.workloads.traces.layouts import LAYOUTS
     from sim.workloads.traces.pipeline import prepare_checkins
-    from sim.workloads.traces.quarantine import describe
+    from sim.workloads.traces.quarantine import describe_reasons
     from sim.workloads.traces.sources import find_sources
     from sim.workloads.traces.user_filters import UserFilters
     from sim.workloads.traces.workshop import check_room
@@ -137,7 +137,7 @@ def checkins(
                 progress=progress,
             )
     rows = workload.rows or {}
-    reasons = describe(rows)
+    reasons = describe_reasons(rows)
     typer.echo(
         f"{out}: {rows['read']:,} rows read, {rows['kept']:,} kept, {rows['read'] - rows['kept']:,} quarantined"
         f"{f' ({reasons})' if reasons else ''}; {len(workload.topics):,} cells, {len(workload.users):,} users, "

@@ -23,9 +23,9 @@ class Sessions(StrEnum):
 
 def layouts() -> list[tuple[str, str]]:
     """Those of logs."""
-    from sim.workloads.traces.events import LAYOUTS
+    from sim.workloads.traces.events import EVENT_LAYOUTS
 
-    return options.layouts(LAYOUTS.values())
+    return options.layouts(EVENT_LAYOUTS.values())
 
 
 def events(
@@ -81,7 +81,7 @@ def events(
     """
     from sim.spark import spark_session
     from sim.workloads.traces.event_pipeline import prepare_events
-    from sim.workloads.traces.events import LAYOUTS, NEEDED, action_words
+    from sim.workloads.traces.events import EVENT_LAYOUTS, NEEDED, action_words
     from sim.workloads.traces.sources import find_sources
     from sim.workloads.traces.workshop import check_room
 
@@ -89,7 +89,7 @@ def events(
     sources = find_sources(inputs)  # what is typed wrong is told before Spark takes its seconds to start
     layout = options.choose_layout(
         format,
-        LAYOUTS,
+        EVENT_LAYOUTS,
         sources,
         columns=columns,
         delimiter=delimiter,
@@ -121,10 +121,10 @@ def events(
 
 
 def _counted(workload: Workload) -> str:
-    from sim.workloads.traces.quarantine import describe
+    from sim.workloads.traces.quarantine import describe_reasons
 
     rows = workload.rows or {}
-    reasons = describe(rows)
+    reasons = describe_reasons(rows)
     subscriptions = int((workload.subscription_events.action > 0).sum())
     return (
         f"{rows['read']:,} rows read, {rows['kept']:,} kept, {rows['read'] - rows['kept']:,} quarantined"

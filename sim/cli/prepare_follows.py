@@ -166,10 +166,10 @@ def _plain(option: str, files: list[str] | None, format: str | None) -> tuple[La
 
 def _counted(workload: Workload) -> str:
     from sim.workloads.models.follow_log import unfollowed
-    from sim.workloads.traces.quarantine import describe
+    from sim.workloads.traces.quarantine import describe_reasons
 
     rows = workload.rows or {}
-    reasons = describe(rows)
+    reasons = describe_reasons(rows)
     nobody = unfollowed(workload)
     return (
         f"{rows['read']:,} rows read, {rows['kept']:,} kept, {rows['read'] - rows['kept']:,} quarantined"

@@ -84,7 +84,7 @@ def _print(made: Reproduction) -> None:
 
     from analysis.formatting import describe
     from sim.papers.claims import judge
-    from sim.papers.page import summary
+    from sim.papers.page import claims_summary
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column, width in (("where", 17), ("claim", 34), ("paper", 12), ("ours", 22), ("verdict", 11)):
@@ -99,5 +99,5 @@ def _print(made: Reproduction) -> None:
     console.print(made.paper.title, style="bold")
     if table.rows:
         console.print(table)
-    for sentence in summary(made):
+    for sentence in claims_summary(made):
         console.print(sentence)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from sim.base.naming import Keys
-    from sim.policies.offloading.problem import OffloadingPolicy, Problem
+    from sim.policies.offloading.problem import OffloadingPolicy, OffloadingProblem
 
     Tell = Callable[[str, str], None]
 
@@ -177,7 +177,7 @@ def _given(capacity: str | None, tau: str | None, seed: int | None) -> dict[str,
     return given if seed is None else {**given, "seed": seed}
 
 
-def _of_file(source: Path, content: Any, given: dict[str, Any], place: Keys) -> Problem:
+def _of_file(source: Path, content: Any, given: dict[str, Any], place: Keys) -> OffloadingProblem:
     from sim.policies.offloading.instance import read_problem
 
     try:
@@ -186,7 +186,7 @@ def _of_file(source: Path, content: Any, given: dict[str, Any], place: Keys) -> 
         raise InputError(f"{source}: {error}") from None
 
 
-def _of_folder(source: Path, given: dict[str, Any], tell: Tell) -> Problem:
+def _of_folder(source: Path, given: dict[str, Any], tell: Tell) -> OffloadingProblem:
     from sim.base.memory import need
     from sim.policies.offloading.instance import bytes_needed, make_problem
     from sim.workloads.format.demand import load_demand
@@ -207,7 +207,9 @@ def _of_folder(source: Path, given: dict[str, Any], tell: Tell) -> Problem:
     return make_problem(demand.indptr, demand.indices, demand.event_rate, **given)
 
 
-def _solve(policy: OffloadingPolicy, problem: Problem, bounds: bool, steps: int, tell: Tell) -> dict[str, Any]:
+def _solve(
+    policy: OffloadingPolicy, problem: OffloadingProblem, bounds: bool, steps: int, tell: Tell
+) -> dict[str, Any]:
     """The decision in numbers that JSON has; with `steps` also those at smaller capacities, without their topics."""
     from sim.policies.offloading.curve import decisions
     from sim.policies.offloading.instance import solution

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sim.overlay.topic_connected.design import Algorithm
-    from sim.overlay.topic_connected.interests import Interests
+    from sim.overlay.topic_connected.interests import BrokerInterests
     from sim.overlay.topic_connected.measures import Measures
 
 SMALL = 12
@@ -93,7 +93,7 @@ def overlay(
 
 @dataclass(frozen=True)
 class _Solution:
-    interests: Interests
+    interests: BrokerInterests
     edges: NDArray[np.int32]
     measures: Measures
     bounds: dict[str, int]
@@ -133,15 +133,15 @@ def _read(source: Path) -> tuple[list[list[list[int]]], bool]:
 
 def _solve(wanted: list[list[int]], algorithm: Algorithm, k: Fraction | None, strict: bool, bounds: bool) -> _Solution:
     from sim.overlay.topic_connected.design import DEFAULT_K, design
-    from sim.overlay.topic_connected.interests import Interests
+    from sim.overlay.topic_connected.interests import BrokerInterests
     from sim.overlay.topic_connected.measures import measure
 
-    interests = Interests.of(wanted)
+    interests = BrokerInterests.of(wanted)
     edges = design(interests, algorithm, DEFAULT_K if k is None else k, strict)
     return _Solution(interests, edges, measure(interests, edges), _bounds(interests) if bounds else {})
 
 
-def _bounds(interests: Interests) -> dict[str, int]:
+def _bounds(interests: BrokerInterests) -> dict[str, int]:
     from sim.overlay.topic_connected.bounds import lower_bounds, optimum
 
     found = lower_bounds(interests)

@@ -86,7 +86,7 @@ def _print(bench: Bench, tuned: Tuned, wanted: Tune) -> None:
     from rich.table import Table
 
     from sim.cli.search import said
-    from sim.studies.tune import sentences
+    from sim.studies.tune import tune_sentences
 
     table = Table("trial", *wanted.metrics)
     for trial in tuned.best:
@@ -95,7 +95,7 @@ def _print(bench: Bench, tuned: Tuned, wanted: Tune) -> None:
     console.print(f"{bench.experiment.title}: {bench.variant}", style="bold")
     if tuned.best:
         console.print(table)
-    for sentence in sentences(tuned, wanted):
+    for sentence in tune_sentences(tuned, wanted):
         console.print(sentence, soft_wrap=True)
     for trial in tuned.best:
         console.print(f"Trial {trial.number}: {said(bench, trial.values)}", soft_wrap=True)
@@ -118,12 +118,12 @@ def _metrics(trial: Trial, wanted: Tune) -> list[str]:
 
 def _json(bench: Bench, tuned: Tuned, wanted: Tune) -> dict[str, Any]:
     from sim.cli.search import said
-    from sim.studies.tune import frame, sentences
+    from sim.studies.tune import frame, tune_sentences
 
     return {
         "results": str(bench.store.folder),
         "variant": bench.variant,
         "best": [{"trial": trial.number, "set": said(bench, trial.values)} for trial in tuned.best],
         "trials": json.loads(frame(tuned, wanted).to_json(orient="records", double_precision=15)),
-        "notes": sentences(tuned, wanted),
+        "notes": tune_sentences(tuned, wanted),
     }

@@ -14,7 +14,7 @@ from sim.overlay.geometry import GeometrySetting
 from sim.overlay.latency import LatencySetting
 from sim.overlay.sites import Sites
 from sim.policies.offloading import problem as offloading
-from sim.policies.reconfiguration.problem import Problem
+from sim.policies.reconfiguration.problem import ReconfigurationProblem
 from sim.policies.views import BrokerStates, SelectionSetting, SelectionView
 
 _USERS, _TOPICS = 60, 30
@@ -178,7 +178,7 @@ def reconfiguration_cases(seed: int) -> dict[str, Case]:
     """Problems by hops and by round-trip times."""
     rng = np.random.default_rng(seed)
 
-    def problem(n: int, topics: int, **more: Any) -> Problem:
+    def problem(n: int, topics: int, **more: Any) -> ReconfigurationProblem:
         ids, hashes = np.sort(rng.choice(1 << 16, n, replace=False)), rng.integers(0, 1 << 16, topics)
         routes = chord_routes(ids, hashes, bits=16)
         given: dict[str, Any] = {
@@ -194,7 +194,7 @@ def reconfiguration_cases(seed: int) -> dict[str, Case]:
         for value in given.values():
             if isinstance(value, np.ndarray):
                 _frozen(value)
-        return Problem(**given)
+        return ReconfigurationProblem(**given)
 
     times = rng.uniform(0.01, 0.3, (9, 9))
     problems = {
@@ -212,7 +212,7 @@ def offloading_cases(seed: int) -> dict[str, Case]:
     """Problems of all kinds, with and without a decision before."""
     rng = np.random.default_rng(seed)
 
-    def problem(n: int, topics: int, share: float, rates: Any = None, **more: Any) -> offloading.Problem:
+    def problem(n: int, topics: int, share: float, rates: Any = None, **more: Any) -> offloading.OffloadingProblem:
         wants = rng.random((n, topics)) < 0.3
         indptr = np.append(0, wants.sum(axis=1).cumsum())
         rates = rng.integers(0, 20, topics) if rates is None else rates
@@ -224,7 +224,7 @@ def offloading_cases(seed: int) -> dict[str, Case]:
             **more,
         }
         indices = np.nonzero(wants)[1].astype(np.int32)
-        return offloading.Problem.of(
+        return offloading.OffloadingProblem.of(
             _frozen(indptr), _frozen(indices), _frozen(rates), share * float(cost.sum()), **given
         )
 

@@ -42,7 +42,7 @@ def export(
     `publisher` is the broker, by name, for whose publications the tree is (the first by default): it matters where trees are rooted at
     the publisher's. Nodes and edges are those of `sim.overlay.export.Placement`. Raises InputError where something is not there.
     """
-    from sim.overlay.export import Placement
+    from sim.overlay.export import PlacedOverlay
 
     experiment = source if isinstance(source, Experiment) else load_scenario(source, overrides, workload)
     name = next(iter(experiment.variants)) if variant is None else variant
@@ -58,7 +58,7 @@ def export(
         network.users.join_all()
         overlay, hops = network.setting.overlay, network.setting.hop_delay
         sites, _ = broker_sites(scenario, world)
-        placement = Placement(
+        placement = PlacedOverlay(
             overlay, network.broker_of, sites, hops if scenario.network.hop_cost == "rtt" else 2 * hops
         )
         if topic is None:

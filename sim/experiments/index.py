@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from sim.base.errors import ResultsError
 from sim.experiments.outcomes import Failure
 from sim.experiments.results import AGAIN, CHANGED, read_json, read_run
-from sim.experiments.rounds import Windows
+from sim.experiments.rounds import WindowSeries
 from sim.experiments.rows import known_rows, run_row
 from sim.experiments.seals import sha256
 
@@ -45,7 +45,7 @@ class Index:
         value = known[run] if run in known else run_row(self.folder, run)[name]
         return math.nan if value is None else float(value)
 
-    def windows(self, run: str, name: str) -> Windows | None:
+    def windows(self, run: str, name: str) -> WindowSeries | None:
         """As `rounds.Seen` has it. Raises ResultsError where the run is damaged."""
         if run not in self.done:
             return None
@@ -59,7 +59,7 @@ class Index:
         except (pa.ArrowException, OSError) as error:
             raise ResultsError(f"{path}: not a readable parquet file ({str(error).splitlines()[0]})") from None
         starts, ends, values = (np.array(table[key].to_pylist(), np.float64) for key in ("start", "end", known))
-        return Windows(starts, values, float(ends[-1]))
+        return WindowSeries(starts, values, float(ends[-1]))
 
     def _rows(self, name: str) -> dict[str, Any]:
         """A column of the rows that existed when the index was opened."""

@@ -32,7 +32,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedRun:
     """A run whose result is in the store: its hash, how long it took (s), and its metrics."""
 
     hash: str
@@ -55,7 +55,7 @@ class Failure:
         return {**where, "reason": self.reason, "traceback": self.traceback}
 
 
-Outcome = Finished | Failure
+RunOutcome = FinishedRun | Failure
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from statistics import fmean, median_low
 from sim.experiments.index import Index
 from sim.experiments.plan import RunSpec
 from sim.experiments.results import read_json
-from sim.experiments.rounds import expected, rounds
+from sim.experiments.rounds import expected_runs, rounds
 from sim.experiments.run import prepared_folders
 from sim.scenario.experiment import Experiment
 from sim.workloads.format.manifest import read_manifest
@@ -55,7 +55,7 @@ def outlook(experiment: Experiment, folder: Path, jobs: int = 1) -> Outlook:
         specs |= {spec.hash: spec for spec in more}
         if specs.keys() - index.done - index.failed.keys():
             break
-    least, most = expected(experiment)
+    least, most = expected_runs(experiment)
     later = max(0, least - runs)
     there, failed = specs.keys() & index.done, (specs.keys() & index.failed.keys()) - index.done
     missing = [spec for run, spec in specs.items() if run not in there and run not in failed]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sim.base.errors import InputError, ScenarioError, WorkloadError
-from sim.experiments.outcomes import Failure, Outcome, Record, clock
+from sim.experiments.outcomes import Failure, Record, RunOutcome, clock
 from sim.experiments.plan import RunSpec
 from sim.experiments.store import Store
 from sim.scenario.model import Scenario, WorkloadTable
@@ -20,23 +20,23 @@ from sim.workloads.format.workload import Workload
 ALMOST = 0.999
 """The largest progress reported of a run whose result is not written yet."""
 
-Tell = Callable[[float], None]
+_Tell = Callable[[float], None]
 
 
-def perform(spec: RunSpec, store: Store, tell: Tell) -> Outcome:
+def perform(spec: RunSpec, store: Store, tell: _Tell) -> RunOutcome:
     """Perform one run and write its folder; `tell` is called with the share done. Raises ResultsError where it cannot be written."""
     record = simulated(spec, store.shared(spec.workload_hash) if spec.workload_hash else None, tell)
     return record if isinstance(record, Failure) else store.write_run(spec, record)
 
 
-def simulated(spec: RunSpec, base: Path | None, tell: Tell) -> Record | Failure:
+def simulated(spec: RunSpec, base: Path | None, tell: _Tell) -> Record | Failure:
     """Perform one run without writing; `base` is the file of its prepared workload (`write_mapped`), None if it is generated."""
     try:
         with clock() as timing:
             scenario = spec.scenario
             workload = _workload(base, scenario.workload, scenario.seed, spec.replication)
             found = simulate(scenario, workload, spec.replication, lambda part: tell(min(part, ALMOST)))
-        return Record(found.metrics, found.tables, found.notes, summary(workload, spec.workload_hash), timing)
+        return Record(found.metrics, found.tables, found.notes, _summary(workload, spec.workload_hash), timing)
     except (ScenarioError, WorkloadError) as error:
         told = type(error)(f"variant {spec.variant}: {error}")
         return Failure(str(error), "", told)
@@ -48,7 +48,7 @@ def simulated(spec: RunSpec, base: Path | None, tell: Tell) -> Record | Failure:
         return Failure(f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
-def summary(workload: Workload, hash: str) -> dict[str, Any]:
+def _summary(workload: Workload, hash: str) -> dict[str, Any]:
     """The workload's entry in a run's results; `hash` is that of the workload folder, "" if generated."""
     return {
         "kind": workload.kind,

@@ -9,12 +9,16 @@ from numpy.typing import ArrayLike
 
 from sim.experiments.statistics import half_width, mean_interval
 
-LEAST = 10
+FEWEST_REPLICATIONS = 10
 """Fewest replications before stopping: with fewer, s is so uncertain that mostly runs that underestimate it would stop."""
 
 
 def replications_needed(
-    values: ArrayLike, relative: float, confidence: float = 0.95, max_replications: int = 50, least: int = LEAST
+    values: ArrayLike,
+    relative: float,
+    confidence: float = 0.95,
+    max_replications: int = 50,
+    least: int = FEWEST_REPLICATIONS,
 ) -> int:
     """How many replications are needed, given the values of the existing ones; their number if they suffice.
 

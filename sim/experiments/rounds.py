@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sim.base.units import format_duration
 from sim.experiments.plan import RunSpec, plan
 from sim.experiments.precision import precise, replications_needed
-from sim.experiments.warm_up import LEAST, warm_up_of
+from sim.experiments.warm_up import FEWEST_VALUES, warm_up_of
 from sim.scenario.experiment import Experiment, Point
 from sim.scenario.model import Precision
 
@@ -26,7 +26,7 @@ PILOTS = 5
 
 
 @dataclass(frozen=True)
-class Windows:
+class WindowSeries:
     """A time series: the windows' starts (s), their values, NaN where nothing was observed, and the horizon (s)."""
 
     starts: NDArray[np.float64]
@@ -34,14 +34,14 @@ class Windows:
     horizon: float
 
 
-class Seen(Protocol):
+class RunResults(Protocol):
     """The results of the runs that have ended."""
 
     def metric(self, run: str, name: str) -> float:
         """A metric of a run; NaN where it is undefined or the run failed."""
         ...
 
-    def windows(self, run: str, name: str) -> Windows | None:
+    def windows(self, run: str, name: str) -> WindowSeries | None:
         """The time series of a metric; None where the run failed. Of a metric that has none it is that of the notification delay."""
         ...
 
@@ -74,7 +74,7 @@ class Conclusion:
 
 
 def rounds(
-    experiment: Experiment, workloads: Mapping[Path, str], seen: Seen
+    experiment: Experiment, workloads: Mapping[Path, str], seen: RunResults
 ) -> Generator[list[RunSpec], None, Conclusion]:
     """Generate rounds of runs, each of which must end before the next is requested; `workloads` are the hashes that `plan` needs."""
     warm_ups: list[WarmUp] = []
@@ -101,7 +101,7 @@ def rounds(
     return Conclusion(experiment, specs, warm_ups, found, notes)
 
 
-def expected(experiment: Experiment) -> tuple[int, int]:
+def expected_runs(experiment: Experiment) -> tuple[int, int]:
     """The fewest and most runs of all rounds together; a run shared by two variants counts twice."""
     pairs, replications = sum(len(point.variants) for point in experiment.points), experiment.base.replications
     pilots = pairs * min(PILOTS, replications) if experiment.detects_warm_up else 0
@@ -112,7 +112,7 @@ def expected(experiment: Experiment) -> tuple[int, int]:
 class _Values:
     """The values of the metric with a precision goal, replication by replication."""
 
-    def __init__(self, wanted: Precision, seen: Seen) -> None:
+    def __init__(self, wanted: Precision, seen: RunResults) -> None:
         self._wanted, self._seen = wanted, seen
         self._values: dict[int, dict[str, list[float]]] = {}  # by point and variant
         self._settled: set[int] = set()
@@ -149,10 +149,10 @@ def _plan(experiment: Experiment, workloads: Mapping[Path, str], wanted: Sequenc
     return [spec for spec in every if spec.replication in wanted[spec.point]]
 
 
-def _detected(experiment: Experiment, pilots: Sequence[RunSpec], seen: Seen) -> tuple[list[WarmUp], list[str]]:
+def _detected(experiment: Experiment, pilots: Sequence[RunSpec], seen: RunResults) -> tuple[list[WarmUp], list[str]]:
     """The warm-up of each point, the longest of its variants', and notes on those that could not be detected."""
     metric = (experiment.precision or Precision()).metric
-    observed: list[dict[str, list[Windows]]] = [{} for _ in experiment.points]  # by variant
+    observed: list[dict[str, list[WindowSeries]]] = [{} for _ in experiment.points]  # by variant
     for spec in pilots:
         windows = seen.windows(spec.hash, metric)
         if windows is not None:
@@ -167,10 +167,10 @@ def _detected(experiment: Experiment, pilots: Sequence[RunSpec], seen: Seen) -> 
         warm_ups.append(WarmUp(min(max(known), half) if detected else half, detected))
         if not detected:
             at = f" at {point.label}" if point.label else ""
-            few = min((one.values.size for one in every), default=LEAST)
+            few = min((one.values.size for one in every), default=FEWEST_VALUES)
             why = "the run is too short, or never reaches a steady state"
-            if few < LEAST:
-                why = f"it takes {LEAST} windows, and there are {few}: make `window` shorter"
+            if few < FEWEST_VALUES:
+                why = f"it takes {FEWEST_VALUES} windows, and there are {few}: make `window` shorter"
             notes.append(
                 f"no end of the warm-up was found{at}: {why}; its first half ({format_duration(half)}) is left out"
             )

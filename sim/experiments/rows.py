@@ -22,23 +22,23 @@ from sim.experiments.seals import sha256
 from sim.files.parquet import write_table
 from sim.metrics import METRICS
 
-OFTEN = 5.0  # s, between two writings of a process
-MOST = 1000
+_OFTEN = 5.0  # s, between two writings of a process
+_MOST = 1000
 """Most rows of one file, so that rewriting it is quick."""
 
 METRIC_TYPES = {name: pa.int64() if metric.integer else pa.float64() for name, metric in METRICS.items()}
 TIMING_TYPES = {"start": pa.string(), "end": pa.string(), "seconds": pa.float64(), "host": pa.string()}
 SCHEMA = pa.schema({"run": pa.string(), **METRIC_TYPES, "notes": pa.list_(pa.string()), **TIMING_TYPES})
 
-Row = Mapping[str, Any]
+RunRow = Mapping[str, Any]
 
 
-def row(run: str, metrics: Mapping[str, Any], notes: Sequence[str], timing: Mapping[str, Any]) -> Row:
+def row(run: str, metrics: Mapping[str, Any], notes: Sequence[str], timing: Mapping[str, Any]) -> RunRow:
     """The row of a run, from its manifest and timing."""
     return {"run": run, **metrics, "notes": list(notes), **timing}
 
 
-def run_row(folder: Path, run: str) -> Row:
+def run_row(folder: Path, run: str) -> RunRow:
     """The row of a run, from its own folder. Raises ResultsError where that is damaged."""
     manifest = read_run(folder, run)
     timing = read_json(folder / "runs" / run / "timing.json") or {}
@@ -53,18 +53,18 @@ class Stream:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "runs" / ".rows"
-        self._rows: list[Row] = []
+        self._rows: list[RunRow] = []
         self._name = uuid.uuid4().hex
         self._written = time.monotonic()
 
-    def add(self, new: Row) -> None:
+    def add(self, new: RunRow) -> None:
         """Add a row. Raises OSError where the file cannot be written."""
         self._rows.append(new)
-        if time.monotonic() - self._written >= OFTEN:
+        if time.monotonic() - self._written >= _OFTEN:
             self._folder.mkdir(exist_ok=True)
             _replace(self._folder / f"{self._name}.parquet", pa.Table.from_pylist(self._rows, SCHEMA))
             self._written = time.monotonic()
-            if len(self._rows) >= MOST:
+            if len(self._rows) >= _MOST:
                 self._rows, self._name = [], uuid.uuid4().hex
 
 
@@ -132,8 +132,8 @@ def _compacted(folder: Path, columns: Sequence[str]) -> pa.Table:
 
 
 def _from_manifests(folder: Path, runs: Sequence[str]) -> Iterator[pa.Table]:
-    for start in range(0, len(runs), MOST):
-        yield pa.Table.from_pylist([run_row(folder, run) for run in runs[start : start + MOST]], SCHEMA)
+    for start in range(0, len(runs), _MOST):
+        yield pa.Table.from_pylist([run_row(folder, run) for run in runs[start : start + _MOST]], SCHEMA)
 
 
 def _read(path: Path, columns: Sequence[str]) -> pa.Table:

@@ -110,7 +110,7 @@ class Work:
     def do(
         self,
         rounds: Generator[list[RunSpec], None, Conclusion],
-        engine: engines.Engine,
+        engine: engines.RunEngine,
         progress: Progress | None,
         on_failure: OnFailure | None,
     ) -> Conclusion:
@@ -126,7 +126,7 @@ class Work:
     def round(
         self,
         specs: Sequence[RunSpec],
-        engine: engines.Engine,
+        engine: engines.RunEngine,
         progress: Progress = lambda _spec, _fraction: None,
         on_failure: OnFailure = lambda _record: None,
     ) -> None:

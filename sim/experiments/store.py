@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from sim.base.errors import ResultsError
-from sim.experiments.outcomes import Failure, Finished, Record
+from sim.experiments.outcomes import Failure, FinishedRun, Record
 from sim.experiments.pages import remove_stale
 from sim.experiments.plan import RunSpec, version
 from sim.experiments.question import Question, asked
@@ -138,7 +138,7 @@ class Store:
         with self._writing():
             forget_rows(self.folder)
 
-    def write_run(self, spec: RunSpec, record: Record) -> Finished:
+    def write_run(self, spec: RunSpec, record: Record) -> FinishedRun:
         """Write one run's folder. Raises ResultsError where that is not possible."""
         runs = self.folder / "runs"
         metrics = {name: _number(record.metrics[name]) for name in sorted(record.metrics, key=list(METRICS).index)}
@@ -170,7 +170,7 @@ class Store:
                     raise
                 # a process that outlived its killed command has just written the same
             self._stream.add(row(spec.hash, metrics, record.notes, record.timing))
-        return Finished(spec.hash, record.timing["seconds"], metrics)
+        return FinishedRun(spec.hash, record.timing["seconds"], metrics)
 
     def write_failure(self, spec: RunSpec, failure: Failure) -> None:
         """Record that a run failed, and why."""

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sim.experiments.statistics import ROUNDING
 
 BATCH = 5
-LEAST = 100
+FEWEST_VALUES = 100
 """Fewest values of a series: with fewer, too few batches lie between those that may be cut and the uninformative ones at the end."""
 
 
@@ -23,7 +23,7 @@ def mser5(series: ArrayLike) -> int | None:
     Source: White (1997), with the rules of Hoad, Robinson & Davies (2010) on the second half and the last five batches.
     """
     x = np.asarray(series, dtype=np.float64)
-    if x.size < LEAST:
+    if x.size < FEWEST_VALUES:
         return None
     batches = x[: x.size // BATCH * BATCH].reshape(-1, BATCH).mean(axis=1)
     k = batches.size

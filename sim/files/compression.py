@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-ALLOWED = "plain, gzip, bzip2, xz or zstd"
+COMPRESSIONS = "plain, gzip, bzip2, xz or zstd"
 ENDINGS = (".gz", ".bz2", ".xz", ".zst")  # usual endings of compressed files
 
 _SIGN_BYTES, _PIECE_BYTES = 10, 1 << 20

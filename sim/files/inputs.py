@@ -18,7 +18,7 @@ from pydantic_core import core_schema
 from sim.base.errors import cut, nearest
 from sim.files.compression import Damaged, pieces
 
-T = TypeVar("T")
+_T = TypeVar("T")
 
 
 class NoSuchFile(ValueError):
@@ -26,12 +26,12 @@ class NoSuchFile(ValueError):
 
 
 @dataclass(frozen=True)
-class File(Generic[T]):
+class File(Generic[_T]):
     """A file that was read: its name, SHA-256 and parsed content. Its location is not part of it."""
 
     name: str
     sha256: str
-    content: T = field(compare=False, repr=False)
+    content: _T = field(compare=False, repr=False)
 
     def dump(self) -> dict[str, str]:
         """The file's entry in a resolved scenario."""
@@ -39,16 +39,16 @@ class File(Generic[T]):
 
 
 @dataclass(frozen=True)
-class InputFile(Generic[T]):
+class InputFile(Generic[_T]):
     """Makes a model's field the path of a text file, plain or compressed, that is read when the model is validated.
 
     `links: Annotated[File[Links], InputFile(parse)]`, where `parse` makes Links of the text, or raises ValueError with a sentence
     such as "line 3: …". A scenario's keys named `file` or ending in `_file` are relative to the scenario file.
     """
 
-    parse: Callable[[str], T]
+    parse: Callable[[str], _T]
 
-    def read(self, path: object) -> File[T]:
+    def read(self, path: object) -> File[_T]:
         """Read the file at a path. Raises NoSuchFile, or ValueError where it cannot be read or parsed."""
         if isinstance(path, File):
             return path
@@ -70,7 +70,7 @@ class InputFile(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Row:
+class CsvRow:
     """One row of a CSV file: the line on which it ends, and its fields by column, without space around them."""
 
     line: int
@@ -100,7 +100,9 @@ class Row:
         return value
 
 
-def csv_rows(text: str, required: Sequence[str], optional: Sequence[str] = (), others: bool = False) -> Iterator[Row]:
+def csv_rows(
+    text: str, required: Sequence[str], optional: Sequence[str] = (), others: bool = False
+) -> Iterator[CsvRow]:
     """Parse the rows of a CSV text with a header; empty lines are skipped, and other columns are allowed only with `others`.
 
     Raises ValueError where a column is missing, unknown or there twice, where a row has not as many fields as the header, and
@@ -120,7 +122,9 @@ def csv_rows(text: str, required: Sequence[str], optional: Sequence[str] = (), o
             if len(fields) != len(header):
                 raise ValueError(f"line {lines.line_num}: expected {len(header)} fields, found {len(fields)}")
             named = zip(header, fields, strict=True)
-            yield Row(lines.line_num, {name: value.strip() for name, value in named if name in (*required, *optional)})
+            yield CsvRow(
+                lines.line_num, {name: value.strip() for name, value in named if name in (*required, *optional)}
+            )
             rows += 1
     except csv.Error as error:
         raise ValueError(f"line {lines.line_num}: not valid CSV: {error}") from None
@@ -172,6 +176,6 @@ def _text(data: bytes) -> str:
 
 
 @lru_cache(maxsize=16)
-def _parsed(parse: Callable[[str], T], text: str) -> T:
+def _parsed(parse: Callable[[str], _T], text: str) -> _T:
     """Parse a text once for all variants that name the file."""
     return parse(text)

@@ -17,7 +17,7 @@ from typing import Any
 from sim.base.errors import ScenarioError
 from sim.base.naming import Keys
 
-DEEPEST = 50
+_DEEPEST = 50
 """The deepest nesting of tables and lists: far more than any scenario has, and within recursion limits."""
 
 _SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
@@ -57,7 +57,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[Keys, int]]:
         known = lines(text)
         return plain(values), known
     keys, reason = odd
-    at = f"{path}" if len(keys) > DEEPEST else f"{path}:{lines(text)[keys]}"
+    at = f"{path}" if len(keys) > _DEEPEST else f"{path}:{lines(text)[keys]}"
     raise ScenarioError(f"{at}: {_shown(keys)}: {reason}")
 
 
@@ -90,8 +90,8 @@ def checked(values: Mapping[str, Any], what: str) -> dict[str, Any]:
 
 def _odd(value: Any, keys: Keys = ()) -> Iterator[tuple[Keys, str]]:
     """Yield integers beyond TOML's range and values nested too deeply: their path and the mistake."""
-    if len(keys) > DEEPEST:
-        yield keys, f"nested too deeply (allowed: {DEEPEST} levels)"
+    if len(keys) > _DEEPEST:
+        yield keys, f"nested too deeply (allowed: {_DEEPEST} levels)"
     elif isinstance(value, Mapping | list | tuple):
         for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
             yield from _odd(inner, (*keys, key))

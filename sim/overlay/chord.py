@@ -13,7 +13,7 @@ from sim import plugins
 from sim.base.errors import ScenarioError
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.tree_kernels import chord_tables
-from sim.overlay.trees import RendezvousTrees, State
+from sim.overlay.trees import RendezvousTrees, TreeState
 
 
 def hashed(text: str, bits: int) -> int:
@@ -76,7 +76,7 @@ class Chord(RendezvousTrees):
         """Node ids: "hashed" (SHA-1, another draw in every replication) or "even" (equally spaced)."""
         bits: int = Field(32, ge=1, le=62)
         """Ids live on a ring of 2^bits."""
-        state: State = "children"
+        state: TreeState = "children"
         """What brokers keep of a topic's tree: their children on it, or all members below them, as in Bayeux."""
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:

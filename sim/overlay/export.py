@@ -14,7 +14,7 @@ from sim.overlay.sites import Sites
 
 
 @dataclass(frozen=True, eq=False)
-class Placement:
+class PlacedOverlay:
     """Brokers on the nodes of an overlay: `broker_of` (nodes), where they stand, and the times between them (brokers, brokers; s).
 
     Graphs have a node for each overlay node, by number, with its `broker` (a number), `name`, and, where there are any, `latitude`,

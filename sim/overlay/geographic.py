@@ -37,7 +37,7 @@ class Geographic(RendezvousTrees):
         representative: Literal["centre", "random", "closest"] = "centre"
         """Whom brokers know in a quadrant: all the one nearest to its middle, each any one, or each the nearest by round-trip time."""
 
-    anchored = True
+    nodes_are_brokers = True
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
         """Raises ScenarioError where brokers or topics have no places, or brokers share a cell."""

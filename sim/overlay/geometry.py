@@ -18,7 +18,7 @@ from sim.overlay.sites import Sites
 class GeometrySetting:
     """What a geometry is built for: the number of nodes and topics, and the key of its own draws.
 
-    `sites` and `round_trips` (n, n; s) are the brokers' and the times between them: of use to anchored geometries, whose nodes
+    `sites` and `round_trips` (n, n; s) are the brokers' and the times between them: for geometries whose nodes are brokers, whose nodes
     are the brokers themselves. `topic_places` (topics, 2): latitude and longitude of each topic, NaN where it has no place.
     """
 
@@ -68,7 +68,7 @@ EMPTY_TREE = TopicTree(np.empty(0, np.int32), np.empty(0, np.int32), np.zeros(1,
 """The tree of a topic that nobody wants."""
 
 
-def degrees(nodes: int, edges: NDArray[np.int32]) -> NDArray[np.int64]:
+def broker_degrees(nodes: int, edges: NDArray[np.int32]) -> NDArray[np.int64]:
     """How many other nodes each node is linked to by edges (m, 2), whichever way these go."""
     linked = np.zeros((nodes, nodes), np.bool_)
     linked[edges[:, 0], edges[:, 1]] = True
@@ -86,11 +86,11 @@ class Dissemination(Protocol):
     """
 
     @property
-    def anchored(self) -> bool:
+    def nodes_are_brokers(self) -> bool:
         """Whether node i is broker i, for good; else brokers are mapped to nodes."""
 
     @property
-    def rendezvous(self) -> bool:
+    def single_root(self) -> bool:
         """Whether a topic has one root, whoever publishes, which joins and leaves can ask for."""
 
     @property
@@ -103,7 +103,7 @@ class Dissemination(Protocol):
 
     @property
     def round_trips(self) -> NDArray[np.float64] | None:
-        """Times between brokers (n, n; s) in place of the latency model's, where an anchored geometry has its own; else None."""
+        """Times between brokers (n, n; s) that replace those of the latency model; None where it has none."""
 
     @property
     def period(self) -> float | None:
@@ -154,7 +154,7 @@ class Dissemination(Protocol):
 
 def link_metrics(nodes: int, overlay: Dissemination) -> dict[str, float | int | None]:
     """The metrics of an overlay's links, and of what nodes keep to forward along trees, as they are now."""
-    degree, diameters = degrees(nodes, overlay.edges()), overlay.topic_diameters()
+    degree, diameters = broker_degrees(nodes, overlay.edges()), overlay.topic_diameters()
     spans = [] if diameters is None else diameters.tolist()
     return {
         "edges": int(degree.sum()) // 2,

@@ -79,9 +79,9 @@ class GeometryPromises(Promises):
             self._trees[arguments] = found
         yield from super().breaches(member, found, *arguments)
 
-    @promise("anchored", "rendezvous", "floods")
+    @promise("nodes_are_brokers", "rendezvous", "floods")
     def flags(self, found: Any) -> Iterator[str]:
-        """`anchored`, `rendezvous` and `floods` are True or False."""
+        """`nodes_are_brokers`, `rendezvous` and `floods` are True or False."""
         if not isinstance(found, (bool, np.bool_)):
             yield f"{self.member} is {found!r}, allowed: True, False"
 

@@ -1,4 +1,4 @@
-"""Where brokers stand physically, as latency models and anchored geometries see it."""
+"""Where brokers stand physically, as used by latency models and by geometries whose nodes are brokers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.files.inputs import Row, csv_rows
+from sim.files.inputs import CsvRow, csv_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +58,14 @@ def parse_sites(text: str) -> Sites:
     )
 
 
-def _position(row: Row) -> tuple[float, float]:
+def _position(row: CsvRow) -> tuple[float, float]:
     has = [name for name in ("latitude", "longitude") if name in row.fields]
     if len(has) == 1:
         raise ValueError(f"column '{has[0]}' without the other one (allowed: latitude and longitude, or none)")
     return (row.number("latitude", -90, 90), row.number("longitude", -180, 180)) if has else (np.nan, np.nan)
 
 
-def _capacity(row: Row) -> float:
+def _capacity(row: CsvRow) -> float:
     if not row.fields.get("capacity"):
         return 1.0
     return row.number("capacity", above=0)

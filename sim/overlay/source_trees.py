@@ -21,8 +21,8 @@ class PublisherTrees(ABC):
     The tree for one root is made when it is first asked for, and remembered until the topic changes.
     """
 
-    anchored = True
-    rendezvous = False
+    nodes_are_brokers = True
+    single_root = False
     floods = False
     positions: NDArray[np.float64] | None = None
     round_trips: NDArray[np.float64] | None = None

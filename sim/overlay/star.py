@@ -21,7 +21,7 @@ class Star(RendezvousTrees):
         hub: str = CENTRAL
         """A broker's name, or "central": the broker with the least sum of round-trip times to the others."""
 
-    anchored = True
+    nodes_are_brokers = True
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
         """Raises ScenarioError where no broker has the hub's name."""

@@ -13,7 +13,7 @@ from sim.overlay.chord import hashed, hashed_ids
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.prefix_kernels import prefix_tables, surrogate_roots
 from sim.overlay.prefixes import Prefixes, digits_of
-from sim.overlay.trees import RendezvousTrees, State
+from sim.overlay.trees import RendezvousTrees, TreeState
 
 _MOST_BITS = 62
 
@@ -32,7 +32,7 @@ class Tapestry(RendezvousTrees):
         """What a digit counts to."""
         pns: bool = False
         """Proximity neighbour selection: each entry of a routing table is the nearest candidate by round-trip time, else any one."""
-        state: State = "members"
+        state: TreeState = "members"
         """What brokers keep of a topic's tree: all members below them, as in Bayeux, or their children on it."""
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
@@ -47,7 +47,7 @@ class Tapestry(RendezvousTrees):
         generator = np.random.default_rng(setting.key)
         ids = generator.permutation(hashed_ids(setting.key, nodes, bits))  # brokers that are neighbours share no prefix
         self.prefixes = Prefixes(ids, levels, base)
-        self.anchored = parameters.pns
+        self.nodes_are_brokers = parameters.pns
         if parameters.pns:
             assert setting.round_trips is not None
             self.table = self.prefixes.nearest(setting.round_trips)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
 from sim.overlay.tree_kernels import compact_tree, forward_route, route_length, shift_counts
 
-State = Literal["children", "members"]
+TreeState = Literal["children", "members"]
 """What a node keeps of a tree that it is on: its children, or all members below it."""
 
 
@@ -23,8 +23,8 @@ class RendezvousTrees:
     A join or leave walks one path to the root: v is on the tree of p while some subscriber of p stands at or below it.
     """
 
-    anchored = False
-    rendezvous = True
+    nodes_are_brokers = False
+    single_root = True
     floods = False
     positions: NDArray[np.float64] | None = None
     round_trips: NDArray[np.float64] | None = None
@@ -35,7 +35,7 @@ class RendezvousTrees:
         roots: NDArray[np.int32],
         next_hop: NDArray[np.int32],
         parent: NDArray[np.int32],
-        state: State = "children",
+        state: TreeState = "children",
     ) -> None:
         self.roots: list[int] = roots.tolist()
         self.next_hop = next_hop

@@ -11,8 +11,8 @@ import pandas as pd
 
 from sim.experiments.statistics import Interval, mean_interval
 
-Verdict = Literal["reproduces", "in part", "does not", "not run"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+ClaimVerdict = Literal["reproduces", "in part", "does not", "not run"]
+VERDICTS: tuple[ClaimVerdict, ...] = get_args(ClaimVerdict)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ FALLS = Target("falls", -math.inf, _BELOW)
 
 
 @dataclass(frozen=True)
-class Quantity:
+class ClaimedQuantity:
     """A named number over the table of a section's runs: `of` gives one value per replication, in `unit`."""
 
     name: str
@@ -84,7 +84,7 @@ class Claim:
     section: str
     place: str
     statement: str
-    quantity: Quantity
+    quantity: ClaimedQuantity
     target: Target
     reason: str
     reading: str = ""
@@ -110,7 +110,7 @@ class Misprint:
     test: str
 
 
-def judge(number: Interval, target: Target) -> Verdict:
+def judge(number: Interval, target: Target) -> ClaimVerdict:
     """The verdict on a claim, by one rule, from the number with its 95 % interval and the values that agree with the paper.
 
     It reproduces where the whole interval agrees, does not where none of it does, and reproduces in part where some of it does. A

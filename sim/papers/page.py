@@ -15,7 +15,7 @@ from analysis.formatting import describe, number
 from analysis.page import render
 from sim.papers.claims import LESS, VERDICTS, Claim, Target, judge
 from sim.papers.paper import Paper
-from sim.papers.views import charts_of, tables_of
+from sim.papers.views import chart_tables, charts_of
 
 MARKS = {"reproduces": "better", "in part": "unclear", "does not": "worse", "not run": "unclear"}
 """How verdicts are coloured."""
@@ -74,7 +74,7 @@ def render_page(reproduction: Reproduction) -> str:
                 "text": section.text,
                 "notes": list(run.notes) if run else ["This was not run."],
                 "figures": drawn,
-                "tables": [] if runs is None else tables_of(paper, section, runs),
+                "tables": [] if runs is None else chart_tables(paper, section, runs),
             }
         )
     return render(
@@ -84,7 +84,7 @@ def render_page(reproduction: Reproduction) -> str:
         paper=paper,
         version=reproduction.version,
         notes=list(_notes(reproduction)),
-        sentences=[sentence.partition(":") for sentence in summary(reproduction)],
+        sentences=[sentence.partition(":") for sentence in claims_summary(reproduction)],
         claims=[_claim(claims, reproduction) for claims in statements(paper)],
         sections=sections,
         facts=list(_facts(reproduction)),
@@ -114,7 +114,7 @@ def statements(paper: Paper) -> list[list[Claim]]:
     return list(groups.values())
 
 
-def summary(reproduction: Reproduction) -> list[str]:
+def claims_summary(reproduction: Reproduction) -> list[str]:
     """How the verdicts are spread, a sentence for each reading."""
     paper, tables = reproduction.paper, reproduction.tables
     told = []

@@ -16,7 +16,7 @@ from sim import plugins
 from sim.base.errors import InputError, PluginError, unknown
 from sim.metrics import METRICS
 from sim.papers.claims import Claim, Misprint
-from sim.papers.sweeps import Computed, Sweep, SweepSetting
+from sim.papers.sweeps import Computed, PaperSweep, SweepSetting
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Drawing:
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """Means with 95 % intervals: a row for each value of the column `rows`, and the `metrics`.
 
     Of a single metric the columns are the variants, unless these are the rows; else they are the metrics. With `by`, there is a
@@ -72,9 +72,9 @@ class Table:
         return "variant" if len(self.metrics) == 1 and self.rows != "variant" else None
 
 
-def tables(rows: str, metrics: Mapping[str, str], **options: Any) -> tuple[Table, ...]:
+def paper_tables(rows: str, metrics: Mapping[str, str], **options: Any) -> tuple[PaperTable, ...]:
     """A table for each metric, by its caption, all with the same rows."""
-    return tuple(Table(caption, (metric,), rows, **options) for caption, metric in metrics.items())
+    return tuple(PaperTable(caption, (metric,), rows, **options) for caption, metric in metrics.items())
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Section:
     title: str
     text: str
     charts: tuple[Chart | Drawing, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[PaperTable, ...] = ()
     runs: str = ""
 
     @property
@@ -130,7 +130,7 @@ class Paper:
     sections: tuple[Section, ...]
     claims: tuple[Claim, ...]
     misprints: tuple[Misprint, ...]
-    sweeps: Callable[[SweepSetting], Iterable[Sweep | Computed]]
+    sweeps: Callable[[SweepSetting], Iterable[PaperSweep | Computed]]
     derived: tuple[Derived, ...] = ()
     smaller: str = "fewer points, fewer replications, fewer users and less time than the paper has"
     scenarios: str = "scenarios"

@@ -25,12 +25,12 @@ from sim.files.atomic import whole_file
 from sim.files.parquet import read_frame, write_table
 from sim.papers.page import Reproduction, SectionRuns, write_page
 from sim.papers.paper import Paper, find_paper
-from sim.papers.sweeps import Computed, Sweep, SweepSetting
+from sim.papers.sweeps import Computed, PaperSweep, SweepSetting
 
 PAGE = "index.html"
-OFTEN = 5.0  # s, between two lines about the same section
+_OFTEN = 5.0  # s, between two lines about the same section
 
-Say = Callable[[str], None]
+_Say = Callable[[str], None]
 Do = Callable[..., Results]
 """Performs an experiment's runs in a results folder, with the options that were asked for."""
 
@@ -68,7 +68,7 @@ def reproduce(
     request: ReproductionRequest,
     out: Path,
     options: RunOptions = DEFAULT_OPTIONS,
-    say: Say = lambda line: None,
+    say: _Say = lambda line: None,
 ) -> Reproduction:
     """Run what is missing in `out` and write the page there; `say` is told what is done.
 
@@ -93,18 +93,18 @@ def reproduce(
     return reproduction
 
 
-def _made(parts: Sequence[Sweep | Computed], setting: SweepSetting, do: Do, say: Say) -> SectionRuns:
+def _made(parts: Sequence[PaperSweep | Computed], setting: SweepSetting, do: Do, say: _Say) -> SectionRuns:
     """What one section shows: a sweep, or a table in parts."""
     first = parts[0]
-    if isinstance(first, Sweep):
+    if isinstance(first, PaperSweep):
         return _run(first, setting, do, say)
-    tables = [_table(part, setting, say) for part in parts if not isinstance(part, Sweep)]
+    tables = [_table(part, setting, say) for part in parts if not isinstance(part, PaperSweep)]
     table = pd.concat(tables, ignore_index=True)
     points = list(dict.fromkeys(table["point"]))
     return SectionRuns(table, setting.shown(first.scenario), points, table["replication"].nunique(), first.notes)
 
 
-def _table(part: Computed, setting: SweepSetting, say: Say) -> pd.DataFrame:
+def _table(part: Computed, setting: SweepSetting, say: _Say) -> pd.DataFrame:
     """A table that is computed, or the one that is there."""
     path = setting.folder / part.section / f"{part.part}.parquet"
     identity = {b"version": version().encode(), b"identity": part.identity.encode()}
@@ -118,7 +118,7 @@ def _table(part: Computed, setting: SweepSetting, say: Say) -> pd.DataFrame:
     return read_frame(path)
 
 
-def _run(sweep: Sweep, setting: SweepSetting, do: Do, say: Say) -> SectionRuns:
+def _run(sweep: PaperSweep, setting: SweepSetting, do: Do, say: _Say) -> SectionRuns:
     """All runs of one section."""
     for note in sweep.notes:
         say(f"{sweep.section}: {note}")
@@ -134,7 +134,7 @@ def _run(sweep: Sweep, setting: SweepSetting, do: Do, say: Say) -> SectionRuns:
     return SectionRuns(table, setting.shown(sweep.scenario), names, sweep.replications, sweep.notes, failed)
 
 
-def _progress(section: str, runs: int, say: Say) -> Progress:
+def _progress(section: str, runs: int, say: _Say) -> Progress:
     """Says now and then how many runs are done."""
     done, last = 0, time.monotonic()
 
@@ -142,7 +142,7 @@ def _progress(section: str, runs: int, say: Say) -> Progress:
         nonlocal done, last
         if fraction == 1.0:
             done += 1
-            if time.monotonic() - last > OFTEN:
+            if time.monotonic() - last > _OFTEN:
                 last = time.monotonic()
                 say(f"{section}: {done:,} of {runs:,} runs done")
 

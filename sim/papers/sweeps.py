@@ -15,11 +15,11 @@ from sim.files import toml
 from sim.scenario.experiment import Experiment
 from sim.scenario.reader import load_scenario
 
-T = TypeVar("T")
+_T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Point:
+class PaperPoint:
     """A point of a sweep: its name, what it stands for (columns of the table of runs), and the keys that it lays over the scenario."""
 
     name: str
@@ -28,7 +28,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class PaperSweep:
     """A scenario file at all `points`, which have the same keys; `keys` has those that are the same at all of them.
 
     `section` names the folder of its results, `notes` say what a reader should know.
@@ -36,7 +36,7 @@ class Sweep:
 
     section: str
     scenario: str
-    points: tuple[Point, ...]
+    points: tuple[PaperPoint, ...]
     replications: int
     keys: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class SweepSetting:
         return max(min(full, 50), round(full * self.scale))
 
 
-def thinned(values: Sequence[T], scale: float) -> list[T]:
+def thinned(values: Sequence[_T], scale: float) -> list[_T]:
     """The first, the last, and evenly spread ones between, as many as the scale leaves."""
     count = max(2, round(len(values) * scale))
     return [values[round(i * (len(values) - 1) / (count - 1))] for i in range(count)]

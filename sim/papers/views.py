@@ -15,7 +15,7 @@ from analysis.charts import Figure, by_colour, by_dash, rounded, spec_of
 from analysis.comparison import label, percent
 from analysis.formatting import describe, number
 from sim.experiments.statistics import Interval, mean_interval, paired_difference_percent
-from sim.papers.paper import Chart, Drawing, Paper, Section, Table
+from sim.papers.paper import Chart, Drawing, Paper, PaperTable, Section
 
 
 def charts_of(paper: Paper, section: Section, runs: pd.DataFrame) -> list[Figure]:
@@ -130,12 +130,12 @@ class View:
     rows: Sequence[tuple[str, Sequence[Cell]]]
 
 
-def tables_of(paper: Paper, section: Section, runs: pd.DataFrame) -> list[View]:
+def chart_tables(paper: Paper, section: Section, runs: pd.DataFrame) -> list[View]:
     """All tables of a section."""
     return [view for table in section.tables for view in _tables(paper, table, runs)]
 
 
-def _tables(paper: Paper, table: Table, runs: pd.DataFrame) -> Iterator[View]:
+def _tables(paper: Paper, table: PaperTable, runs: pd.DataFrame) -> Iterator[View]:
     for value in dict.fromkeys(runs[table.by]) if table.by else [None]:
         chosen = runs if value is None else runs[runs[table.by] == value]
         chosen = chosen[chosen[table.rows].notna()]

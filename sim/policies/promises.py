@@ -11,8 +11,8 @@ import numpy as np
 from sim.plugins import Promises, promise
 from sim.policies.offloading import problem as offloading
 from sim.policies.offloading.process import OffloadingParameters
-from sim.policies.reconfiguration.cost import Objective
-from sim.policies.reconfiguration.problem import Problem, Reconfiguration, ReconfigurationPolicy
+from sim.policies.reconfiguration.cost import CostModel
+from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationPolicy, ReconfigurationProblem
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.policies.views import Selection, SelectionPolicy, SelectionView
 
@@ -58,7 +58,7 @@ class ReconfigurationPromises(Promises):
     group, protocol, parameters = "reconfiguration", ReconfigurationPolicy, ProcessParameters
 
     @promise("reconfigure")
-    def permutation(self, found: Any, problem: Problem) -> Iterator[str]:
+    def permutation(self, found: Any, problem: ReconfigurationProblem) -> Iterator[str]:
         """`reconfigure` returns a Reconfiguration, with each broker on a node of its own."""
         if not isinstance(found, Reconfiguration):
             yield f"reconfigure returned {found!r}, expected a Reconfiguration"
@@ -67,9 +67,9 @@ class ReconfigurationPromises(Promises):
             yield f"reconfigure decided for nodes {node_of.tolist()}, expected each of 0 to {brokers - 1} once"
 
     @promise("reconfigure", costly=True)
-    def swaps(self, found: Reconfiguration, problem: Problem) -> Iterator[str]:
+    def swaps(self, found: Reconfiguration, problem: ReconfigurationProblem) -> Iterator[str]:
         """The swaps of a Reconfiguration, if it has any, lead to it, and their costs are those after each."""
-        brokers, objective = len(problem.node_of), Objective(problem)
+        brokers, objective = len(problem.node_of), CostModel(problem)
         for swap in found.swaps:
             if not (0 <= swap.broker < brokers and 0 <= swap.partner < brokers):
                 yield f"{swap} names a broker that does not exist (there are {brokers})"
@@ -93,7 +93,7 @@ class OffloadingPromises(Promises):
             yield f"its objective is {found!r}, allowed are {', '.join(allowed)}"
 
     @promise("decide")
-    def known_topics(self, found: Any, problem: offloading.Problem, *_: Any) -> Iterator[str]:
+    def known_topics(self, found: Any, problem: offloading.OffloadingProblem, *_: Any) -> Iterator[str]:
         """`decide` returns a Decision, of topics of the problem, each once."""
         if not isinstance(found, offloading.Decision):
             yield f"decide returned {found!r}, expected a Decision"
@@ -102,7 +102,7 @@ class OffloadingPromises(Promises):
             yield f"decide kept topics {topics.tolist()}, expected some of the {problem.topics}, each once"
 
     @promise("decide")
-    def affordable(self, found: offloading.Decision, problem: offloading.Problem, *_: Any) -> Iterator[str]:
+    def affordable(self, found: offloading.Decision, problem: offloading.OffloadingProblem, *_: Any) -> Iterator[str]:
         """The topics of a Decision cost no more than the capacity."""
         cost = float(problem.cost[found.topics].sum())
         if cost > problem.capacity * (1 + 1e-9):

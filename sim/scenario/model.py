@@ -24,7 +24,7 @@ from pydantic import (
 
 from sim.base.naming import Keys
 from sim.base.units import Duration, Period, PositiveDuration, Quantity, Repeats
-from sim.base.validation import Problem, hint, nested, show
+from sim.base.validation import Mistake, hint, nested, show
 from sim.files.inputs import File, InputFile, NoSuchFile
 from sim.metrics import METRICS
 from sim.overlay.sites import Sites, parse_sites
@@ -247,7 +247,7 @@ class Scenario(_Section):
             raise nested(wrong)
         return self
 
-    def steps_wrong(self, horizon: float) -> list[Problem]:
+    def steps_wrong(self, horizon: float) -> list[Mistake]:
         """What is done too often up to a horizon (s): the keys whose values are `Repeats`, and what they may be."""
         return [
             (
@@ -298,7 +298,7 @@ def _repeats(model: BaseModel, keys: Keys = ()) -> Iterator[tuple[Keys, str, flo
 def _metrics(names: object) -> tuple[str, ...]:
     if not isinstance(names, (list, tuple)) or not names:
         raise ValueError(f"expected a list of metrics, found {show(names)}")
-    wrong: list[Problem] = [
+    wrong: list[Mistake] = [
         ((i,), f"unknown metric{hint(name, list(METRICS))} (got {show(name)})")
         for i, name in enumerate(names)
         if not (isinstance(name, str) and name in METRICS)

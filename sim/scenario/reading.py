@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
-from sim.base.validation import Model, Problem, problems
+from sim.base.validation import Mistake, Model, problems
 from sim.scenario.kinds import Kinds
 
 
@@ -17,17 +17,17 @@ class Reading:
     """Reads tables as models; keeps what they came to, mistakes too, for as long as it lives itself."""
 
     def __init__(self) -> None:
-        self._read: dict[Any, tuple[Any, list[Problem]]] = {}
+        self._read: dict[Any, tuple[Any, list[Mistake]]] = {}
 
     def read(
         self, model: type[Model], table: Mapping[str, Any], more: tuple[str, ...] = ()
-    ) -> tuple[Model | None, list[Problem]]:
+    ) -> tuple[Model | None, list[Mistake]]:
         """The model of a table, else None and all that is wrong; strict as `sim.base.validation.validate` is.
 
         `more` are keys that are allowed beside the model's. Tables that go without saying are as empty ones.
         """
         inner = tables_of(model)
-        values, found = dict(table), list[Problem]()
+        values, found = dict(table), list[Mistake]()
         known: list[object] = [model, repr([(key, value) for key, value in table.items() if key not in inner])]
         for key, kind in inner.items():
             said = table.get(key, _EMPTY)
@@ -46,7 +46,7 @@ class Reading:
             self._read[place] = self._checked(model, values, more)
         return self._read[place]
 
-    def _table(self, kind: type[BaseModel] | Kinds, table: dict[str, Any]) -> tuple[Any, list[Problem]]:
+    def _table(self, kind: type[BaseModel] | Kinds, table: dict[str, Any]) -> tuple[Any, list[Mistake]]:
         if not isinstance(kind, Kinds):
             return self.read(kind, table)
         known = id(kind), repr(table)
@@ -60,7 +60,7 @@ class Reading:
     @staticmethod
     def _checked(
         model: type[Model], values: Mapping[str, Any], more: tuple[str, ...]
-    ) -> tuple[Model | None, list[Problem]]:
+    ) -> tuple[Model | None, list[Mistake]]:
         try:
             return model.model_validate(values, strict=True), []
         except ValidationError as error:

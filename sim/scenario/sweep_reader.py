@@ -11,7 +11,7 @@ from typing import Any
 from sim.base.errors import InputError
 from sim.base.naming import Keys
 from sim.base.units import parse_duration
-from sim.base.validation import Problem, hint, show, unknown_key
+from sim.base.validation import Mistake, hint, show, unknown_key
 from sim.files import toml
 from sim.scenario.expressions import Expression
 from sim.scenario.sweep import GRID, MOST, OPTIONS, RANGE, SALTELLI, SAMPLES, SCALES, Axis, Laid, Range, Raw, Sweep
@@ -22,7 +22,7 @@ def read_sweep(
     forbids: Callable[[Keys], str | None],
     is_path: Callable[[Keys], bool],
     is_integer: Callable[[Keys], bool],
-) -> tuple[Sweep, list[Problem]]:
+) -> tuple[Sweep, list[Mistake]]:
     """The sweep of a [sweep] table, and all that is wrong in it, with places as keys from that table.
 
     `forbids` gives the reason why a key path cannot be swept, if there is one; `is_path` whether its texts are paths of files;
@@ -102,7 +102,7 @@ class _Reader:
     forbids: Callable[[Keys], str | None]
     is_path: Callable[[Keys], bool]
     is_integer: Callable[[Keys], bool]
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Mistake] = field(default_factory=list)
 
     def sweep(self, table: object) -> Sweep:
         if not isinstance(table, dict):

@@ -21,7 +21,7 @@ from pydantic.json_schema import SkipJsonSchema
 from sim.base.errors import InputError
 from sim.base.naming import Keys
 from sim.base.units import parse_duration
-from sim.base.validation import Problem, dotted, hint, nested, problems, show, unknown_key
+from sim.base.validation import Mistake, dotted, hint, nested, problems, show, unknown_key
 from sim.files import toml
 from sim.metrics import METRICS
 from sim.scenario.expressions import Limit, guarded
@@ -88,7 +88,7 @@ def _metrics(names: object) -> tuple[str, ...]:
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, (list, tuple)):
         raise ValueError(f"expected a metric or a list of metrics, found {show(names)}")
-    wrong: list[Problem] = [
+    wrong: list[Mistake] = [
         ((i,) if listed is names else (), f"unknown metric{hint(name, list(METRICS))} (got {show(name)})")
         for i, name in enumerate(listed)
         if not (isinstance(name, str) and name in METRICS)
@@ -167,7 +167,7 @@ class Tune(BaseModel):
             return table
         own = {key: value for key, value in table.items() if key in cls.model_fields and key != "vary"}
         others = {key: value for key, value in table.items() if key not in own}
-        wrong: list[Problem] = [((key,), "no key that varies") for key in OPTIONS if key in others]
+        wrong: list[Mistake] = [((key,), "no key that varies") for key in OPTIONS if key in others]
         vary: dict[str, Parameter] = {}
         for place, keys, values in leaves(others):
             try:

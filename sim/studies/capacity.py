@@ -14,14 +14,14 @@ from sim.experiments.outcomes import clock
 from sim.experiments.statistics import Interval, mean_interval
 from sim.scenario.expressions import Limit, Value
 from sim.scenario.keys import text_of
-from sim.studies.search import SATURATED, Bench, Measure, Verdict, looks, verdict
+from sim.studies.search import SATURATED, Bench, LimitVerdict, Measure, looks, verdict
 
 DOUBLINGS = 10
 """Without an end, the range ends at its beginning doubled this many times."""
 
 
 @dataclass(frozen=True)
-class Range:
+class SearchRange:
     """The values first, first + step, … up to `last`, in the key's unit. Raises InputError where it is empty."""
 
     first: Fraction
@@ -30,15 +30,15 @@ class Range:
 
     def __post_init__(self) -> None:
         if self.step <= 0:
-            raise InputError(f"--step {show(self.step)}: expected more than 0")
+            raise InputError(f"--step {_show(self.step)}: expected more than 0")
         if self.last < self.first:
-            raise InputError(f"--to {show(self.last)}: expected --from ({show(self.first)}) or more")
+            raise InputError(f"--to {_show(self.last)}: expected --from ({_show(self.first)}) or more")
 
     def __len__(self) -> int:
         return int((self.last - self.first) // self.step) + 1
 
     def __getitem__(self, index: int) -> Value:
-        return number(self.first + index * self.step)
+        return _number(self.first + index * self.step)
 
     def doubled(self, index: int) -> int:
         """The index of the first later value that is at least twice as large."""
@@ -47,7 +47,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Question:
+class CapacityQuestion:
     """What is asked: the smallest value of `key` in `range` at which `limit` holds, or the largest; `unit` is the key's.
 
     Each decision has the given `confidence` and takes at most `max_replications`. Raises InputError where the confidence is invalid.
@@ -55,7 +55,7 @@ class Question:
 
     key: str
     limit: Limit
-    range: Range
+    range: SearchRange
     largest: bool = False
     confidence: float = 0.95
     max_replications: int = 30
@@ -85,7 +85,7 @@ class Tried:
 
     value: Value
     interval: Interval
-    verdict: Verdict | Literal["failed", "saturated"]
+    verdict: LimitVerdict | Literal["failed", "saturated"]
     reason: str = ""
 
     @property
@@ -95,7 +95,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Capacity:
+class CapacityAnswer:
     """The answer (None where no value of the range meets the limit), and all tried values, ascending."""
 
     answer: Tried | None
@@ -109,10 +109,10 @@ class Capacity:
         return [(a, b) for a, b in combinations(seen, 2) if _surely_less(*((b, a) if rises else (a, b)))]
 
 
-Tell = Callable[[Tried], None]
+_Tell = Callable[[Tried], None]
 
 
-def capacity_of(bench: Bench, question: Question, tell: Tell = lambda tried: None) -> Capacity:
+def capacity_of(bench: Bench, question: CapacityQuestion, tell: _Tell = lambda tried: None) -> CapacityAnswer:
     """The answer for a variant; its results have a point per tried value. Raises InputError where the key cannot be searched."""
     bench.check({question.key: [question.range[0]]})
     with clock() as timing:
@@ -122,7 +122,7 @@ def capacity_of(bench: Bench, question: Question, tell: Tell = lambda tried: Non
     return found
 
 
-def capacity(question: Question, measure: Measure, tell: Tell = lambda tried: None) -> Capacity:
+def capacity(question: CapacityQuestion, measure: Measure, tell: _Tell = lambda tried: None) -> CapacityAnswer:
     """Find the answer by doubling from the range's beginning, then bisection; `tell` is called with each tried value.
 
     It assumes that the metric is monotone in the value, apart from randomness. Then the answer's neighbour on the side of the range
@@ -133,7 +133,7 @@ def capacity(question: Question, measure: Measure, tell: Tell = lambda tried: No
     def beyond(index: int) -> bool:
         """Whether the value lies beyond the threshold at which the limit begins, or ceases, to be met."""
         if index not in tried:
-            tried[index] = judge(question, question.range[index], measure)
+            tried[index] = _judge(question, question.range[index], measure)
             tell(tried[index])
         return tried[index].met is not question.largest
 
@@ -141,7 +141,7 @@ def capacity(question: Question, measure: Measure, tell: Tell = lambda tried: No
     if question.largest:
         turn = (len(question.range) if turn is None else turn) - 1
     answer = tried[turn] if turn is not None and turn >= 0 else None
-    return Capacity(answer, tuple(tried[index] for index in sorted(tried)))
+    return CapacityAnswer(answer, tuple(tried[index] for index in sorted(tried)))
 
 
 def first_beyond(beyond: Callable[[int], bool], size: int, doubled: Callable[[int], int]) -> int | None:
@@ -161,7 +161,7 @@ def first_beyond(beyond: Callable[[int], bool], size: int, doubled: Callable[[in
     return high
 
 
-def judge(question: Question, value: Value, measure: Measure) -> Tried:
+def _judge(question: CapacityQuestion, value: Value, measure: Measure) -> Tried:
     """Add replications at one value until the confidence interval of the metric's mean lies wholly on one side of the limit."""
     limit = question.limit
     for n in looks(question.max_replications):
@@ -190,7 +190,7 @@ def _high(interval: Interval) -> float:
     return interval.mean if interval.high is None else interval.high
 
 
-def values(first: str, last: str | None = None, step: str | None = None, *, integer: bool = True) -> Range:
+def values(first: str, last: str | None = None, step: str | None = None, *, integer: bool = True) -> SearchRange:
     """The range as typed; `last` is 1,024 times the first by default. Raises InputError where a value is not a number.
 
     The step is 1 by default. Unless only integers are allowed it is 0.1, 0.01, … where the range is short: at most a hundredth of
@@ -200,16 +200,16 @@ def values(first: str, last: str | None = None, step: str | None = None, *, inte
         name: _read(name, text) for name, text in (("from", first), ("to", last), ("step", step)) if text is not None
     }
     if integer and (wrong := next((name for name, value in read.items() if value.denominator > 1), None)):
-        raise InputError(f"--{wrong} {show(read[wrong])}: expected an integer, as the key is one")
+        raise InputError(f"--{wrong} {_show(read[wrong])}: expected an integer, as the key is one")
     start, width = read["from"], Fraction(1)
     length = (read["to"] - start) / 100 if "to" in read else start
     while not integer and 0 < length < width:
         width /= 10
     width = read.get("step", width)
-    return Range(start, read.get("to", max(start, width) * 2**DOUBLINGS), width)
+    return SearchRange(start, read.get("to", max(start, width) * 2**DOUBLINGS), width)
 
 
-def sentences(question: Question, found: Capacity) -> list[str]:
+def capacity_sentences(question: CapacityQuestion, found: CapacityAnswer) -> list[str]:
     """The result in sentences, with its assumptions."""
     key, limit, between, text = question.key, question.limit, question.range, question.text
     every = f"from {text(between[0])} to {text(between[len(between) - 1])}"
@@ -247,11 +247,11 @@ def _read(name: str, text: str) -> Fraction:
         raise InputError(f"--{name}: {error}") from None
 
 
-def number(value: Fraction) -> Value:
+def _number(value: Fraction) -> Value:
     """A number as written in scenario files: an integer where it is whole."""
     return int(value) if value.denominator == 1 else float(value)
 
 
-def show(value: Fraction) -> str:
+def _show(value: Fraction) -> str:
     """A number as text, as people write it."""
-    return f"{number(value):g}"
+    return f"{_number(value):g}"

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from sim.workloads.format.workload import Workload
     from sim.workloads.synthetic.mobility import MobilityWorkload
 
-CHECKINS, WORKLOAD, RESULTS, REPORT = "checkins.tsv", "workload", "results", "report.html"
+CHECKINS, _WORKLOAD, RESULTS, REPORT = "checkins.tsv", "workload", "results", "report.html"
 SEED = 1
 DIRT = 0.02
 
-Say = Callable[[str], None]
+_Say = Callable[[str], None]
 
 
 def demo(
     folder: Path,
     options: RunOptions = DEFAULT_OPTIONS,
-    say: Say = lambda line: None,
+    say: _Say = lambda line: None,
     watch: Callable[[Experiment], AbstractContextManager[Progress | None]] = lambda _experiment: nullcontext(),
 ) -> Results:
     """Write raw check-ins, the workload prepared from them, results and the report to `folder`.
@@ -44,14 +44,14 @@ def demo(
     people = _people()
     with _step(say, f"1/4  Writing synthetic check-ins, a few of them invalid: {folder / CHECKINS}") as came_to:
         came_to(_write_checkins(people, folder / CHECKINS))
-    with _step(say, f"2/4  Preparing a workload from them with Spark: {folder / WORKLOAD}") as came_to:
+    with _step(say, f"2/4  Preparing a workload from them with Spark: {folder / _WORKLOAD}") as came_to:
         workload = _prepare(people, folder, say)
         came_to(_told(workload))
     with as_file(files("scenarios") / "quickstart.toml") as scenario:
         from sim.experiments.run import run_experiment
         from sim.scenario.reader import load_scenario
 
-        experiment = load_scenario(scenario, workload=folder / WORKLOAD)
+        experiment = load_scenario(scenario, workload=folder / _WORKLOAD)
         variants, replications = experiment.variants, experiment.base.replications
         with _step(
             say, f"3/4  Running {', '.join(variants)}, {replications} times each: {folder / RESULTS}"
@@ -86,7 +86,7 @@ def _write_checkins(people: MobilityWorkload, path: Path) -> str:
     return f"{sum(rows.values()):,} rows, {sum(rows.values()) - rows['good']:,} of them of no use"
 
 
-def _prepare(people: MobilityWorkload, folder: Path, say: Say) -> Workload:
+def _prepare(people: MobilityWorkload, folder: Path, say: _Say) -> Workload:
     from sim.spark import spark_session
     from sim.workloads.traces.checkins import Box
     from sim.workloads.traces.layouts import GOWALLA
@@ -102,7 +102,7 @@ def _prepare(people: MobilityWorkload, folder: Path, say: Say) -> Workload:
         return prepare_checkins(
             spark,
             [folder / CHECKINS],
-            folder / WORKLOAD,
+            folder / _WORKLOAD,
             GOWALLA,
             box=Box(*people.parameters.box),
             window=(start, start + round(people.parameters.horizon * 1e6)),
@@ -122,13 +122,13 @@ def _told(workload: Workload) -> str:
 def _check_room(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; give a new folder")
-    other = sorted({entry.name for entry in folder.glob("*")} - {CHECKINS, WORKLOAD, RESULTS, REPORT})
+    other = sorted({entry.name for entry in folder.glob("*")} - {CHECKINS, _WORKLOAD, RESULTS, REPORT})
     if other:
         raise InputError(f"{folder}: holds '{other[0]}', which no demo has written; give an empty or new folder")
 
 
 @contextmanager
-def _step(say: Say, what: str) -> Generator[Say]:
+def _step(say: _Say, what: str) -> Generator[_Say]:
     """Report a step, and at its end the result and duration."""
     came_to: list[str] = []
     say(what)

@@ -24,19 +24,19 @@ DRAWS = 10
 DIGITS = 6
 """Significant digits of drawn numbers: what is shown is what is run."""
 
-State = Literal["complete", "pruned", "failed"]
-STATES: dict[str, State] = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
+TrialOutcome = Literal["complete", "pruned", "failed"]
+STATES: dict[str, TrialOutcome] = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
 
 
 @dataclass(frozen=True)
-class Ended:
+class TrialResult:
     """The result of a finished trial: its state, number of replications, and the reason if it was pruned or failed.
 
     `means` has those of the metrics to tune for, `excess` by how much each limit is missed (0 or less if it is kept).
     """
 
     values: Values
-    state: State
+    state: TrialOutcome
     replications: int
     reason: str
     means: Sequence[float] = ()
@@ -60,11 +60,11 @@ class Journal:
         self._tried = {_text(ended.values) for ended in self.ended}
 
     @property
-    def ended(self) -> Iterator[Ended]:
+    def ended(self) -> Iterator[TrialResult]:
         """All finished trials, in order."""
         for trial in self._kept.trials:
             values, said = self._values(trial.params), trial.user_attrs
-            yield Ended(values, STATES[trial.state.name], said["replications"], said["reason"])
+            yield TrialResult(values, STATES[trial.state.name], said["replications"], said["reason"])
 
     def draw(self, start: Values) -> Values | None:
         """Draw a point not tried yet, or None where there is none; the first has the values of `start` where allowed.
@@ -92,7 +92,7 @@ class Journal:
                 return values
         raise AssertionError("unreachable")
 
-    def end(self, ended: Ended) -> None:
+    def end(self, ended: TrialResult) -> None:
         """Record a finished trial."""
         from optuna.trial import TrialState, create_trial
 

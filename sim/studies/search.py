@@ -36,7 +36,7 @@ FEW = 3
 
 Values = Mapping[str, Any]
 """The value of each varied key, as written in a scenario file."""
-Verdict = Literal["met", "missed", "undecided"]
+LimitVerdict = Literal["met", "missed", "undecided"]
 SATURATED = "delays and deliveries there cover only what was delivered, and no limit on them is met"
 
 
@@ -246,7 +246,7 @@ def looks(replications: int) -> Iterator[int]:
     yield replications
 
 
-def verdict(limit: Limit, interval: Interval) -> Verdict:
+def verdict(limit: Limit, interval: Interval) -> LimitVerdict:
     """Whether the whole confidence interval meets the limit, or none of it; without variance, whether the mean does."""
     ends = {limit.holds(interval.mean if end is None else end) for end in (interval.low, interval.high)}
     return "undecided" if len(ends) > 1 else "met" if ends == {True} else "missed"

@@ -16,7 +16,7 @@ from sim.experiments.statistics import Interval, mean_interval, paired_t
 from sim.files import toml
 from sim.scenario.expressions import KEEPS_UP, Limit
 from sim.scenario.tuning import Tune
-from sim.studies.journal import Ended, Journal, State
+from sim.studies.journal import Journal, TrialOutcome, TrialResult
 from sim.studies.search import SATURATED, Bench, Measure, Measured, Values, looks, value_at, verdict
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Trial:
 
     number: int
     values: Values
-    state: State
+    state: TrialOutcome
     measured: Measured
     reason: str = ""
 
@@ -59,10 +59,10 @@ class Tuned:
     exhausted: bool = False
 
 
-Tell = Callable[[Tuned], None]
+_Tell = Callable[[Tuned], None]
 
 
-def tune_scenario(bench: Bench, wanted: Tune, tell: Tell = lambda tuned: None) -> Tuned:
+def tune_scenario(bench: Bench, wanted: Tune, tell: _Tell = lambda tuned: None) -> Tuned:
     """Tune a variant; the same study in its results folder is resumed.
 
     The folder gets a table of all trials, and results with a point for each that was completed. Raises InputError where what is
@@ -115,7 +115,7 @@ def frame(tuned: Tuned, wanted: Tune) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def sentences(tuned: Tuned, wanted: Tune) -> list[str]:
+def tune_sentences(tuned: Tuned, wanted: Tune) -> list[str]:
     """The results of the trials in sentences."""
     counts = {state: sum(trial.state == state for trial in tuned.trials) for state in ("complete", "pruned", "failed")}
     said = [
@@ -146,14 +146,14 @@ def _write(tuned: Tuned, wanted: Tune, path: Path) -> None:
 
 
 def tune(
-    wanted: Tune, measure: Measure, replications: int, journal: Journal, start: Values, tell: Tell = lambda tuned: None
+    wanted: Tune, measure: Measure, replications: int, journal: Journal, start: Values, tell: _Tell = lambda tuned: None
 ) -> Tuned:
     """Make all trials that the journal lacks, one after another; `tell` is called with all so far whenever one has ended.
 
     The first one takes the values of `start`, where they are allowed. An interrupted trial is drawn and measured again.
     """
     trials = [_recalled(number, ended, measure) for number, ended in enumerate(journal.ended, 1)]
-    tuned = Tuned(tuple(trials), best(trials, wanted))
+    tuned = Tuned(tuple(trials), pareto_front(trials, wanted))
     while len(trials) < wanted.trials:
         values = journal.draw({} if trials else start)
         if values is None:
@@ -161,12 +161,12 @@ def tune(
         trial = _try(len(trials) + 1, values, wanted, measure, replications, trials)
         journal.end(_ended(trial, wanted))
         trials.append(trial)
-        tuned = Tuned(tuple(trials), best(trials, wanted))
+        tuned = Tuned(tuple(trials), pareto_front(trials, wanted))
         tell(tuned)
     return tuned
 
 
-def best(trials: Iterable[Trial], wanted: Tune) -> tuple[Trial, ...]:
+def pareto_front(trials: Iterable[Trial], wanted: Tune) -> tuple[Trial, ...]:
     """The completed trials within the limits that no other dominates; of equal ones, the first."""
     found: dict[tuple[float, ...], Trial] = {}
     for trial in _rivals(trials, wanted):
@@ -222,7 +222,7 @@ def _surely_worse(trial: Trial, rival: Trial, metric: str, sign: int) -> bool:
     return (worse.mean if worse.low is None else worse.low) > 0
 
 
-def _recalled(number: int, ended: Ended, measure: Measure) -> Trial:
+def _recalled(number: int, ended: TrialResult, measure: Measure) -> Trial:
     """A trial restored from the journal; its runs are in the results, or are repeated."""
     if ended.state == "failed":
         return _failed(number, ended.values, ended.reason)
@@ -236,14 +236,14 @@ def _failed(number: int, values: Values, reason: str) -> Trial:
     return Trial(number, values, "failed", Measured(()), reason)
 
 
-def _ended(trial: Trial, wanted: Tune) -> Ended:
+def _ended(trial: Trial, wanted: Tune) -> TrialResult:
     """The part of a trial that the journal keeps, and draws others by."""
     means: dict[str, float] = {}
     if trial.state != "failed":
         means = {
             metric: trial.interval(metric).mean for metric in (*wanted.metrics, *(x.metric for x in wanted.limits))
         }
-    return Ended(
+    return TrialResult(
         trial.values,
         trial.state,
         len(trial.measured.metrics),

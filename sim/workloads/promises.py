@@ -12,7 +12,7 @@ import pyarrow as pa
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
 from sim.plugins import Promises, promise
-from sim.workloads.format.workload import TYPES, Workload, validate
+from sim.workloads.format.workload import _TYPES, Workload, validate_workload
 
 
 class Generator(Protocol):
@@ -35,7 +35,7 @@ class WorkloadPromises(Promises):
         """`generate` returns a Workload, whose columns are arrays of the format's types."""
         if not isinstance(found, Workload):
             yield f"generate returned {found!r}, expected a Workload"
-        for table, types in TYPES.items():
+        for table, types in _TYPES.items():
             for column, type_ in types.items():
                 values = getattr(getattr(found, table, None), column, None)
                 if values is not None and not _is_column(values, type_):
@@ -51,7 +51,7 @@ class WorkloadPromises(Promises):
     def well_formed(self, found: Workload, _: Streams) -> Iterator[str]:
         """The workload keeps to the format: sorted by time up to the horizon, of known users and topics, changing what can change."""
         try:
-            validate(found, Path())
+            validate_workload(found, Path())
         except WorkloadError as error:
             yield str(error)
 

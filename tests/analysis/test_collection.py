@@ -11,7 +11,7 @@ from fake_results import grid, write_results, write_sweep
 from scipy import stats
 
 from analysis.collection import changes, collect
-from analysis.compared import tables
+from analysis.compared import comparison_tables
 from analysis.comparison import compare, compare_table, method
 from analysis.comparison_page import draw_comparison, render_comparison
 from analysis.exports import export_comparison
@@ -93,7 +93,11 @@ def test_a_key_that_a_folder_does_not_have_is_missing_there(tmp_path: Path) -> N
     plain = write_results(tmp_path / "plain", variants=("a",), replications=2)
     collection = collect([swept, plain], DELAY)
     assert [point["selection.cluster_size"] for point in collection.manifest["points"]] == [2, 5, "–"]
-    assert [row.cells[:2] for row in tables(collection)[0].rows] == [("2", "swept"), ("5", "swept"), ("–", "plain")]
+    assert [row.cells[:2] for row in comparison_tables(collection)[0].rows] == [
+        ("2", "swept"),
+        ("5", "swept"),
+        ("–", "plain"),
+    ]
     render_comparison(collection, draw_comparison(collection))
     export_comparison(collection, tmp_path / "c.parquet")
     assert pd.read_parquet(tmp_path / "c.parquet")["selection.cluster_size"].tolist() == ["2", "2", "5", "5", "–", "–"]
@@ -134,7 +138,7 @@ def test_a_variant_whose_runs_all_failed_is_there_without_numbers(tmp_path: Path
     collection = collect([tmp_path / "one", tmp_path / "two"], DELAY)
     assert compare_table(collection)["replications"].tolist()[:4] == [2, 2, 2, 0]
     assert changes(collection).loc["selection.kind", "two: similarity"] == "similarity"
-    assert "two: similarity" not in [cell for row in tables(collection)[0].rows for cell in row.cells]
+    assert "two: similarity" not in [cell for row in comparison_tables(collection)[0].rows for cell in row.cells]
 
 
 def test_tables_of_runs_are_found_in_their_folders(tmp_path: Path) -> None:

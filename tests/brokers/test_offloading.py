@@ -42,7 +42,7 @@ from sim.brokers.control.manager import ReconfigurationSetting
 from sim.brokers.control.offloading import OffloadingSetting
 from sim.brokers.network import Network
 from sim.policies.offloading.outcome import outcome
-from sim.policies.offloading.problem import Decision, Problem
+from sim.policies.offloading.problem import Decision, OffloadingProblem
 from sim.policies.offloading.process import OffloadingParameters
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.scenario.model import Scenario
@@ -59,9 +59,9 @@ class Drawn:
     objective = "satisfied"
 
     def __init__(self) -> None:
-        self.asked: list[tuple[Problem, Decision | None]] = []
+        self.asked: list[tuple[OffloadingProblem, Decision | None]] = []
 
-    def decide(self, problem: Problem, previous: Decision | None = None) -> Decision:
+    def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
         self.asked.append((problem, previous))
         order = sorted(range(problem.topics), key=lambda topic: uniform(problem.key, topic))
         return Decision(np.array(fitting(order, problem.cost.tolist(), problem.capacity), np.int32))
@@ -284,9 +284,9 @@ class Keep:
 
     def __init__(self, *topics: int, then: Sequence[Sequence[int]] = ()) -> None:
         self.choices = [topics, *then]
-        self.asked: list[tuple[Problem, Decision | None]] = []
+        self.asked: list[tuple[OffloadingProblem, Decision | None]] = []
 
-    def decide(self, problem: Problem, previous: Decision | None = None) -> Decision:
+    def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
         self.asked.append((problem, previous))
         return Decision(np.array(self.choices[min(len(self.asked), len(self.choices)) - 1], np.int32))
 
@@ -425,7 +425,7 @@ def test_what_the_solver_promises_is_what_users_get_where_rates_stay_the_same(na
     network = steady(policy, tau=tau, capacity="40%")
     run(network)
     table, users = network.tables()["decisions/offloading"], network.users.interests()
-    problem = Problem.of(users.indptr, users.indices, [1, 2, 4, 8, 1, 3], 0.0, tau)
+    problem = OffloadingProblem.of(users.indptr, users.indices, [1, 2, 4, 8, 1, 3], 0.0, tau)
     problem = problem.with_capacity(0.4 * problem.cost.sum())
     promised = outcome(problem, policy.decide(problem).topics)
     assert 0 < promised.total < 30

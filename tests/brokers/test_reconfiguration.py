@@ -37,7 +37,7 @@ from sim.base.randomness import subkey, uniform
 from sim.brokers.control.manager import ReconfigurationSetting
 from sim.brokers.control.transition import Stage
 from sim.brokers.network import Network
-from sim.policies.reconfiguration.problem import Problem, Reconfiguration
+from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationProblem
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.scenario.reader import load_scenario
 from sim.simulation import build, prepare_workload, simulate
@@ -65,7 +65,7 @@ class Shuffle:
     def __init__(self, brokers: int) -> None:
         self.brokers = brokers
 
-    def reconfigure(self, problem: Problem) -> Reconfiguration:
+    def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
         n = len(problem.node_of)
         order = sorted(range(n), key=lambda broker: uniform(problem.key, broker))[: self.brokers]
         node_of = problem.node_of.copy()
@@ -120,9 +120,9 @@ class To:
 
     def __init__(self, *node_of: int) -> None:
         self.node_of = np.array(node_of, np.int32)
-        self.asked: list[Problem] = []
+        self.asked: list[ReconfigurationProblem] = []
 
-    def reconfigure(self, problem: Problem) -> Reconfiguration:
+    def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
         self.asked.append(problem)
         return Reconfiguration(self.node_of)
 

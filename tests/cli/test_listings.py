@@ -17,7 +17,7 @@ PLAIN = {layout.name: layout.text for layout in layouts.PLAIN.values()}
     ("command", "known"),
     [
         ("prepare checkins", {layout.name: layout.text for layout in layouts.LAYOUTS.values()} | PLAIN),
-        ("prepare events", {layout.name: layout.text for layout in events.LAYOUTS.values()} | PLAIN),
+        ("prepare events", {layout.name: layout.text for layout in events.EVENT_LAYOUTS.values()} | PLAIN),
         ("prepare follows", {preset.name: preset.text for preset in follow_tables.PRESETS.values()} | PLAIN),
         ("reproduce", {name: find_paper(name).source for name in plugins.names("paper")}),
     ],

@@ -19,7 +19,7 @@ import sim
 from sim.base.randomness import Streams
 from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.network import Network, NetworkSetting
-from sim.experiments.precision import LEAST, replications_needed
+from sim.experiments.precision import FEWEST_REPLICATIONS, replications_needed
 from sim.experiments.statistics import Interval, mean_interval, paired_t, welch_t
 from sim.experiments.warm_up import warm_up_of
 
@@ -69,7 +69,7 @@ def test_intervals_cover_the_mean_as_often_as_they_say() -> None:
     mean, plain, stopped = 2.0, [], []
     for seed in range(EXPERIMENTS):
         replications = sojourns(seed)
-        values = [next(replications) for _ in range(LEAST)]
+        values = [next(replications) for _ in range(FEWEST_REPLICATIONS)]
         plain.append(mean_interval(values))
         while (needed := replications_needed(values, RELATIVE, 0.95, 200)) > len(values):
             values += [next(replications) for _ in range(needed - len(values))]

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import replications as oracle
 
-from sim.experiments.precision import LEAST, precise, replications_needed
+from sim.experiments.precision import FEWEST_REPLICATIONS, precise, replications_needed
 from sim.experiments.statistics import mean_interval
 
-values = st.lists(st.integers(50, 150), min_size=LEAST, max_size=40).filter(lambda x: np.ptp(x) > 0)
+values = st.lists(st.integers(50, 150), min_size=FEWEST_REPLICATIONS, max_size=40).filter(lambda x: np.ptp(x) > 0)
 relatives = st.sampled_from([0.01, 0.03, 0.1, 0.2])
 
 
@@ -47,9 +47,9 @@ def test_replications_go_on_until_the_interval_is_narrow() -> None:
     assert interval.high - interval.mean <= 0.02 / 1.02 * interval.mean
 
 
-@pytest.mark.parametrize("there", [0, 1, 2, LEAST - 1])
+@pytest.mark.parametrize("there", [0, 1, 2, FEWEST_REPLICATIONS - 1])
 def test_no_stop_before_the_least(there: int) -> None:
-    assert replications_needed([5.0] * there, 0.02) == LEAST
+    assert replications_needed([5.0] * there, 0.02) == FEWEST_REPLICATIONS
     assert replications_needed([5.0] * there, 0.02, max_replications=4) == max(there, 4)
     assert replications_needed([5.0] * there, 0.02, least=3) == max(there, 3)
 

@@ -23,7 +23,7 @@ def test_a_sweep_has_the_same_bytes_in_this_process_and_in_a_pool(
 ) -> None:
     here = sim.run(sweep, tmp_path / "here")
     sim.run(sweep, tmp_path / "pool", jobs=2)
-    monkeypatch.setattr(rows, "OFTEN", 0.0)
+    monkeypatch.setattr(rows, "_OFTEN", 0.0)
     streamed = sim.run(sweep, tmp_path / "streamed")
     assert contents(tmp_path / "here") == contents(tmp_path / "pool") == contents(tmp_path / "streamed")
     assert len(here.runs) == len(streamed.runs) == 8
@@ -47,7 +47,7 @@ def test_what_a_change_touches_is_run_and_nothing_else(sweep: Path, tmp_path: Pa
 def test_no_run_is_opened_again_for_what_rows_tell(
     sweep: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "OFTEN", 0.0)
+    monkeypatch.setattr(rows, "_OFTEN", 0.0)
     interrupted = 3
 
     def stop(_spec: Any, fraction: float) -> None:
@@ -62,7 +62,7 @@ def test_no_run_is_opened_again_for_what_rows_tell(
     read: list[str] = []
     known = rows.run_row
 
-    def looked_at(folder: Path, run: str) -> rows.Row:
+    def looked_at(folder: Path, run: str) -> rows.RunRow:
         read.append(run)
         return known(folder, run)
 

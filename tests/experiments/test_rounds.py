@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import sim
 from sim.experiments.plan import RunSpec
-from sim.experiments.precision import LEAST, precise
-from sim.experiments.rounds import PILOTS, Conclusion, Precise, Windows, rounds
+from sim.experiments.precision import FEWEST_REPLICATIONS, precise
+from sim.experiments.rounds import PILOTS, Conclusion, Precise, WindowSeries, rounds
 from sim.experiments.warm_up import warm_up_of
 from sim.scenario.experiment import Experiment
 from sim.scenario.reader import load_scenario
@@ -32,7 +32,9 @@ FILE: dict[str, Any] = {
 class Outcomes:
     """Says what runs came to by a function of point, variant and replication."""
 
-    def __init__(self, value: Callable[[RunSpec], float], series: Callable[[RunSpec], Windows | None] | None = None):
+    def __init__(
+        self, value: Callable[[RunSpec], float], series: Callable[[RunSpec], WindowSeries | None] | None = None
+    ):
         self.value, self.series = value, series
         self.specs: dict[str, RunSpec] = {}
         self.rounds: list[list[RunSpec]] = []
@@ -41,7 +43,7 @@ class Outcomes:
         assert name == "notification_delay"
         return self.value(self.specs[run])
 
-    def windows(self, run: str, name: str) -> Windows | None:
+    def windows(self, run: str, name: str) -> WindowSeries | None:
         assert self.series is not None
         return self.series(self.specs[run])
 
@@ -93,7 +95,7 @@ def test_replications_are_added_until_intervals_are_narrow(
     assert len({spec.hash for spec in ended.specs}) == len(ended.specs)
     for point, told in enumerate(ended.precision):
         own = [spec for spec in ended.specs if spec.point == point]
-        assert min(LEAST, max(most, replications)) <= told.replications <= max(most, replications)
+        assert min(FEWEST_REPLICATIONS, max(most, replications)) <= told.replications <= max(most, replications)
         for variant in "ab":  # all share the number, and none is left out
             assert [spec.replication for spec in own if spec.variant == variant] == list(range(told.replications))
         values = [[value(spec) for spec in own if spec.variant == variant] for variant in "ab"]
@@ -101,10 +103,10 @@ def test_replications_are_added_until_intervals_are_narrow(
         assert told.reached or told.replications == max(most, replications)
 
 
-def settling(length: int, horizon: float = 360_000.0) -> Windows:
+def settling(length: int, horizon: float = 360_000.0) -> WindowSeries:
     """A series that has settled after so many of 100 windows of an hour; of 100, it grows and grows."""
     values = np.arange(100.0) if length == 100 else np.where(np.arange(100) < length, 50.0, 1.0)
-    return Windows(np.array(range(100), np.float64) * 3600, np.array(values, np.float64), horizon)
+    return WindowSeries(np.array(range(100), np.float64) * 3600, np.array(values, np.float64), horizon)
 
 
 def test_all_variants_of_a_point_share_the_longest_warm_up() -> None:
@@ -127,10 +129,10 @@ def test_all_variants_of_a_point_share_the_longest_warm_up() -> None:
 
 
 def test_the_warm_up_is_that_of_the_pilots_average() -> None:
-    def noisy(spec: RunSpec) -> Windows:
+    def noisy(spec: RunSpec) -> WindowSeries:
         calm = settling(20)
         noise = np.random.default_rng([7, spec.replication]).normal(0, 60, 100)
-        return Windows(calm.starts, calm.values + noise, calm.horizon)
+        return WindowSeries(calm.starts, calm.values + noise, calm.horizon)
 
     outcomes = Outcomes(lambda spec: math.nan, noisy)
     ended = outcomes.run(experiment(warm_up="detect", replications=9))
@@ -142,7 +144,9 @@ def test_the_warm_up_is_that_of_the_pilots_average() -> None:
 
 
 def test_too_few_windows_are_told_with_what_helps() -> None:
-    outcomes = Outcomes(lambda spec: math.nan, lambda spec: Windows(np.arange(50) * 7200.0, np.ones(50), 360_000.0))
+    outcomes = Outcomes(
+        lambda spec: math.nan, lambda spec: WindowSeries(np.arange(50) * 7200.0, np.ones(50), 360_000.0)
+    )
     ended = outcomes.run(experiment(warm_up="detect", sweep={"network.brokers": [2]}))
     assert ended.notes == [
         "no end of the warm-up was found at network.brokers = 2: it takes 100 windows, and there are 50: make `window` shorter; "

@@ -123,14 +123,14 @@ def test_a_machine_that_lacks_something_is_told_and_a_run_that_kills_its_process
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sim.experiments.perform", None)
-    said = spark_executor.perform(b"", [], None)
+    said = spark_executor.perform_shipped(b"", [], None)
     assert isinstance(said, str)
     assert sys.executable in said
     monkeypatch.undo()
-    monkeypatch.setattr(spark_executor, "perform", lambda *_: said)
+    monkeypatch.setattr(spark_executor, "perform_shipped", lambda *_: said)
     with pytest.raises(InputError, match=r"cannot run brokersim \(.*; install brokersim there, or name a Python"):
         sim.run(TINY, tmp_path / "lacking", engine="spark")
-    monkeypatch.setattr(spark_executor, "perform", lambda *_: os._exit(1))
+    monkeypatch.setattr(spark_executor, "perform_shipped", lambda *_: os._exit(1))
     [failure] = sim.run(TINY, tmp_path / "dying", engine="spark").failed
     assert failure["reason"].startswith("Spark gave it up: Python worker exited unexpectedly")
 

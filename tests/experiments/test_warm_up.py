@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from oracles import replications as oracle
 
-from sim.experiments.warm_up import LEAST, mser5, warm_up_of
+from sim.experiments.warm_up import FEWEST_VALUES, mser5, warm_up_of
 
 
 def autoregressive(n: int, seed: int, lag: float = 0.5) -> NDArray[np.float64]:
@@ -62,8 +62,8 @@ def test_what_still_drifts_has_no_end_of_warm_up(series: NDArray[np.float64]) ->
 
 
 def test_too_short_to_tell() -> None:
-    assert mser5([5.0] * (LEAST - 1)) is None
-    assert mser5([5.0] * LEAST) == 0
+    assert mser5([5.0] * (FEWEST_VALUES - 1)) is None
+    assert mser5([5.0] * FEWEST_VALUES) == 0
     assert mser5([]) is None
 
 

@@ -123,7 +123,7 @@ def test_in_a_mesh_delays_are_direct_latencies_and_nobody_relays() -> None:
     """Every broker is due on every topic: each publication goes to the three others in one hop of half the round-trip time."""
     used = scenario(geometry={"kind": "full-mesh"})
     network = build(used, everybody_wants_everything(), 0)
-    assert network.node_of.tolist() == [0, 1, 2, 3]  # anchored: node i is broker i
+    assert network.node_of.tolist() == [0, 1, 2, 3]  # nodes_are_brokers: node i is broker i
     metrics = simulate(used, everybody_wants_everything(), 0).metrics
     hops = network.setting.hop_delay
     homes = network.users.host  # after joining, for good

@@ -55,7 +55,7 @@ def literal(overlay: Tapestry) -> Prefix:
         assert found in having
         return found
 
-    return Prefix(ids, ALPHABET[: overlay.prefixes.base], nearest if overlay.anchored else drawn)
+    return Prefix(ids, ALPHABET[: overlay.prefixes.base], nearest if overlay.nodes_are_brokers else drawn)
 
 
 @given(
@@ -139,8 +139,8 @@ def test_each_entry_is_drawn_for_itself_and_the_key_is_all_that_it_depends_on() 
 
 def test_who_is_near_can_be_said_of_brokers_alone() -> None:
     """With proximity neighbours node i is broker i, though ids are as random as ever; without, brokers are mapped."""
-    assert tapestry(50, pns=True).anchored
-    assert not tapestry(50).anchored
+    assert tapestry(50, pns=True).nodes_are_brokers
+    assert not tapestry(50).nodes_are_brokers
     ids = tapestry(50, pns=True).prefixes.ids
     assert (np.diff(ids) < 0).any()
     assert sorted(ids) == sorted(tapestry(50).prefixes.ids)

@@ -13,7 +13,7 @@ from oracles import topic_connected as oracle
 
 from sim.base.errors import InputError
 from sim.overlay.topic_connected.design import ALGORITHMS, design, extend
-from sim.overlay.topic_connected.interests import Interests, coin_flips, exactly
+from sim.overlay.topic_connected.interests import BrokerInterests, coin_flips, exactly
 from sim.overlay.topic_connected.measures import is_topic_connected, measure, topic_diameters
 
 GREEDY = ALGORITHMS[:3]
@@ -38,7 +38,7 @@ def test_the_same_edges_in_the_same_order_as_the_papers_words(algorithm: str) ->
     edges = 0
     for _ in range(250):
         rows, k, strict = random_interests(rng), rng.choice(FACTORS), rng.random() < 0.5
-        found = pairs(design(Interests.of(rows), algorithm, k, strict))
+        found = pairs(design(BrokerInterests.of(rows), algorithm, k, strict))
         if algorithm in GREEDY:
             assert found == oracle.greedy(rows, algorithm, k, strict), (rows, k, strict)
         else:
@@ -55,7 +55,7 @@ def test_a_greedy_goes_on_from_edges_that_are_kept(algorithm: str) -> None:
         every = list(itertools.combinations(range(len(rows)), 2))
         kept = rng.sample(every, rng.randint(0, len(every) // 2))
         array = np.array(kept, np.int32).reshape(-1, 2)
-        found = pairs(extend(Interests.of(rows), array, algorithm, k, strict))
+        found = pairs(extend(BrokerInterests.of(rows), array, algorithm, k, strict))
         assert found == oracle.greedy(rows, algorithm, k, strict, kept), (rows, kept, k, strict)
 
 
@@ -87,14 +87,14 @@ def test_the_ends_of_low_oda(seed: int) -> None:
 def test_k_is_exact() -> None:
     """1.4 · 45 is 63, though not in floating point: (3, 4) leaves the maximum degree as it is, (1, 2) is heavier by just that."""
     first, second, third = range(64), range(100, 163), range(200, 245)
-    interests = Interests.of([first, {*first, *second}, second, third, third])
+    interests = BrokerInterests.of([first, {*first, *second}, second, third, third])
     assert pairs(design(interests, "low-oda", Fraction("1.4"))) == [(0, 1), (3, 4), (1, 2)]
     assert pairs(design(interests, "low-oda", Fraction("1.4"), strict=True)) == [(0, 1), (1, 2), (3, 4)]
 
 
 def test_more_common_topics_than_a_byte_counts() -> None:
     many, few = range(300), range(300, 556)
-    interests = Interests.of([few, many, {*few, *many}])
+    interests = BrokerInterests.of([few, many, {*few, *many}])
     for algorithm in GREEDY:
         assert pairs(design(interests, algorithm)) == [(1, 2), (0, 2)]
 
@@ -140,7 +140,7 @@ def example_4(k: int, a: int) -> list[set[int]]:
 
 
 def count(rows: list[set[int]], algorithm: str) -> int:
-    return len(design(Interests.of(rows), algorithm))
+    return len(design(BrokerInterests.of(rows), algorithm))
 
 
 @pytest.mark.parametrize("a", [1, 2, 3, 5, 10])
@@ -180,7 +180,7 @@ def test_lemma_3_1_minmax_oda_makes_many_edges_where_a_star_would_do(n: int, edg
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_nothing_to_connect(algorithm: str) -> None:
     for rows in ([], [set()], [{1}], [set(), set()], [{1}, {2}], [{1}, set(), {2}]):
-        interests = Interests.of(rows)
+        interests = BrokerInterests.of(rows)
         edges = design(interests, algorithm)
         assert edges.shape == (0, 2)
         assert is_topic_connected(interests, edges)
@@ -188,24 +188,24 @@ def test_nothing_to_connect(algorithm: str) -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_one_topic_duplicates_and_any_integers(algorithm: str) -> None:
-    tree = design(Interests.of([[7]] * 5), algorithm)
+    tree = design(BrokerInterests.of([[7]] * 5), algorithm)
     assert len(tree) == 4
-    interests = Interests.of([[7, 7, -3], [10**30], [], [-3, 10**30, 7, -3]])
+    interests = BrokerInterests.of([[7, 7, -3], [10**30], [], [-3, 10**30, 7, -3]])
     assert interests.topics == 3
     assert pairs(design(interests, algorithm)) == [(0, 3), (1, 3)]
 
 
 def test_k_below_one_and_too_many_nodes_are_refused() -> None:
     with pytest.raises(InputError, match=r"k is 1/2, allowed: at least 1"):
-        design(Interests.of([[1], [1]]), "low-oda", Fraction(1, 2))
-    crowd = Interests.of([[0]] * 200_000)
+        design(BrokerInterests.of([[1], [1]]), "low-oda", Fraction(1, 2))
+    crowd = BrokerInterests.of([[0]] * 200_000)
     with pytest.raises(InputError, match=r"200,000 nodes are 19,999,900,000 pairs.*needs 20\.0 GB.*the CD-ODA family"):
         design(crowd, "gm")
     assert len(design(crowd, "cd-oda-ii")) == 199_999
 
 
 def test_measures_of_a_chain() -> None:
-    interests = Interests.of([{0, 1}, {0, 1}, {0}, {0, 2}, {3}])
+    interests = BrokerInterests.of([{0, 1}, {0, 1}, {0}, {0, 2}, {3}])
     edges = np.array([[0, 1], [1, 2], [2, 3]], np.int32)
     found = measure(interests, edges)
     assert (found.average_degree, found.maximum_degree, found.diameter, found.mean_topic_diameter) == (1.2, 2, 3, 2.0)
@@ -222,7 +222,7 @@ def test_diameters_of_random_graphs() -> None:
         rows = [row | {0} for row in random_interests(rng, 8, 4)]
         every = list(itertools.combinations(range(len(rows)), 2))
         edges = rng.sample(every, rng.randint(0, len(every)))
-        interests = Interests.of(rows)
+        interests = BrokerInterests.of(rows)
         expected = oracle.topic_diameters(rows, edges)
         topics = sorted(oracle.active(rows))
         array = np.array(edges, np.int32).reshape(-1, 2)

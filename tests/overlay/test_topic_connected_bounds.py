@@ -10,7 +10,7 @@ from oracles import topic_connected as oracle
 
 from sim.overlay.topic_connected.bounds import lower_bounds, optimum
 from sim.overlay.topic_connected.design import ALGORITHMS, design
-from sim.overlay.topic_connected.interests import Interests, coin_flips
+from sim.overlay.topic_connected.interests import BrokerInterests, coin_flips
 from sim.overlay.topic_connected.measures import is_topic_connected
 
 
@@ -20,7 +20,7 @@ def test_the_optimum_is_the_best_of_all_overlays() -> None:
     for _ in range(60):
         n, t = rng.randint(0, 6), rng.randint(1, 6)
         rows = [{topic for topic in range(t) if rng.random() < 0.4} for _ in range(n)]
-        interests = Interests.of(rows)
+        interests = BrokerInterests.of(rows)
         best = optimum(interests)
         assert is_topic_connected(interests, best)
         assert len(best) == oracle.optimum(rows), rows
@@ -32,16 +32,16 @@ def test_the_optimum_is_the_best_of_all_overlays() -> None:
 def test_a_ring_of_three_topics_needs_more_than_every_lower_bound() -> None:
     """Six nodes in three chains that share their ends two by two."""
     rows = [{0}, {0, 1}, {1}, {1, 2}, {2}, {2, 0}]
-    interests = Interests.of(rows)
+    interests = BrokerInterests.of(rows)
     assert lower_bounds(interests) == {"largest_topic": 2, "spanning_forest": 5, "heaviest_pairs": 6}
     assert len(optimum(interests)) == oracle.optimum(rows) == 6
 
 
 def test_lower_bounds_by_hand() -> None:
-    interests = Interests.of([{1, 2, 3}, {1, 2}, {1}, {3}, {4}, {4}, {5}, set()])
+    interests = BrokerInterests.of([{1, 2, 3}, {1, 2}, {1}, {3}, {4}, {4}, {5}, set()])
     # joins to make: topic 1 two, topics 2, 3 and 4 one each; pairs: one of weight 2, the others of weight 1
     assert lower_bounds(interests) == {"largest_topic": 2, "spanning_forest": 4, "heaviest_pairs": 4}
-    assert lower_bounds(Interests.of([])) == {"largest_topic": 0, "spanning_forest": 0, "heaviest_pairs": 0}
+    assert lower_bounds(BrokerInterests.of([])) == {"largest_topic": 0, "spanning_forest": 0, "heaviest_pairs": 0}
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -17,7 +17,7 @@ from sim.overlay import source_trees
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.topic_connected.design import design
 from sim.overlay.topic_connected.geometry import TopicConnected
-from sim.overlay.topic_connected.interests import Interests, coin_flips
+from sim.overlay.topic_connected.interests import BrokerInterests, coin_flips
 from sim.scenario.model import Scenario
 from sim.scenario.reader import load_scenario
 from sim.simulation import build, simulate
@@ -36,7 +36,7 @@ def geometry(wants: Sequence[Sequence[int]], times: Any = None, topics: int = 3,
     return overlay
 
 
-def rows(interests: Interests) -> list[list[int]]:
+def rows(interests: BrokerInterests) -> list[list[int]]:
     return [interests.row(node).tolist() for node in range(interests.nodes)]
 
 

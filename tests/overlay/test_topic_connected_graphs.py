@@ -9,13 +9,13 @@ import pytest
 from sim.base.errors import InputError
 from sim.overlay.topic_connected.design import design
 from sim.overlay.topic_connected.graphs import from_graph, to_graph
-from sim.overlay.topic_connected.interests import Interests
+from sim.overlay.topic_connected.interests import BrokerInterests
 
 ROWS = [[5, 7], [7, 7], [5], [], [7, 5]]
 
 
 def test_there_and_back() -> None:
-    edges = design(Interests.of(ROWS), "low-oda")
+    edges = design(BrokerInterests.of(ROWS), "low-oda")
     graph = to_graph(ROWS, edges)
     assert list(graph) == [0, 1, 2, 3, 4]
     assert graph.nodes[1]["topics"] == [7]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from oracles import topic_connected as oracle
 
 from sim.overlay.topic_connected.design import design
-from sim.overlay.topic_connected.interests import Interests, coin_flips
+from sim.overlay.topic_connected.interests import BrokerInterests, coin_flips
 from sim.overlay.topic_connected.measures import is_topic_connected
 from sim.overlay.topic_connected.repair import Dcbm, RepairedOverlay
 
@@ -21,8 +21,8 @@ def pairs(edges: NDArray[np.int32]) -> set[Edge]:
     return {(u, v) for u, v in edges.tolist()}
 
 
-def interests_of(rows: list[set[int]], topics: int) -> Interests:
-    return Interests.where(np.array([[topic in row for topic in range(topics)] for row in rows], np.bool_))
+def interests_of(rows: list[set[int]], topics: int) -> BrokerInterests:
+    return BrokerInterests.where(np.array([[topic in row for topic in range(topics)] for row in rows], np.bool_))
 
 
 def useless(rows: list[set[int]], edges: set[Edge], node: int) -> set[Edge]:

@@ -17,7 +17,7 @@ from sim.papers.dynatops import runs as dynatops
 from sim.papers.dynatops.page import PAPER
 from sim.papers.paper import Section
 from sim.papers.reproduce import ReproductionRequest, reproduce
-from sim.papers.sweeps import Computed, Sweep, SweepSetting
+from sim.papers.sweeps import Computed, PaperSweep, SweepSetting
 
 SCENARIOS = Path(scenarios.__file__).parent
 GOLDEN = [[12.408, 2.862, 0.453, 0.515, 0.16], [9.798, 2.79, 0.478, 0.4, 0.198], [12.57, 3.005, 0.448, 0.497, 0.148]]
@@ -29,7 +29,7 @@ FIGURES = [
 
 
 @pytest.fixture(scope="module")
-def planned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Sweep | Computed]:
+def planned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PaperSweep | Computed]:
     setting = SweepSetting(1, SCENARIOS, tmp_path_factory.mktemp("folder"), None)
     return {sweep.section: sweep for sweep in dynatops.sweeps(setting)}
 
@@ -39,7 +39,7 @@ def asked_of(claim: Claim) -> dict[str, object]:
     return dict(inspect.getclosurevars(claim.quantity.of).nonlocals)
 
 
-def test_every_figure_of_the_paper_can_be_asked_for(planned: dict[str, Sweep | Computed]) -> None:
+def test_every_figure_of_the_paper_can_be_asked_for(planned: dict[str, PaperSweep | Computed]) -> None:
     figures = [section.figure for section in PAPER.sections]
     assert figures[: len(FIGURES)] == FIGURES
     assert {section.source for section in PAPER.sections} == set(planned)
@@ -51,7 +51,7 @@ def test_every_figure_of_the_paper_can_be_asked_for(planned: dict[str, Sweep | C
         PAPER.only("6g")
 
 
-def test_claims_and_charts_are_of_variants_and_points_that_are_run(planned: dict[str, Sweep | Computed]) -> None:
+def test_claims_and_charts_are_of_variants_and_points_that_are_run(planned: dict[str, PaperSweep | Computed]) -> None:
     """Each scenario is read, at every point, so a mistake in one is told here."""
     sources = {section.key: section.source for section in PAPER.sections}
     claims = {source: [c for c in PAPER.claims if sources[c.section] == source] for source in planned}

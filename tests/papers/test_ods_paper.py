@@ -20,9 +20,9 @@ from sim.papers.ods.claims import AT_MOST, B3M, BEST, BOUND, FB3M, LESS_THAN, PO
 from sim.papers.ods.page import PAPER
 from sim.papers.page import Reproduction
 from sim.papers.reproduce import PAGE, ReproductionRequest, reproduce
-from sim.policies.offloading.greedy import run
+from sim.policies.offloading.greedy import run_greedy
 from sim.policies.offloading.outcome import outcome
-from sim.policies.offloading.problem import Problem
+from sim.policies.offloading.problem import OffloadingProblem
 from sim.policies.offloading.process import Capacity, OffloadingParameters
 from sim.scenario.reader import load_scenario
 
@@ -163,8 +163,8 @@ def test_a_browser_draws_all_figures(made: tuple[Reproduction, Path], tmp_path: 
 def test_progress_of_one_run_is_less_than_a_run_of_its_own() -> None:
     """Topics 0, 1, 2 cost 3, 4, 2. With 5, topic 1 does not fit and topic 2 does, which a run with 9 has not picked by then."""
     interests = np.repeat(np.arange(3, dtype=np.int32), (3, 4, 2))
-    whole = Problem.of(np.arange(10, dtype=np.int64), interests, [1, 1, 1], 9.0, 1)
-    picked, own = run(whole).topics, run(whole.with_capacity(5.0)).topics
+    whole = OffloadingProblem.of(np.arange(10, dtype=np.int64), interests, [1, 1, 1], 9.0, 1)
+    picked, own = run_greedy(whole).topics, run_greedy(whole.with_capacity(5.0)).topics
     assert (picked.tolist(), own.tolist()) == ([0, 1, 2], [0, 2])
     on_the_way = picked[np.cumsum(whole.cost[picked]) <= 5]
     assert (outcome(whole, on_the_way).satisfied, outcome(whole, own).satisfied) == (3, 5)

@@ -12,7 +12,7 @@ import pytest
 from oracles import topic_connected as oracle
 
 from sim.overlay.topic_connected.design import design
-from sim.overlay.topic_connected.interests import Interests, coin_flips, exactly
+from sim.overlay.topic_connected.interests import BrokerInterests, coin_flips, exactly
 from sim.papers.overlays.runs import EXAMPLES
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "overlays"
@@ -34,7 +34,7 @@ def lemma(n: int) -> Rows:
 
 
 def links(rows: Rows, algorithm: str) -> int:
-    return len(design(Interests.of(rows), algorithm))  # type: ignore[arg-type]
+    return len(design(BrokerInterests.of(rows), algorithm))  # type: ignore[arg-type]
 
 
 def test_the_shipped_examples_are_those_of_the_paper() -> None:

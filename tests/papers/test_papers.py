@@ -25,7 +25,7 @@ from sim.experiments.statistics import Interval, mean_interval
 from sim.papers import quantities
 from sim.papers.claims import FALLS, RISES, Target, at_most, judge, near
 from sim.papers.overlays.page import PAPER
-from sim.papers.page import render_page, statements, summary, write_page
+from sim.papers.page import claims_summary, render_page, statements, write_page
 from sim.papers.paper import Section
 from sim.papers.reproduce import ReproductionRequest, reproduce
 from sim.papers.views import charts_of
@@ -89,7 +89,7 @@ def test_numbers_are_those_of_the_table() -> None:
         quantities.mean_gain("average_degree", "new", "old", "nodes"): (100 * (1 - 1 / ratios)).mean(axis=1),
         quantities.change("average_degree", "new", "nodes"): 100 * (wide["new", 40] / wide["new", 10] - 1),
         quantities.largest("edges", ("old", "new")): runs.groupby("replication")["edges"].max(),
-        quantities.value("average_degree", "new", "20 nodes, loose"): wide["new", 20],
+        quantities.metric_value("average_degree", "new", "20 nodes, loose"): wide["new", 20],
         quantities.gain("average_degree", "new", "old", "nodes", 20): 100 * (1 - 1 / ratios[20]),
         quantities.between_variants("average_degree", "old", "new"): (100 * (ratios - 1)).mean(axis=1),
     }
@@ -114,7 +114,7 @@ def test_the_page_says_claims_numbers_and_verdicts() -> None:
     assert row[-3:] == ["as", "it", "should"]
     assert "does not" in " ".join(claims["fewer links (largest change of new from one number of nodes to the next)"])
     assert "not run" in " ".join(claims["seven (edges of new)"])
-    assert summary(made) == [
+    assert claims_summary(made) == [
         f"Read as {reading}: of 3 claims 1 reproduces, 1 does not, 1 was not run." for reading in READINGS
     ]
     text = html.unescape(re.sub(r"<[^>]+>", " ", page))
@@ -174,7 +174,7 @@ def test_one_reading_needs_no_name() -> None:
     plain = replace(
         made, paper=replace(made.paper, readings=("",), claims=(replace(made.paper.claims[0], reading=""),))
     )
-    assert summary(plain) == ["Of 1 claims 1 reproduces."]
+    assert claims_summary(plain) == ["Of 1 claims 1 reproduces."]
 
 
 def test_runs_that_failed_are_told_with_their_point() -> None:
@@ -264,7 +264,7 @@ def test_another_package_can_bring_a_paper(tmp_path: Path) -> None:
     told: list[str] = []
     made = reproduce(ReproductionRequest("heaps"), tmp_path / "out", say=told.append)
     assert told[0] == "fig-1: table computed as in heaps/sand.toml"
-    assert summary(made) == ["Of 1 claims 1 reproduces."]
+    assert claims_summary(made) == ["Of 1 claims 1 reproduces."]
     assert "grains of sand" in (tmp_path / "out" / "index.html").read_text()
     with pytest.raises(InputError, match=r"unknown paper 'heap', did you mean 'heaps'\? \(allowed: content, dynatops"):
         ReproductionRequest("heap")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.experiments.run import run
-from sim.papers.sweeps import Point, Sweep, SweepSetting, thinned
+from sim.papers.sweeps import PaperPoint, PaperSweep, SweepSetting, thinned
 
 SCENARIO = """
 workload = { kind = "interests", users = 6, topics = 4, per_user = 2 }
@@ -27,8 +27,8 @@ network.geometry = { kind = "topic-connected", design = "cd-oda" }
 
 def test_every_variant_at_every_point(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(SCENARIO)
-    points = tuple(Point(f"{n}", {"topics": n}, {"workload.topics": n, "horizon": f"{n}h"}) for n in (4, 5, 15))
-    sweep = Sweep("s", "s.toml", points, 2, {"workload.users": 5})
+    points = tuple(PaperPoint(f"{n}", {"topics": n}, {"workload.topics": n, "horizon": f"{n}h"}) for n in (4, 5, 15))
+    sweep = PaperSweep("s", "s.toml", points, 2, {"workload.users": 5})
     experiment = sweep.experiment(tmp_path / "s.toml")
     assert [list(point.variants) for point in experiment.points] == 3 * [["gm", "gm at 5"]]
     assert experiment.points[2].variants["gm"].model_dump(mode="json")["workload"]["topics"] == 15

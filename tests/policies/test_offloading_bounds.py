@@ -18,9 +18,9 @@ from sim.policies.offloading import bound_kernels as kernels
 from sim.policies.offloading import enumeration
 from sim.policies.offloading.bounds import lp_dual, threshold, upper_bounds
 from sim.policies.offloading.enumeration import MOST_TOPICS, PartialEnumeration
-from sim.policies.offloading.greedy import run
+from sim.policies.offloading.greedy import run_greedy
 from sim.policies.offloading.outcome import outcome
-from sim.policies.offloading.problem import Objective, Problem
+from sim.policies.offloading.problem import Objective, OffloadingProblem
 
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 NORMALISED = {
@@ -52,12 +52,12 @@ def random_case(seed: int, topics: int = 8, subscribers: int = 10) -> Case:
     return replace(case, capacity=float(np.floor(share * sum(case.cost)) if seed % 4 else share * sum(case.cost)))
 
 
-def problem_of(case: Case, unit: float = 1) -> Problem:
+def problem_of(case: Case, unit: float = 1) -> OffloadingProblem:
     """`unit`: an event of the case, in events."""
     indptr = np.cumsum([0, *map(len, case.interests)])
     indices = np.array([topic for wanted in case.interests for topic in wanted], np.int32)
     rates, tau, cost = (np.array(values) * unit for values in (case.event_rate, case.tau, case.cost))
-    return Problem.of(indptr, indices, rates, case.capacity * unit, tau, cost)
+    return OffloadingProblem.of(indptr, indices, rates, case.capacity * unit, tau, cost)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_no_bound_is_below_the_optimum(
     tight, close, better = Counter[str](), Counter[str](), Counter[str]()
     for number, (case, optimum) in enumerate(solved):
         problem = problem_of(case, 0.5 if number % 4 == 1 else 1)
-        topics = run(problem, objective).topics if number % 5 else None
+        topics = run_greedy(problem, objective).topics if number % 5 else None
         bounds = upper_bounds(problem, objective, topics)
         wanting = sum(case.need(v) > 0 for v in range(len(case.interests)))
         for name, bound in bounds.items():
@@ -100,7 +100,7 @@ def test_larger_optima_by_a_solver(objective: Objective) -> None:
         case = random_case(1000 + seed, topics=16, subscribers=30)
         best = oracle.programme(case, objective == "satisfaction")
         problem = problem_of(case)
-        bounds = upper_bounds(problem, objective, run(problem, objective).topics)
+        bounds = upper_bounds(problem, objective, run_greedy(problem, objective).topics)
         for name, bound in bounds.items():
             assert bound >= best - 1e-6, (seed, name)
         below += bounds["lp-dual"] < oracle.programme(case, in_part=True, relaxed=True) - 1
@@ -131,7 +131,7 @@ def test_the_dual_comes_close_to_the_linear_relaxation() -> None:
         case = random_case(2000 + seed, topics=40, subscribers=80)
         problem = problem_of(case)
         relaxed = oracle.programme(case, in_part=True, relaxed=True)
-        for topics in (None, run(problem, "satisfaction").topics):
+        for topics in (None, run_greedy(problem, "satisfaction").topics):
             assert relaxed - 1e-6 <= lp_dual(problem, "satisfaction", topics) <= 1.015 * relaxed, seed
 
 
@@ -219,7 +219,7 @@ def test_partial_enumeration_is_within_its_guarantee() -> None:
         found = outcome(problem, topics)
         assert found.cost <= problem.capacity
         assert found.total >= guarantee * oracle.optima(case)[1]
-        greedy = outcome(problem, run(problem, "satisfaction").topics).total
+        greedy = outcome(problem, run_greedy(problem, "satisfaction").topics).total
         assert found.total >= greedy
         better += found.total > greedy
     assert better >= 5

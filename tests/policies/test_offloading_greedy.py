@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from oracles import offloading as oracle
 from oracles.offloading import Case
 
-from sim.policies.offloading.greedy import Engine, run
+from sim.policies.offloading.greedy import GreedyEngine, run_greedy
 from sim.policies.offloading.outcome import outcome
-from sim.policies.offloading.problem import Objective, Problem
+from sim.policies.offloading.problem import Objective, OffloadingProblem
 
-RUNS: list[tuple[Objective, oracle.By, list[Engine]]] = [
+RUNS: list[tuple[Objective, oracle.By, list[GreedyEngine]]] = [
     ("satisfied", "ratio", ["delta", "slow"]),
     ("satisfied", "gain", ["delta", "slow"]),
     ("satisfaction", "ratio", ["delta", "lazy", "slow"]),
@@ -52,16 +52,16 @@ def random_case(seed: int) -> Case:
     return case
 
 
-def problem_of(case: Case, **more: Any) -> Problem:
+def problem_of(case: Case, **more: Any) -> OffloadingProblem:
     indptr = np.cumsum([0, *map(len, case.interests)])
     indices = np.array([topic for wanted in case.interests for topic in wanted], np.int32)
     rates, tau, cost = np.array(case.event_rate), np.array(case.tau, np.int64), np.array(case.cost)
-    return Problem.of(indptr, indices, rates, case.capacity, tau, cost, **more)
+    return OffloadingProblem.of(indptr, indices, rates, case.capacity, tau, cost, **more)
 
 
-def picks(case: Case, objective: Objective, by: oracle.By, engine: Engine = "delta") -> list[int]:
+def picks(case: Case, objective: Objective, by: oracle.By, engine: GreedyEngine = "delta") -> list[int]:
     active = None if case.active is None else np.array(case.active, bool)
-    found = run(problem_of(case), objective, by, engine=engine, active=active, kept=case.kept)
+    found = run_greedy(problem_of(case), objective, by, engine=engine, active=active, kept=case.kept)
     return [int(topic) for topic in found.topics]
 
 
@@ -70,7 +70,7 @@ CASES = [random_case(seed) for seed in range(400)]
 
 @pytest.mark.parametrize(("objective", "by", "engines"), RUNS)
 def test_picks_are_those_of_the_same_scores_computed_anew(
-    objective: Objective, by: oracle.By, engines: list[Engine]
+    objective: Objective, by: oracle.By, engines: list[GreedyEngine]
 ) -> None:
     lengths = []
     for case in CASES:
@@ -83,7 +83,7 @@ def test_picks_are_those_of_the_same_scores_computed_anew(
 
 @pytest.mark.parametrize(("objective", "by", "engines"), RUNS)
 def test_picks_are_those_of_exact_fractions_where_no_other_is_as_good(
-    objective: Objective, by: oracle.By, engines: list[Engine]
+    objective: Objective, by: oracle.By, engines: list[GreedyEngine]
 ) -> None:
     alone = 0
     for case in CASES:
@@ -106,7 +106,7 @@ def test_topics_that_are_worth_the_same_for_their_cost_go_by_their_numbers() -> 
     """With tau = 5 topics 0, 3 and 4 are worth 1 / 5 for each notification, whoever wants them."""
     interests = [[0, 1, 3, 4], [1, 2], [0, 2], [], [0, 1, 3, 4]]
     indptr, indices = np.cumsum([0, *map(len, interests)]), np.concatenate(interests).astype(np.int32)
-    assert run(Problem.of(indptr, indices, [2, 0, 10, 1, 4], 10.0, 5)).topics.tolist() == [0, 3]
+    assert run_greedy(OffloadingProblem.of(indptr, indices, [2, 0, 10, 1, 4], 10.0, 5)).topics.tolist() == [0, 3]
 
 
 def test_what_they_come_to_is_exact() -> None:
@@ -125,9 +125,9 @@ def test_what_they_come_to_is_exact() -> None:
 
 
 def test_of_equal_shares_of_thirds_the_sum_is_whole() -> None:
-    problem = Problem.of(np.arange(4), np.zeros(3, np.int32), [1, 2], 9.0, 3)
+    problem = OffloadingProblem.of(np.arange(4), np.zeros(3, np.int32), [1, 2], 9.0, 3)
     assert outcome(problem, [0]).total == 3
-    problem = Problem.of(np.arange(0, 8, 2), np.array([0, 1] * 3, np.int32), [1, 2], 9.0, 3)
+    problem = OffloadingProblem.of(np.arange(0, 8, 2), np.array([0, 1] * 3, np.int32), [1, 2], 9.0, 3)
     assert (outcome(problem, [0]).total, outcome(problem, [0]).satisfaction) == (1, 1 / 3)
 
 
@@ -161,9 +161,9 @@ def test_what_holds_of_any_run(case: Case, first: int, how: tuple[Objective, ora
         assert after.satisfied >= before.satisfied
         assert after.total > before.total, "every pick is worth something"
     assert picks(replace(case, kept=chosen[:first]), *how) == chosen, "it goes on from where it stands"
-    assert run(problem, *how, capacity=0.0).topics.tolist() == []
+    assert run_greedy(problem, *how, capacity=0.0).topics.tolist() == []
     nobody = np.zeros(len(case.interests), np.bool_)
-    assert run(problem, *how, active=nobody).topics.tolist() == []
+    assert run_greedy(problem, *how, active=nobody).topics.tolist() == []
 
 
 @settings(max_examples=60, deadline=None)
@@ -188,7 +188,7 @@ def test_the_score_of_a_topic_can_rise_for_whole_subscribers() -> None:
     assert oracle.exact_b3m(case, 1, []) == Fraction(1, 2)
     assert oracle.exact_b3m(case, 1, [0]) == 1
     with pytest.raises(ValueError, match="cannot be lazy"):
-        run(problem_of(case), engine="lazy")
+        run_greedy(problem_of(case), engine="lazy")
 
 
 def test_a_rise_can_decide() -> None:

@@ -15,23 +15,23 @@ from test_offloading_greedy import problem_of, random_case
 
 from sim import plugins
 from sim.policies.offloading import greedy_kernels, portfolio, scoring, warm_start
-from sim.policies.offloading.greedy import B3m, Fb3m, run
+from sim.policies.offloading.greedy import B3m, Fb3m, run_greedy
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.portfolio import Portfolio
-from sim.policies.offloading.problem import Decision, Problem
+from sim.policies.offloading.problem import Decision, OffloadingProblem
 
 CASES = [replace(random_case(seed), active=None, kept=()) for seed in range(200)]
 POLICIES = [B3m, Fb3m, Portfolio]
 
 
-def decide(policy: Any, problem: Problem, previous: Decision | None = None, **parameters: Any) -> Decision:
+def decide(policy: Any, problem: OffloadingProblem, previous: Decision | None = None, **parameters: Any) -> Decision:
     decision: Decision = policy(policy.Parameters(**parameters)).decide(problem, previous)
     return decision
 
 
 def market(
     seed: int = 1, topics: int = 300, subscribers: int = 1500, rates: NDArray[np.int64] | None = None
-) -> Problem:
+) -> OffloadingProblem:
     """Lognormal rates, popular topics and others; a tenth of what all would cost."""
     rng = np.random.default_rng(seed)
     weight = 1 / np.arange(1, topics + 1) ** 0.9
@@ -42,11 +42,11 @@ def market(
     own = np.maximum(rng.lognormal(3, 2, topics), 1).astype(np.int64)
     indptr = np.cumsum([0, *map(len, wanted)])
     indices = np.concatenate(wanted).astype(np.int32)
-    problem = Problem.of(indptr, indices, own if rates is None else rates, 0.0, 100)
+    problem = OffloadingProblem.of(indptr, indices, own if rates is None else rates, 0.0, 100)
     return problem.with_capacity(float(np.floor(0.1 * np.sum(own * problem.degrees))))
 
 
-def satisfied(problem: Problem, topics: NDArray[np.int32]) -> set[int]:
+def satisfied(problem: OffloadingProblem, topics: NDArray[np.int32]) -> set[int]:
     return set(np.flatnonzero(portfolio.satisfied(problem, topics)).tolist())
 
 
@@ -75,7 +75,7 @@ def test_what_is_given_away_and_who_is_out_of_reach_as_by_trying() -> None:
 @given(seed=st.integers(0, 2**32))
 def test_the_polish_loses_nobody_and_the_portfolio_never_to_greedy(seed: int) -> None:
     problem = problem_of(replace(random_case(seed), active=None, kept=()))
-    start = run(problem).topics
+    start = run_greedy(problem).topics
     assert satisfied(problem, portfolio.without_idle(problem, start)) == satisfied(problem, start)
     values = [len(satisfied(problem, start)), len(satisfied(problem, portfolio.polished(problem, start)))]
     found = decide(Portfolio, problem).topics
@@ -154,7 +154,7 @@ def test_where_many_rates_have_changed_all_is_decided_anew() -> None:
     assert warm_start.kept(before, Decision(first.topics), "satisfied") is None  # nobody knows what has changed
 
 
-def holds(problem: Problem, policy: Any, previous: Decision) -> bool:
+def holds(problem: OffloadingProblem, policy: Any, previous: Decision) -> bool:
     """A decision that starts from another one keeps topics once, within the capacity, and nothing is left that fits. From a start?"""
     start = warm_start.kept(problem, previous, policy.objective)
     if start is not None:
@@ -167,7 +167,7 @@ def holds(problem: Problem, policy: Any, previous: Decision) -> bool:
     assert len(set(topics)) == len(topics)
     assert all(0 <= topic < problem.topics and problem.cost[topic] > 0 for topic in topics)
     assert outcome(problem, topics).cost <= problem.capacity
-    assert run(problem, policy.objective, found.by, kept=topics).topics.tolist() == topics
+    assert run_greedy(problem, policy.objective, found.by, kept=topics).topics.tolist() == topics
     return start is not None
 
 

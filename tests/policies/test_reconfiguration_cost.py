@@ -14,8 +14,8 @@ from oracles import ssbr as oracle
 from sim.base.errors import InputError
 from sim.overlay.chord import chord_routes, even_ids, hashed_ids
 from sim.policies.reconfiguration import cost
-from sim.policies.reconfiguration.cost import Objective
-from sim.policies.reconfiguration.problem import Problem
+from sim.policies.reconfiguration.cost import CostModel
+from sim.policies.reconfiguration.problem import ReconfigurationProblem
 
 Tables = tuple[NDArray[np.int32], NDArray[np.int32]]
 
@@ -44,11 +44,13 @@ def prefixes(n: int, seed: int) -> Tables:
     return parent, hops
 
 
-def random_problem(seed: int, n: int, topics: int, tables: Any = ring, density: float = 0.3, **more: Any) -> Problem:
+def random_problem(
+    seed: int, n: int, topics: int, tables: Any = ring, density: float = 0.3, **more: Any
+) -> ReconfigurationProblem:
     rng = np.random.default_rng(seed)
     parent, hops = tables(n, seed)
     wanted = rng.random((topics, n)) < rng.uniform(0, 2 * density, topics)[:, None]
-    return Problem(
+    return ReconfigurationProblem(
         parent,
         hops,
         rng.integers(0, n, topics).astype(np.int32),
@@ -59,7 +61,7 @@ def random_problem(seed: int, n: int, topics: int, tables: Any = ring, density: 
     )
 
 
-def case(problem: Problem, node_of: NDArray[np.int32] | None = None) -> oracle.Case:
+def case(problem: ReconfigurationProblem, node_of: NDArray[np.int32] | None = None) -> oracle.Case:
     return oracle.Case(
         problem.parent.tolist(),
         problem.roots.tolist(),
@@ -93,7 +95,7 @@ def test_all_figures_equal_those_of_sets_of_routes(tables: Any, count_rendezvous
             count_rendezvous=count_rendezvous,
             round_trips=trips(n, seed) if by_trips else None,
         )
-        objective, literal = Objective(given), case(given)
+        objective, literal = CostModel(given), case(given)
         assert objective.external == oracle.external(literal)
         assert objective.internal == oracle.internal(literal)
         assert objective.delay == pytest.approx(oracle.total_delay(literal), rel=1e-12)
@@ -115,7 +117,7 @@ def test_swaps_equal_counting_anew_exactly(
 ) -> None:
     """500 random swaps each; costs are whole numbers, and what the swap was said to change is what it changed."""
     given = random_problem(3, n, topics, tables, density, delay_weight=2, count_rendezvous=count_rendezvous)
-    live, anew = Objective(given), Objective(given)
+    live, anew = CostModel(given), CostModel(given)
     rng = np.random.default_rng(5)
     for first, second in rng.integers(0, n, (500, 2)).tolist():
         before, change = live.cost, live.swap_change(first, second)
@@ -137,7 +139,7 @@ def test_swaps_equal_counting_anew_by_round_trips(tables: Any, symmetric: bool) 
     given = random_problem(
         4, n, 50, tables, 0.1, delay_weight=0.7, round_trips=(times + times.T) if symmetric else times
     )
-    live, anew = Objective(given), Objective(given)
+    live, anew = CostModel(given), CostModel(given)
     rng = np.random.default_rng(6)
     for first, second in rng.integers(0, n, (1250, 2)).tolist():
         change = live.swap_change(first, second)
@@ -157,19 +159,21 @@ def test_topics_that_neither_wants_are_priced_anew_by_round_trips_only() -> None
     parent, hops = ring(4, 0)
     wanted = np.array([[False, False, False, True]])
     start = np.array([0, 2, 1, 3], np.int32)  # routes from node 0 to node 3 lead over node 2
-    given = Problem(parent, hops, np.array([0], np.int32), wanted, np.array([10]), start)
-    assert Objective(given).swap_change(1, 2) == 0
+    given = ReconfigurationProblem(parent, hops, np.array([0], np.int32), wanted, np.array([10]), start)
+    assert CostModel(given).swap_change(1, 2) == 0
     times = np.ones((4, 4))
     times[0, 2] = times[2, 3] = 5.0
-    far = Problem(parent, hops, np.array([0], np.int32), wanted, np.array([10]), start, round_trips=times)
-    assert Objective(far).delay == 20
-    assert Objective(far).swap_change(1, 2) == 80
-    assert Objective(far).swap_change(1, 1) == 0
+    far = ReconfigurationProblem(
+        parent, hops, np.array([0], np.int32), wanted, np.array([10]), start, round_trips=times
+    )
+    assert CostModel(far).delay == 20
+    assert CostModel(far).swap_change(1, 2) == 80
+    assert CostModel(far).swap_change(1, 1) == 0
 
 
 def test_what_moving_costs() -> None:
     given = random_problem(1, 8, 10, constants=(1.0, 2.0, 0.5))
-    objective = Objective(given)
+    objective = CostModel(given)
     assert (objective.moved, objective.move_cost(0)) == (0, 0.0)
     objective.swap(2, 5)
     assert objective.moved == 2
@@ -177,14 +181,14 @@ def test_what_moving_costs() -> None:
     assert objective.max_move_cost == 8 + (2 * 3**2 + 0.5 * 10 * 3) * 8
     objective.swap(5, 2)
     assert objective.moved == 0
-    assert Objective(random_problem(1, 8, 10, constants=None)).max_move_cost == 0
-    assert Objective(random_problem(1, 1, 1)).max_move_cost == 1
+    assert CostModel(random_problem(1, 8, 10, constants=None)).max_move_cost == 0
+    assert CostModel(random_problem(1, 1, 1)).max_move_cost == 1
 
 
 def test_weights_that_are_no_whole_numbers() -> None:
     for more in ({"delay_weight": 0.1}, {"publications": np.array([0.5, 2.25, 3.0])}):
         given = random_problem(2, 12, 3, **more)
-        objective = Objective(given)
+        objective = CostModel(given)
         for first, second in np.random.default_rng(1).integers(0, 12, (50, 2)).tolist():
             objective.swap(first, second)
         assert isinstance(objective.cost, float)
@@ -193,17 +197,17 @@ def test_weights_that_are_no_whole_numbers() -> None:
 
 def test_costs_beyond_64_bits_are_refused() -> None:
     with pytest.raises(InputError, match=r"costs may come to 1.38e.20, allowed: below 2\^63"):
-        Objective(random_problem(1, 10, 3, publications=np.array([2**60] * 3)))
+        CostModel(random_problem(1, 10, 3, publications=np.array([2**60] * 3)))
 
 
 def test_places_that_are_no_permutation_are_refused() -> None:
     with pytest.raises(ValueError, match="no permutation of 4 nodes"):
-        Objective(random_problem(1, 4, 3)).place(np.array([0, 1, 1, 2], np.int32))
+        CostModel(random_problem(1, 4, 3)).place(np.array([0, 1, 1, 2], np.int32))
 
 
 @pytest.mark.parametrize("broker", [-1, 4])
 def test_brokers_that_do_not_exist_are_refused(broker: int) -> None:
-    objective = Objective(random_problem(1, 4, 3))
+    objective = CostModel(random_problem(1, 4, 3))
     for ask in (objective.swap_change, objective.swap):
         with pytest.raises(IndexError, match="expected numbers from 0 to 3"):
             ask(0, broker)

@@ -12,12 +12,12 @@ from test_reconfiguration_cost import case, prefixes, random_problem, ring, trip
 
 from sim.overlay.chord import chord_routes
 from sim.policies.reconfiguration.assignment import Lsap
-from sim.policies.reconfiguration.cost import Objective
+from sim.policies.reconfiguration.cost import CostModel
 from sim.policies.reconfiguration.greedy import DynatopsGreedy, SsbrGreedy
-from sim.policies.reconfiguration.problem import Problem, Reconfiguration
+from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationProblem
 
 
-def solve(policy: Any, problem: Problem) -> Reconfiguration:
+def solve(policy: Any, problem: ReconfigurationProblem) -> Reconfiguration:
     found: Reconfiguration = policy(policy.Parameters()).reconfigure(problem)
     return found
 
@@ -37,7 +37,7 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_algorithm_2_swap_by_swap(problem: Problem) -> None:
+def test_algorithm_2_swap_by_swap(problem: ReconfigurationProblem) -> None:
     found = solve(SsbrGreedy, problem)
     path = list(oracle.greedy(case(problem)))
     assert [tuple(swap) for swap in found.swaps] == [(top, with_, oracle.cost(after)) for top, with_, after in path]
@@ -55,7 +55,7 @@ def test_of_equal_brokers_and_partners_the_first_is_taken() -> None:
     wanted = np.zeros((1, 8), bool)
     wanted[0, [6, 7]] = True
     start = np.array([0, 1, 2, 4, 5, 6, 3, 7], np.int32)
-    problem = Problem(routes.parent, routes.hops, routes.roots, wanted, np.array([1]), start)
+    problem = ReconfigurationProblem(routes.parent, routes.hops, routes.roots, wanted, np.array([1]), start)
     found = solve(SsbrGreedy, problem)
     assert [tuple(swap) for swap in found.swaps] == [
         (top, partner, oracle.cost(after)) for top, partner, after in oracle.greedy(case(problem))
@@ -65,7 +65,7 @@ def test_of_equal_brokers_and_partners_the_first_is_taken() -> None:
 @pytest.mark.parametrize("problem", PROBLEMS[2:6])
 @pytest.mark.parametrize("scale", [1, 10, 100])
 @pytest.mark.parametrize("constants", [(1.0, 1.0, 1.0), (20.0, 0.0, 0.0), None])
-def test_algorithm_4_stops_where_moving_pays_most(problem: Problem, scale: int, constants: Any) -> None:
+def test_algorithm_4_stops_where_moving_pays_most(problem: ReconfigurationProblem, scale: int, constants: Any) -> None:
     problem = replace(problem, publications=problem.publications * scale, constants=constants)
     found = solve(DynatopsGreedy, problem)
     path = oracle.cost_driven(case(problem))
@@ -103,7 +103,7 @@ def test_rounding_is_no_improvement() -> None:
 @pytest.mark.parametrize("n", [1, 2, 5, 7])
 def test_the_assignment_has_the_least_delay_of_all_places(tables: Any, n: int) -> None:
     problem = random_problem(n, n, 4, tables, 0.4)
-    objective = Objective(problem)
+    objective = CostModel(problem)
     objective.place(solve(Lsap, problem).node_of)
     assert objective.delay == oracle.best(case(problem), oracle.total_delay)
 

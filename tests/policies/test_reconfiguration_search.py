@@ -17,24 +17,24 @@ from test_reconfiguration_greedy import PROBLEMS, solve
 from sim import plugins
 from sim.base.errors import InputError
 from sim.policies.reconfiguration import search
-from sim.policies.reconfiguration.cost import Objective
+from sim.policies.reconfiguration.cost import CostModel
 from sim.policies.reconfiguration.greedy import DynatopsGreedy, SsbrGreedy
 from sim.policies.reconfiguration.integer import Ilp
-from sim.policies.reconfiguration.problem import Problem, Reconfiguration
+from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationProblem
 from sim.policies.reconfiguration.search import Anneal, CostAware, LsapSweep, Sweep
 
 SEARCHES = [Sweep, LsapSweep, Anneal, CostAware]
 
 
-def cost(problem: Problem, decision: Reconfiguration) -> int | float:
-    objective = Objective(problem)
+def cost(problem: ReconfigurationProblem, decision: Reconfiguration) -> int | float:
+    objective = CostModel(problem)
     objective.place(decision.node_of)
     return objective.cost
 
 
-def utility(problem: Problem, decision: Reconfiguration) -> float:
+def utility(problem: ReconfigurationProblem, decision: Reconfiguration) -> float:
     """Eq. 10 less eq. 11."""
-    objective = Objective(problem)
+    objective = CostModel(problem)
     before = objective.cost
     objective.place(decision.node_of)
     return before - objective.cost - objective.move_cost(objective.moved)
@@ -46,7 +46,7 @@ def test_policies_go_by_their_names() -> None:
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_a_sweep_swap_by_swap(problem: Problem) -> None:
+def test_a_sweep_swap_by_swap(problem: ReconfigurationProblem) -> None:
     found = solve(Sweep, problem)
     path = list(oracle.sweep(case(problem)))
     assert [tuple(swap) for swap in found.swaps] == [(a, b, oracle.cost(after)) for a, b, after in path]
@@ -96,7 +96,7 @@ def test_searches_never_lose(
         count_rendezvous=count_rendezvous,
         key=seed,
     )
-    staying = Objective(problem).cost
+    staying = CostModel(problem).cost
     for policy in SEARCHES:
         decision = solve(policy, problem)
         assert sorted(decision.node_of) == list(range(n))
@@ -188,7 +188,7 @@ def test_the_integer_programme_out_of_time_proves_nothing() -> None:
     problem = random_problem(3, 14, 28, density=0.2)
     found = Ilp(Ilp.Parameters(time_limit=1e-3)).reconfigure(problem)
     assert not found.optimal
-    assert cost(problem, found) <= Objective(problem).cost
+    assert cost(problem, found) <= CostModel(problem).cost
 
 
 @pytest.mark.parametrize(("each", "proposals"), [(100, 50_000), (20_000, 20_000 * 6)])

@@ -13,14 +13,23 @@ from hypothesis import strategies as st
 from sim.base.errors import InputError
 from sim.experiments.results import load_results
 from sim.scenario.expressions import Limit
-from sim.studies.capacity import Capacity, Question, Range, capacity, capacity_of, first_beyond, sentences, values
+from sim.studies.capacity import (
+    CapacityAnswer,
+    CapacityQuestion,
+    SearchRange,
+    capacity,
+    capacity_of,
+    capacity_sentences,
+    first_beyond,
+    values,
+)
 from sim.studies.search import FEW, Bench, Measure, Measured, Values
 
 KEY = "network.brokers"
 
 
-def whole(first: int, last: int, step: int = 1) -> Range:
-    return Range(Fraction(first), Fraction(last), Fraction(step))
+def whole(first: int, last: int, step: int = 1) -> SearchRange:
+    return SearchRange(Fraction(first), Fraction(last), Fraction(step))
 
 
 def metric(function: object, noise: float = 0.0, asked: list[int] | None = None) -> Measure:
@@ -36,8 +45,8 @@ def metric(function: object, noise: float = 0.0, asked: list[int] | None = None)
     return measure
 
 
-def ask(limit: str, range: Range, measure: Measure, **more: object) -> Capacity:
-    return capacity(Question(KEY, Limit.parse(limit), range, **more), measure)  # type: ignore[arg-type]
+def ask(limit: str, range: SearchRange, measure: Measure, **more: object) -> CapacityAnswer:
+    return capacity(CapacityQuestion(KEY, Limit.parse(limit), range, **more), measure)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +97,7 @@ def test_values_are_doubled_then_halved_between() -> None:
 
 
 def test_fractions_are_exact_where_steps_are() -> None:
-    tenths = Range(Fraction("0.1"), Fraction("0.9"), Fraction("0.1"))
+    tenths = SearchRange(Fraction("0.1"), Fraction("0.9"), Fraction("0.1"))
     assert [tenths[i] for i in range(len(tenths))] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
     assert [whole(0, 9)[i] for i in range(3)] == [0, 1, 2]
 
@@ -153,7 +162,7 @@ def test_the_load_that_one_server_takes_is_that_of_queueing_theory(tmp_path: Pat
     """In M/M/1 with a service time of 1 s the mean wait is ρ / (1 − ρ) s: below 0.8 s up to ρ = 0.44."""
     (tmp_path / "s.toml").write_text(ONE_SERVER)
     key = "workload.publication_rate"
-    question = Question(key, Limit.parse("queue_wait < 800ms"), values("720", "2880", "720"), largest=True)
+    question = CapacityQuestion(key, Limit.parse("queue_wait < 800ms"), values("720", "2880", "720"), largest=True)
     with Bench(tmp_path / "s.toml", tmp_path / "r") as bench:
         found = capacity_of(bench, question)
         again = capacity_of(bench, question)
@@ -183,7 +192,9 @@ brokers.queue = 0
 def test_no_limit_on_what_gets_through_is_met_where_a_broker_is_saturated(tmp_path: Path, limit: str) -> None:
     """Without a queue every publication that is served takes 1 s, at any load: so only what the broker can do bounds it."""
     (tmp_path / "s.toml").write_text(OVERLOADED)
-    question = Question("workload.publication_rate", Limit.parse(limit), values("1800", "14400", "1800"), largest=True)
+    question = CapacityQuestion(
+        "workload.publication_rate", Limit.parse(limit), values("1800", "14400", "1800"), largest=True
+    )
     with Bench(tmp_path / "s.toml", tmp_path / "r") as bench:
         found = capacity_of(bench, question)
     assert found.answer is not None
@@ -191,7 +202,8 @@ def test_no_limit_on_what_gets_through_is_met_where_a_broker_is_saturated(tmp_pa
     beyond = [one for one in found.tried if float(one.value) > 3600]
     assert {one.verdict for one in beyond} == {"saturated"}
     assert any(
-        "brokers are saturated: delays and deliveries there" in sentence for sentence in sentences(question, found)
+        "brokers are saturated: delays and deliveries there" in sentence
+        for sentence in capacity_sentences(question, found)
     )
 
 

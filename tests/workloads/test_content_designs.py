@@ -16,7 +16,7 @@ from oracles import targets as oracle
 from sim.base.errors import WorkloadError
 from sim.workloads.content import diversity
 from sim.workloads.content.designs import Design, Subsets, design_grid, design_subsets
-from sim.workloads.content.sizes import Sizes, constant, poisson, uniform, weighted
+from sim.workloads.content.sizes import Sizes, constant, poisson, uniform_sizes, weighted_sizes
 
 Make = Callable[[np.random.Generator], Design]
 
@@ -33,7 +33,7 @@ LAYOUTS = {
     **{f"v = {v}, Poisson": subsets(v, poisson(4), 40) for v in range(4)},
     **{f"v = {v}, m = 4": subsets(v, constant(4), 20) for v in range(5)},
     "grid, m = 4": grid(constant(4)),
-    "grid, 1 to 5": grid(uniform(1, 5)),
+    "grid, 1 to 5": grid(uniform_sizes(1, 5)),
 }
 
 
@@ -118,10 +118,10 @@ def test_sizes_have_the_mean_of_the_truncated_distribution() -> None:
         sizes = np.diff(design.conjunctions.indptr)
         assert design.clamped == 0
         assert abs(sizes.mean() - truth) < 3 * deviation / math.sqrt(len(sizes))
-    drawn = weighted([0, 1, 3])(np.random.default_rng(1), 10_000)
+    drawn = weighted_sizes([0, 1, 3])(np.random.default_rng(1), 10_000)
     assert set(drawn.tolist()) == {2, 3}
     assert abs((drawn == 3).mean() - 0.75) < 0.02
-    assert set(uniform(2, 4)(np.random.default_rng(1), 100).tolist()) == {2, 3, 4}
+    assert set(uniform_sizes(2, 4)(np.random.default_rng(1), 100).tolist()) == {2, 3, 4}
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_what_cannot_be_is_told_at_once(asked: Callable[[np.random.Generator], o
 @pytest.mark.parametrize("likely", ["subsets", "targets"])
 def test_all_that_should_be_equally_likely_is(overlap: int, likely: str) -> None:
     generator = np.random.default_rng(overlap)
-    design = design_subsets(9, 5, 9, weighted([1, 1]), generator, overlap)
+    design = design_subsets(9, 5, 9, weighted_sizes([1, 1]), generator, overlap)
     subsets, draws = subsets_of(design), 20_000
     for match in (1, 2):
         possible = oracle.within(subsets, match)
@@ -226,7 +226,7 @@ def test_disjoint_targets_against_all_that_there_are(steps: list[tuple[int, int]
 @pytest.mark.parametrize("overlap", range(5))
 def test_alpha_and_beta_are_those_of_the_targets(overlap: int) -> None:
     generator = np.random.default_rng(overlap)
-    design = design_subsets(9, 5, 9, uniform(1, 3), generator, overlap)
+    design = design_subsets(9, 5, 9, uniform_sizes(1, 3), generator, overlap)
     for match in range(1, design.most + 1):
         targets = oracle.within(subsets_of(design), match)
         disjoint = {frozenset(target) for target in design.disjoint_targets(match).tolist()}

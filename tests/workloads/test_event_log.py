@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from oracles import events as oracle
 from oracles.events import Row
 
-from sim.workloads.format.workload import Workload, validate
+from sim.workloads.format.workload import Workload, validate_workload
 from sim.workloads.models import mqtt
 from sim.workloads.models.event_log import (
     Control,
     Delivered,
     EventLog,
-    Published,
+    EventPublications,
     event_workload,
     filters_unexpanded,
     looks_unsupported,
@@ -52,7 +52,7 @@ def log(rows: list[Row]) -> tuple[EventLog, list[int]]:
             column(control, lambda row: user[row.client], np.int32),
             column(control, lambda row: topic[row.topic], np.int32),
         ),
-        Published(
+        EventPublications(
             column(published, lambda row: row.micros, np.int64),
             column(published, lambda row: topic[row.topic], np.int32),
             column(published, lambda row: user[row.client], np.int32),
@@ -87,7 +87,7 @@ def assert_tells(workload: Workload, story: oracle.Story) -> None:
     changes = [(time, users[u], topics[p], action) for time, u, p, action in rows(workload.subscription_events)]
     # one row may bring several changes, of different topics: their order says nothing
     assert sorted(changes, key=lambda row: row[1:3]) == sorted(story.changes, key=lambda row: row[1:3])
-    validate(workload, Path("w"))
+    validate_workload(workload, Path("w"))
     published = np.bincount(workload.publications.topic, minlength=len(topics))
     np.testing.assert_allclose(workload.topics.event_rate * workload.horizon / workload.period, published)
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from oracles import follows as oracle
 from oracles.follows import DAY, Event, Follow, Story
 
-from sim.workloads.format.workload import Workload, validate
+from sim.workloads.format.workload import Workload, validate_workload
 from sim.workloads.models import follow_log
-from sim.workloads.models.follow_log import FollowLog, Follows, Published, follow_workload, unfollowed
+from sim.workloads.models.follow_log import FollowLog, FollowPublications, Follows, follow_workload, unfollowed
 
 USERS, TOPICS = ["2", "10", "ann"], ["1", "a", "b", "c"]
 START = 20_000 * DAY
@@ -64,10 +64,10 @@ def log(tables: list[list[Follow]], events: list[Event]) -> FollowLog:
             np.array([TOPICS.index(row.topic) for row in rows], np.int32),
             np.array([-1 if row.row is None else row.row for row in rows], np.int64),
             times(rows, "since", follow_log.EVER),
-            times(rows, "until", follow_log.NEVER),
+            times(rows, "until", follow_log.UNENDING),
         )
 
-    published = Published(
+    published = FollowPublications(
         np.array([event.micros for event in events], np.int64),
         np.array([TOPICS.index(event.topic) for event in events], np.int32),
         np.array([-1 if event.publisher is None else USERS.index(event.publisher) for event in events], np.int32),
@@ -109,7 +109,7 @@ def test_follows_that_overlap_touch_or_repeat(
         assert workload is None
         return
     assert workload is not None
-    validate(workload, Path("w"))
+    validate_workload(workload, Path("w"))
     assert_tells(workload, story)
     per_hour = np.bincount(workload.publications.topic, minlength=len(workload.topics)) / (24 * story.days)
     np.testing.assert_allclose(workload.topics.event_rate, per_hour, rtol=1e-12)

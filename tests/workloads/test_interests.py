@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from sim.base.randomness import Streams
 from sim.base.validation import validate as validate_model
 from sim.scenario.reader import load_scenario
-from sim.workloads.format.workload import Workload, validate
+from sim.workloads.format.workload import Workload, validate_workload
 from sim.workloads.synthetic.interests import InterestsWorkload
 
 
@@ -25,7 +25,7 @@ def generate(seed: int = 1, replication: int = 0, **parameters: Any) -> Workload
     made = InterestsWorkload(validate_model(InterestsWorkload.Parameters, parameters)).generate(
         Streams(seed, replication)
     )
-    validate(made, Path("w"))
+    validate_workload(made, Path("w"))
     return made
 
 

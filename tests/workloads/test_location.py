@@ -14,7 +14,7 @@ from oracles import location as oracle
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
 from sim.files.parquet import strings
-from sim.workloads.format.workload import Workload, validate
+from sim.workloads.format.workload import Workload, validate_workload
 from sim.workloads.models.location import (
     Cells,
     Visits,
@@ -143,7 +143,7 @@ def test_a_location_workload_is_valid_and_can_be_drawn_again(data: st.DataObject
     row = st.tuples(st.integers(0, 9).map(float), st.integers(0, users - 1), st.integers(0, 3))
     of = merge_checkins(visits(*data.draw(st.lists(row, max_size=20))))
     made = workload(of, users, 4, 2, Streams(1))
-    validate(made, Path("w"))
+    validate_workload(made, Path("w"))
     np.testing.assert_equal(vars(visits_of(made)), vars(of))
 
     again = redrawn(made, Streams(1))
@@ -151,7 +151,7 @@ def test_a_location_workload_is_valid_and_can_be_drawn_again(data: st.DataObject
     np.testing.assert_equal(vars(again.interests), vars(made.interests))
 
     other = redrawn(made, Streams(1, 2), resample_users=True)
-    validate(other, Path("w"))
+    validate_workload(other, Path("w"))
     assert len(set(other.users.names.to_pylist())) == users
     by_user = np.bincount(made.publications.publisher, minlength=users)
     original = [int(name.split("#")[0]) for name in other.users.names.to_pylist()]

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
-from sim.workloads.format.workload import validate
+from sim.workloads.format.workload import validate_workload
 from sim.workloads.models.location import Visits, VisitShares, visit_shares, visits_of
 from sim.workloads.synthetic.checkins import write_checkins
 from sim.workloads.synthetic.mobility import MobilityWorkload
@@ -61,7 +61,7 @@ def test_the_walk_equals_the_oracle(data: st.DataObject) -> None:
 
 def test_it_shows_what_the_paper_saw() -> None:
     made = mobility(users=1500).generate(Streams(1))
-    validate(made, Path("w"))
+    validate_workload(made, Path("w"))
     shares = visit_shares(visits_of(made))
     assert shares.single_visits == pytest.approx(1 / 3, abs=0.04)
     assert shares.stays_under_day == pytest.approx(0.5, abs=0.04)
@@ -111,7 +111,7 @@ def test_publications_per_check_in() -> None:
     parameters = {"users": 50, "horizon": "10d"}
     visits = mobility(**parameters).generate(Streams(1))
     checkins = mobility(publications="per-check-in", size=7, **parameters).generate(Streams(1))
-    validate(checkins, Path("w"))
+    validate_workload(checkins, Path("w"))
     assert len(checkins.publications) == len(mobility(**parameters).checkins(Streams(1)))
     assert set(checkins.publications.size) == {7}
     np.testing.assert_equal(vars(checkins.movements), vars(visits.movements))

@@ -16,7 +16,7 @@ from oracles import poisson as oracle
 from pydantic import ValidationError
 
 from sim.base.randomness import Streams
-from sim.workloads.format.workload import Workload, validate
+from sim.workloads.format.workload import Workload, validate_workload
 from sim.workloads.models.sampling import draw_distinct
 from sim.workloads.synthetic.poisson import PoissonWorkload
 from sim.workloads.synthetic.poisson_kernels import differences, draw_weighted, replacements
@@ -85,7 +85,7 @@ def test_topics_of_a_broker_at_the_size_of_the_paper(pattern: str, topics: int) 
 @pytest.mark.parametrize("change", ["replace", "redraw"])
 def test_users_keep_to_their_pattern(pattern: str, change: str) -> None:
     made = generate(users=50, topics=40, topics_per_user=3, pattern=pattern, change=change, mode_size=5, horizon="40h")
-    validate(made, Path("w"))  # nobody subscribes to what it has, or gives up what it has not
+    validate_workload(made, Path("w"))  # nobody subscribes to what it has, or gives up what it has not
     held = [set(row) for row in made.interests.indices.reshape(-1, 3).tolist()]
     events = made.subscription_events
     modes = {user: {topic // 5 for topic in topics} for user, topics in enumerate(held)}
@@ -106,7 +106,7 @@ def test_users_keep_to_their_pattern(pattern: str, change: str) -> None:
 
 def test_counts_follow_the_rates() -> None:
     made = generate(users=2000, topics=50, change_rate=0.2, publication_rate=3.0, horizon="50h")
-    validate(made, Path("w"))
+    validate_workload(made, Path("w"))
     assert within_five_sigma(len(made.subscription_events) / 2, 2000 * 0.2 * 50)
     assert within_five_sigma(np.bincount(made.publications.topic, minlength=50), 3.0 * 50)
     assert within_five_sigma(np.histogram(made.publications.time, 10, (0, 50 * 3600.0))[0], 50 * 3.0 * 5)

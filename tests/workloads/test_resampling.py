@@ -19,7 +19,7 @@ from sim.workloads.format.workload import (
     Topics,
     Users,
     Workload,
-    validate,
+    validate_workload,
 )
 from sim.workloads.models.resampling import resample
 
@@ -46,7 +46,7 @@ def test_copies_have_the_sessions_of_their_users_and_no_ground_truth() -> None:
     made = connected()
     for seed in range(20):
         other = resample(made, np.random.default_rng(seed))
-        validate(other, Path("w"))
+        validate_workload(other, Path("w"))
         names = other.users.names.to_pylist()
         found = Counter((names[user].split("#")[0], end) for user, end in zip(*_ends(other), strict=True))
         copies = Counter(name.split("#")[0] for name in names)
@@ -65,7 +65,7 @@ def test_copies_have_the_subscriptions_to_content_of_their_users() -> None:
     )
     for seed in range(20):
         other = resample(made, np.random.default_rng(seed))
-        validate(other, Path("w"))
+        validate_workload(other, Path("w"))
         picked = [int(name.split("#")[0][1:]) for name in other.users.names.to_pylist()]
         had = _subscriptions(made)
         assert _subscriptions(other) == {new: had[user] for new, user in enumerate(picked)}

@@ -24,7 +24,7 @@ from sim.base.errors import InputError
 from sim.base.randomness import Streams, uniform
 from sim.scenario.model import Scenario
 from sim.simulation import prepare_workload, simulate
-from sim.workloads.format.workload import Workload, load_workload, validate
+from sim.workloads.format.workload import Workload, load_workload, validate_workload
 from sim.workloads.synthetic.spotify import PERIOD, SpotifyDense, SpotifySparse, whole_rates
 from sim.workloads.synthetic.spotify_kernels import draw_interests, guide_to, weighted
 
@@ -73,7 +73,7 @@ def test_whole_rates_have_their_mean_exactly(rates: list[float], mean: int, abov
 @pytest.mark.parametrize("kind", [SpotifyDense, SpotifySparse])
 def test_what_was_told_of_the_trace_holds_at_a_fiftieth(kind: Any) -> None:
     made = generate(kind, scale=0.02)
-    validate(made, Path("w"))
+    validate_workload(made, Path("w"))
     assert (len(made.topics), len(made.users)) == (22_000, 98_000)
     rates = made.topics.event_rate
     assert rates.sum() == 22_000 * 2763
@@ -129,7 +129,7 @@ def test_replications_differ_and_parameters_do_not_disturb_one_another() -> None
 
 def test_publications_follow_the_rates() -> None:
     made = generate(SpotifyDense, topics=50, users=20, publications="poisson", horizon="5d", rate_sigma=1, size=7)
-    validate(made, Path("w"))
+    validate_workload(made, Path("w"))
     expected = made.topics.event_rate * (made.horizon / PERIOD)
     assert (np.abs(made.publications.per_topic(50) - expected) <= 5 * np.sqrt(expected)).all()
     counts = np.histogram(made.publications.time, 10, (0, made.horizon))[0]

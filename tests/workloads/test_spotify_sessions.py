@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from sim.base.randomness import Streams
 from sim.scenario.model import Scenario
 from sim.simulation import prepare_workload, simulate
-from sim.workloads.format.workload import Sessions, Workload, validate
+from sim.workloads.format.workload import Sessions, Workload, validate_workload
 from sim.workloads.synthetic.online import times_during, times_online
 from sim.workloads.synthetic.spotify_kernels import one_at_a_time
 from sim.workloads.synthetic.spotify_sessions import SpotifySessions
@@ -74,7 +74,7 @@ def test_time_passes_while_online(drawn: list[tuple[int, int, int]], user: int, 
 
 def test_subscriptions_hold_while_online_and_publications_come_from_those_who_are() -> None:
     made = generate(**FEW, release_rate=2, session_rate=6, reaction=1)
-    validate(made, Path("w"))
+    validate_workload(made, Path("w"))
     sessions = made.sessions
     spans = [of_user(sessions, user) for user in range(60)]
     assert all(before[1] < after[0] for span in spans for before, after in pairwise(span))
@@ -143,7 +143,7 @@ def test_a_day_begins_where_the_origin_says() -> None:
 def test_what_was_released_before_the_beginning_is_not_heard_of() -> None:
     """The origin is a Friday at noon, releases come on Fridays at nine: first after a week but three hours."""
     made = generate(**FEW, release_rate=3, reaction=1, origin="2013-01-11T12:00:00Z", horizon="15d")
-    validate(made, Path("w"))
+    validate_workload(made, Path("w"))
     released = made.publications.time[made.publications.publisher < 0]
     assert set(released.tolist()) == {7 * DAY - 3 * HOUR, 14 * DAY - 3 * HOUR}
 
@@ -181,7 +181,7 @@ def test_a_scenario_runs_on_it() -> None:
 
 def test_nothing_happens_at_rate_zero() -> None:
     made = generate(**FEW, session_rate=0, release_rate=0)
-    validate(made, Path("w"))
+    validate_workload(made, Path("w"))
     assert made.counts == {
         "users": 60, "topics": 95, "interests": 0, "subscription_events": 0, "publications": 0, "movements": 0,
     }  # fmt: skip

@@ -23,7 +23,7 @@ from sim.base.errors import WorkloadError
 from sim.base.naming import name_key
 from sim.base.randomness import Streams
 from sim.workloads.format.workload import Workload, load_workload
-from sim.workloads.traces.checkins import BOXES, Box, judge_rows
+from sim.workloads.traces.checkins import BOXES, Box, judge_checkins
 from sim.workloads.traces.layouts import (
     CSV,
     FOURSQUARE,
@@ -486,7 +486,7 @@ def test_a_box_may_cross_the_date_line(spark: SparkSession) -> None:
     fields = [(0, 0, 0, "", True, "1", "2010-01-01T00:00:00Z", "-17", str(longitude)) for longitude in longitudes]
     text = "user string, time string, latitude string, longitude string"
     lines = spark.createDataFrame(fields, f"source int, block int, row int, raw string, parsed boolean, {text}")
-    rows = judge_rows(lines, GOWALLA, Box(-20, 177, -15, -175), (None, None)).where("reason IS NULL").collect()
+    rows = judge_checkins(lines, GOWALLA, Box(-20, 177, -15, -175), (None, None)).where("reason IS NULL").collect()
     assert [row["longitude"] for row in rows] == [-180, -179, 177, 180]
 
 

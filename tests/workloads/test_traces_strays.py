@@ -16,7 +16,7 @@ from sim.workloads.traces.follow_pipeline import prepare_follows
 from sim.workloads.traces.follow_tables import free_trace
 from sim.workloads.traces.layouts import CSV, GOWALLA, JSONL, lay_over
 from sim.workloads.traces.pipeline import prepare_checkins
-from sim.workloads.traces.strays import Span, TraceWarning, find_span
+from sim.workloads.traces.strays import PlausibleSpan, TraceWarning, find_span
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DAY = 86_400_000_000
 
 
-def span(*days: float) -> Span:
+def span(*days: float) -> PlausibleSpan:
     shuffled = random.Random(1).sample(days, len(days))
     return find_span(
         [np.array([round(day * DAY) for day in some], np.int64) for some in (shuffled[1:], [], shuffled[:1])]
@@ -33,24 +33,24 @@ def span(*days: float) -> Span:
 
 def test_a_log_of_an_hour_and_a_clock_that_was_not_set() -> None:
     hour = [20_000 + minute / 1440 for minute in range(60)]
-    assert span(*hour) == Span(20_000, 20_001, 20_000, 20_000, 0, 0)
-    assert span(0.1, 0.2, *hour, 40_000) == Span(20_000, 20_001, 0, 40_000, 2, 1)
-    assert span(-9.5, *hour, 20_020) == Span(20_000, 20_021, -10, 20_020, 1, 0)
+    assert span(*hour) == PlausibleSpan(20_000, 20_001, 20_000, 20_000, 0, 0)
+    assert span(0.1, 0.2, *hour, 40_000) == PlausibleSpan(20_000, 20_001, 0, 40_000, 2, 1)
+    assert span(-9.5, *hour, 20_020) == PlausibleSpan(20_000, 20_021, -10, 20_020, 1, 0)
 
 
 def test_a_log_grows_as_far_as_the_gaps_in_it_are_no_longer_than_itself() -> None:
-    assert span(0, 30, 90, 200) == Span(0, 201, 0, 200, 0, 0)
-    assert span(0, *[31.5] * 200) == Span(31, 32, 0, 31, 1, 0)
-    assert span(*[0.5] * 200, 1, 33) == Span(0, 2, 0, 33, 0, 1)
-    assert span(*range(0, 5000, 29)) == Span(0, 4989, 0, 4988, 0, 0)
-    assert span(7) == Span(7, 8, 7, 7, 0, 0)
+    assert span(0, 30, 90, 200) == PlausibleSpan(0, 201, 0, 200, 0, 0)
+    assert span(0, *[31.5] * 200) == PlausibleSpan(31, 32, 0, 31, 1, 0)
+    assert span(*[0.5] * 200, 1, 33) == PlausibleSpan(0, 2, 0, 33, 0, 1)
+    assert span(*range(0, 5000, 29)) == PlausibleSpan(0, 4989, 0, 4988, 0, 0)
+    assert span(7) == PlausibleSpan(7, 8, 7, 7, 0, 0)
 
 
 def test_what_one_row_in_a_hundred_does_is_no_stray_unless_it_is_a_year_away() -> None:
-    assert span(0, 1, 33) == Span(0, 34, 0, 33, 0, 0)
-    assert span(0, 367, *[367.5] * 98) == Span(367, 368, 0, 367, 1, 0)
-    assert span(0, 366, *[366.5] * 98) == Span(0, 367, 0, 366, 0, 0)
-    assert span(0, 31, *[31.5] * 99) == Span(31, 32, 0, 31, 1, 0)
+    assert span(0, 1, 33) == PlausibleSpan(0, 34, 0, 33, 0, 0)
+    assert span(0, 367, *[367.5] * 98) == PlausibleSpan(367, 368, 0, 367, 1, 0)
+    assert span(0, 366, *[366.5] * 98) == PlausibleSpan(0, 367, 0, 366, 0, 0)
+    assert span(0, 31, *[31.5] * 99) == PlausibleSpan(31, 32, 0, 31, 1, 0)
 
 
 def told(record: pytest.WarningsRecorder, folder: Path) -> list[str]:

@@ -18,8 +18,8 @@ from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import frozen
 from sim.overlay.trees import RendezvousTrees
-from sim.policies.reconfiguration.cost import Objective
-from sim.policies.reconfiguration.problem import Problem, ReconfigurationPolicy
+from sim.policies.reconfiguration.cost import CostModel
+from sim.policies.reconfiguration.problem import ReconfigurationPolicy, ReconfigurationProblem
 from sim.policies.reconfiguration.process import ProcessParameters
 
 
@@ -118,7 +118,7 @@ class Manager:
         setting, parameters = self._setting, self._setting.parameters
         recorder, now = self._recorder, self._fabric.clock.now
         problem = self._problem(number)
-        objective = Objective(problem)
+        objective = CostModel(problem)
         decision = Decision(now, objective.cost, parameters.threshold * objective.max_move_cost)
         self.decisions.append(decision)
         if decision.cost <= decision.threshold:
@@ -139,10 +139,10 @@ class Manager:
         recorder.count("reconfiguration_bound", now, decision.move_cost)
         return np.array(target, np.int32)
 
-    def _problem(self, number: int) -> Problem:
+    def _problem(self, number: int) -> ReconfigurationProblem:
         parameters = self._setting.parameters
         assert self._rates is not None
-        return Problem(
+        return ReconfigurationProblem(
             parent=frozen(self._overlay.parent.view()),
             hops=frozen(self._overlay.hops.view()),
             roots=self._roots,

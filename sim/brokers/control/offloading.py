@@ -24,9 +24,9 @@ from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users.users import Users
 from sim.policies.offloading import problem as offloading
 from sim.policies.offloading.bounds import upper_bounds
-from sim.policies.offloading.outcome import Outcome as Expected
+from sim.policies.offloading.outcome import OffloadingOutcome as Expected
 from sim.policies.offloading.outcome import outcome
-from sim.policies.offloading.problem import OffloadingPolicy, Problem
+from sim.policies.offloading.problem import OffloadingPolicy, OffloadingProblem
 from sim.policies.offloading.process import OffloadingParameters
 
 EVERYWHERE = -1  # the broker of a decision for all of them
@@ -148,7 +148,7 @@ class Service:
         cost = self._rates * self._subscriptions.users_wanting
         return Decision(self._fabric.clock.now, int(np.count_nonzero(cost)), math.fsum(cost))
 
-    def _problems(self) -> Iterator[tuple[int, Problem]]:
+    def _problems(self) -> Iterator[tuple[int, OffloadingProblem]]:
         """What there is to decide: for all brokers together, or for each one that has users."""
         interests = self._users.interests()
         if self._setting.parameters.scope == "network":
@@ -160,16 +160,16 @@ class Service:
             indptr = np.concatenate([[0], np.cumsum(sizes[here])])
             yield broker, self._problem(broker, indptr, interests.indices[np.repeat(here, sizes)])
 
-    def _problem(self, broker: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> Problem:
+    def _problem(self, broker: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> OffloadingProblem:
         parameters, key = self._setting.parameters, subkey(self._setting.key, self._period, broker + 1)
         assert self._rates is not None
-        problem = Problem.of(indptr, indices, self._rates, 0.0, parameters.tau, key=key)
+        problem = OffloadingProblem.of(indptr, indices, self._rates, 0.0, parameters.tau, key=key)
         slack = (
             problem.topics * 2.0**-52 if problem.scale > 1 else 0.0
         )  # of 100 % all fit, however fractions are rounded in a sum
         return problem.with_capacity(parameters.capacity.of(math.fsum(problem.cost) * (1 + slack)))
 
-    def _checked(self, problem: Problem, decision: offloading.Decision) -> Expected:
+    def _checked(self, problem: OffloadingProblem, decision: offloading.Decision) -> Expected:
         """What a decision comes to. Raises PluginError where it cannot be."""
         topics, name = decision.topics, type(self._setting.policy).__name__
         if len(np.unique(topics)) < len(topics) or (

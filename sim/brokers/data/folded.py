@@ -105,7 +105,7 @@ class FoldedEngine:
         climbing = self._climbing
         while climbing and climbing[0][0] < until:
             self._leave_root(*heappop(climbing))
-        if not self._fabric.overlay.rendezvous:
+        if not self._fabric.overlay.single_root:
             self._routes.clear()
 
     def next_time(self) -> float:

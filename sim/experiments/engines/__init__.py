@@ -7,12 +7,12 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from sim.experiments.options import RunOptions
-from sim.experiments.outcomes import Outcome, Progress
+from sim.experiments.outcomes import Progress, RunOutcome
 from sim.experiments.plan import RunSpec
 from sim.experiments.store import Store
 
 
-class Engine(Protocol):
+class RunEngine(Protocol):
     """Performs rounds of runs while its context lasts; leaving the context by an exception stops the runs in progress."""
 
     def __enter__(self) -> Self: ...
@@ -21,7 +21,7 @@ class Engine(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def perform(self, specs: Sequence[RunSpec], tell: Progress) -> Iterator[tuple[RunSpec, Outcome]]:
+    def perform(self, specs: Sequence[RunSpec], tell: Progress) -> Iterator[tuple[RunSpec, RunOutcome]]:
         """Perform these distinct runs and yield each outcome as it ends, in any order; `tell` is called with the progress of runs.
 
         Raises ResultsError where results cannot be written.
@@ -29,7 +29,7 @@ class Engine(Protocol):
         ...
 
 
-def engine(options: RunOptions, store: Store) -> Engine:
+def engine(options: RunOptions, store: Store) -> RunEngine:
     """The engine that was asked for, for runs of a store."""
     if options.chosen == "in-process":
         from sim.experiments.engines.in_process import InProcess

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Self
 
-from sim.experiments.outcomes import Outcome, Progress
+from sim.experiments.outcomes import Progress, RunOutcome
 from sim.experiments.perform import forget, perform
 from sim.experiments.plan import RunSpec
 from sim.experiments.store import Store
@@ -24,7 +24,7 @@ class InProcess:
     def __exit__(self, *_error: object) -> None:
         forget()
 
-    def perform(self, specs: Sequence[RunSpec], tell: Progress) -> Iterator[tuple[RunSpec, Outcome]]:
+    def perform(self, specs: Sequence[RunSpec], tell: Progress) -> Iterator[tuple[RunSpec, RunOutcome]]:
         """As `Engine.perform`, in the order of `specs`."""
         for spec in specs:
             yield spec, perform(spec, self.store, partial(tell, spec))

@@ -18,12 +18,12 @@ from multiprocessing.queues import SimpleQueue
 from types import ModuleType, TracebackType
 from typing import Self
 
-from sim.experiments.outcomes import Failure, Outcome, Progress
+from sim.experiments.outcomes import Failure, Progress, RunOutcome
 from sim.experiments.perform import perform
 from sim.experiments.plan import RunSpec
 from sim.experiments.store import Store
 
-PAUSE = 0.2  # s, between two looks at the pool
+_PAUSE = 0.2  # s, between two looks at the pool
 AHEAD = 2
 """Runs per process handed to the pool at a time: the current one, and the next."""
 
@@ -53,19 +53,19 @@ class Pool:
                 process.terminate()
         self._close()
 
-    def perform(self, specs: Sequence[RunSpec], tell: Progress) -> Iterator[tuple[RunSpec, Outcome]]:
+    def perform(self, specs: Sequence[RunSpec], tell: Progress) -> Iterator[tuple[RunSpec, RunOutcome]]:
         """As `Engine.perform`."""
         names = {spec.hash: spec for spec in specs}
         to_do = deque(specs)
         suspects: deque[RunSpec] = deque()  # what was in the pool when it broke
-        running: dict[Future[Outcome], tuple[RunSpec, bool]] = {}  # whether it is retried alone
+        running: dict[Future[RunOutcome], tuple[RunSpec, bool]] = {}  # whether it is retried alone
         while to_do or suspects or running:
             alone = bool(suspects)
             waiting, most = (suspects, 1) if alone else (to_do, AHEAD * self.jobs)
             while waiting and len(running) < most:
                 spec = waiting.popleft()
                 running[self._submit(spec)] = spec, alone
-            ended, _ = wait(running, PAUSE, FIRST_COMPLETED)
+            ended, _ = wait(running, _PAUSE, FIRST_COMPLETED)
             while self.reports is not None and not self.reports.empty():
                 run, fraction = self.reports.get()
                 tell(names[run], fraction)
@@ -80,7 +80,7 @@ class Pool:
                     else:
                         suspects.append(spec)
 
-    def _submit(self, spec: RunSpec) -> Future[Outcome]:
+    def _submit(self, spec: RunSpec) -> Future[RunOutcome]:
         with _without_script():
             if self.executor is None:
                 context = multiprocessing.get_context("spawn")
@@ -122,12 +122,12 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _perform(spec: RunSpec, store: Store) -> Outcome:
+def _perform(spec: RunSpec, store: Store) -> RunOutcome:
     told = time.monotonic()
 
     def tell(fraction: float) -> None:
         nonlocal told
-        if _reports is not None and time.monotonic() - told >= PAUSE:
+        if _reports is not None and time.monotonic() - told >= _PAUSE:
             told = time.monotonic()
             _reports.put((spec.hash, fraction))
 

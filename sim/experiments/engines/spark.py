@@ -18,14 +18,14 @@ from typing import Self
 from sim.base.errors import InputError
 from sim.base.private import lasting_folder, temporary_folder
 from sim.experiments.engines.spark_wheels import pack_wheels
-from sim.experiments.outcomes import Failure, Outcome, Progress, Record
+from sim.experiments.outcomes import Failure, Progress, Record, RunOutcome
 from sim.experiments.plan import RunSpec
 from sim.experiments.store import Store
 from sim.spark import cause, spark_session
 
-PAUSE = 0.2  # s, between two looks at the cluster
+_PAUSE = 0.2  # s, between two looks at the cluster
 PATIENCE = 120.0  # s without any executor; a machine that starts or returns takes less
-MOST = 4096  # threads, each of which waits for a run
+_MOST = 4096  # threads, each of which waits for a run
 CODE = "BROKERSIM_WHEELS"
 """Environment variable of Spark's Python processes. Those with other values, other code, are not used again for these wheels."""
 
@@ -60,7 +60,7 @@ class Spark:
             self.context.environment[CODE] = ",".join(self.wheels)
             resources.callback(self.context.environment.pop, CODE)
             self.tag = f"brokersim-{uuid.uuid4()}"
-            self.threads = ThreadPoolExecutor(MOST, "spark-run")
+            self.threads = ThreadPoolExecutor(_MOST, "spark-run")
             resources.callback(self._cancel)
             self.one = self.context.parallelize([None], 1)
             self.seen = time.monotonic()
@@ -72,7 +72,7 @@ class Spark:
     ) -> None:
         self.resources.__exit__(kind, error, trace)
 
-    def perform(self, specs: Sequence[RunSpec], tell: Progress) -> Iterator[tuple[RunSpec, Outcome]]:
+    def perform(self, specs: Sequence[RunSpec], tell: Progress) -> Iterator[tuple[RunSpec, RunOutcome]]:
         """As `Engine.perform`, without progress within runs. Raises InputError where the cluster cannot perform any."""
         to_do = deque(specs)
         while to_do or self.running:
@@ -80,7 +80,7 @@ class Spark:
             while to_do and len(self.running) <= slots:  # one more, so that no slot waits for this process
                 spec = to_do.popleft()
                 self.running[self.threads.submit(self._simulated, spec, self._workload(spec))] = spec
-            ended, _ = wait(self.running, PAUSE, FIRST_COMPLETED)
+            ended, _ = wait(self.running, _PAUSE, FIRST_COMPLETED)
             for future in ended:
                 spec, found = self.running.pop(future), future.result()
                 yield spec, found if isinstance(found, Failure) else self.store.write_run(spec, found)
@@ -121,7 +121,7 @@ class Spark:
 
         from sim.experiments.engines import spark_executor
 
-        task = partial(spark_executor.perform, pickle.dumps(spec), self.wheels, workload)
+        task = partial(spark_executor.perform_shipped, pickle.dumps(spec), self.wheels, workload)
         try:
             self.context.addJobTag(self.tag)
             # the whole input is read, or Spark would not reuse the Python process
@@ -157,6 +157,6 @@ class Spark:
         from py4j.protocol import Py4JError
 
         self.threads.shutdown(wait=False, cancel_futures=True)
-        while wait(self.running, PAUSE).not_done:
+        while wait(self.running, _PAUSE).not_done:
             with suppress(Py4JError, OSError):  # Spark has ended
                 self.context.cancelJobsWithTag(self.tag)

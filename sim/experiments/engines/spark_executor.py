@@ -23,7 +23,7 @@ for _module in (sys.modules[__name__], private):
     register_pickle_by_value(_module)  # type: ignore[no-untyped-call]
 
 
-def perform(spec: bytes, wheels: Sequence[str], workload: str | None) -> bytes | str:
+def perform_shipped(spec: bytes, wheels: Sequence[str], workload: str | None) -> bytes | str:
     """Perform a run with the code in the wheels; returns the pickled Record or Failure, or a sentence on what this machine lacks.
 
     `spec` is the pickled RunSpec; the wheels and the mapped file of a prepared workload are named as Spark has shipped them.

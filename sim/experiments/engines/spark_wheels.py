@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sim.plugins import GROUPS
 
-OURS = "brokersim"
+_OURS = "brokersim"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date of zip files: the same code makes the same bytes
 WHEEL = "Wheel-Version: 1.0\nGenerator: brokersim\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
@@ -24,7 +24,7 @@ def pack_wheels(folder: Path) -> list[Path]:
     A wheel holds the packages that the plug-ins are in, as they are imported here, be it from a source checkout, and the
     metadata by which they are found; what these need in turn is not in it. A hash of the content is its build tag.
     """
-    entries = [entry for group in GROUPS for entry in entry_points(group=f"{OURS}.{group}")]
+    entries = [entry for group in GROUPS for entry in entry_points(group=f"{_OURS}.{group}")]
     roots: dict[str, set[str]] = {}
     for entry in entries:
         if entry.dist is not None:

@@ -11,11 +11,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from sim.overlay.topic_connected.design import common_topics
-from sim.overlay.topic_connected.interests import Interests
+from sim.overlay.topic_connected.interests import BrokerInterests
 from sim.overlay.topic_connected.measure_kernels import histogram
 
 
-def lower_bounds(interests: Interests) -> dict[str, int]:
+def lower_bounds(interests: BrokerInterests) -> dict[str, int]:
     """Numbers of edges that no topic-connected overlay goes below, by name.
 
     `largest_topic`: its subscribers but one. `spanning_forest`: of the graph that links nodes with a topic in common.
@@ -29,7 +29,7 @@ def lower_bounds(interests: Interests) -> dict[str, int]:
     }
 
 
-def _spanning_forest(interests: Interests) -> int:
+def _spanning_forest(interests: BrokerInterests) -> int:
     nodes, size = interests.nodes, interests.nodes + interests.topics
     ends = np.repeat(np.arange(nodes), np.diff(interests.indptr)), nodes + interests.indices
     _, part = connected_components(
@@ -38,7 +38,7 @@ def _spanning_forest(interests: Interests) -> int:
     return nodes - len(np.unique(part[:nodes]))
 
 
-def _heaviest_pairs(interests: Interests) -> int:
+def _heaviest_pairs(interests: BrokerInterests) -> int:
     common = common_topics(interests)
     missing, pairs = interests.merges, 0
     counts = histogram(common, int(common.max(initial=0)) + 1)
@@ -49,7 +49,7 @@ def _heaviest_pairs(interests: Interests) -> int:
     return pairs
 
 
-def optimum(interests: Interests) -> NDArray[np.int32]:
+def optimum(interests: BrokerInterests) -> NDArray[np.int32]:
     """A topic-connected overlay with as few edges as possible (m, 2), u < v, ascending: for a dozen nodes.
 
     A mixed-integer program over the pairs with a topic in common, solved by HiGHS; constraints that link a part of a topic's

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sim.base.errors import InputError
 from sim.overlay.topic_connected.greedy_kernels import count_common, greedy
-from sim.overlay.topic_connected.interests import Interests
+from sim.overlay.topic_connected.interests import BrokerInterests
 from sim.overlay.topic_connected.star_kernels import DENSITY, NEIGHBOURS, WEIGHTED, stars
 
 GreedyAlgorithm = Literal["gm", "minmax-oda", "low-oda"]
@@ -23,7 +23,7 @@ _MOST_BYTES = 8e9
 
 
 def design(
-    interests: Interests, algorithm: Algorithm = "low-oda", k: Fraction = DEFAULT_K, strict: bool = False
+    interests: BrokerInterests, algorithm: Algorithm = "low-oda", k: Fraction = DEFAULT_K, strict: bool = False
 ) -> NDArray[np.int32]:
     """A topic-connected overlay: its edges (m, 2), u < v, in the order in which they are added (stars: by star, then by node).
 
@@ -37,7 +37,7 @@ def design(
 
 
 def extend(
-    interests: Interests,
+    interests: BrokerInterests,
     kept: NDArray[np.int32],
     algorithm: GreedyAlgorithm = "gm",
     k: Fraction = DEFAULT_K,
@@ -73,7 +73,7 @@ def _least(algorithm: GreedyAlgorithm, k: Fraction, strict: bool, heaviest: int)
     return np.array(found, np.int64)
 
 
-def common_topics(interests: Interests) -> NDArray[Any]:
+def common_topics(interests: BrokerInterests) -> NDArray[Any]:
     """The number of topics that both nodes of each pair want: (n (n - 1) / 2) in the order (0, 1), (0, 2), …, as small integers."""
     nodes = interests.nodes
     wanted = np.sort(np.diff(interests.indptr))

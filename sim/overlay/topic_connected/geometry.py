@@ -13,7 +13,7 @@ from sim.base.units import FactorAboveOne, Period
 from sim.overlay.geometry import EMPTY_TREE, GeometrySetting, TopicTree
 from sim.overlay.source_trees import PublisherTrees
 from sim.overlay.topic_connected.design import DEFAULT_K, Algorithm, design
-from sim.overlay.topic_connected.interests import Interests
+from sim.overlay.topic_connected.interests import BrokerInterests
 from sim.overlay.topic_connected.measures import adjacency, edge_numbers, topic_diameters
 from sim.overlay.topic_connected.repair import Dcbm, RepairedOverlay
 from sim.overlay.tree_kernels import breadth_first_tree
@@ -68,12 +68,12 @@ class TopicConnected(PublisherTrees):
         self._messages = 0
 
     @property
-    def interests(self) -> Interests:
+    def interests(self) -> BrokerInterests:
         """Who has joined what."""
         wanted = np.zeros((self.nodes, self._topics), np.bool_)
         for topic, joined in self._joined.items():
             wanted[:, topic] = joined
-        return Interests.where(wanted)
+        return BrokerInterests.where(wanted)
 
     def edges(self) -> NDArray[np.int32]:
         """The links (m, 2), in both directions, ascending."""

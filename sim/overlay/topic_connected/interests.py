@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)
-class Interests:
+class BrokerInterests:
     """The interest function I(v, t) as CSR: node v wants `indices[indptr[v]:indptr[v + 1]]`, ascending and distinct.
 
     Topics are numbered from 0 to `topics` - 1; a node may want none, a topic may have no subscriber.
@@ -22,7 +22,7 @@ class Interests:
     topics: int
 
     @classmethod
-    def of(cls, rows: Iterable[Iterable[int]]) -> Interests:
+    def of(cls, rows: Iterable[Iterable[int]]) -> BrokerInterests:
         """From each node's topics: any integers, renumbered in their order; a topic that a node names twice counts once."""
         wanted = [sorted(set(row)) for row in rows]
         number = {topic: i for i, topic in enumerate(sorted({topic for row in wanted for topic in row}))}
@@ -31,7 +31,7 @@ class Interests:
         return cls(indptr, np.array([number[topic] for row in wanted for topic in row], np.int32), len(number))
 
     @classmethod
-    def where(cls, wanted: NDArray[np.bool_]) -> Interests:
+    def where(cls, wanted: NDArray[np.bool_]) -> BrokerInterests:
         """From a matrix (nodes, topics) that tells who wants what."""
         indptr = np.zeros(len(wanted) + 1, np.int64)
         np.cumsum(wanted.sum(axis=1), out=indptr[1:])
@@ -64,29 +64,31 @@ class Interests:
         """The topics of a node, ascending."""
         return self.indices[self.indptr[node] : self.indptr[node + 1]]
 
-    def among(self, nodes: NDArray[np.int64]) -> Interests:
+    def among(self, nodes: NDArray[np.int64]) -> BrokerInterests:
         """The interests of some of the nodes, numbered anew in this order."""
         rows = [self.row(node) for node in nodes.tolist()]
         indptr = np.zeros(len(rows) + 1, np.int64)
         np.cumsum([len(row) for row in rows], out=indptr[1:])
-        return Interests(indptr, np.concatenate([self.indices[:0], *rows]), self.topics)
+        return BrokerInterests(indptr, np.concatenate([self.indices[:0], *rows]), self.topics)
 
-    def only(self, topics: NDArray[np.bool_]) -> Interests:
+    def only(self, topics: NDArray[np.bool_]) -> BrokerInterests:
         """The interests in some of the topics, numbered as before."""
         kept = topics[self.indices]
         before = np.concatenate([[0], np.cumsum(kept)])
-        return Interests(before[self.indptr], self.indices[kept], self.topics)
+        return BrokerInterests(before[self.indptr], self.indices[kept], self.topics)
 
 
-def coin_flips(nodes: int, topics: int, mean: float, generator: np.random.Generator) -> Interests:
+def coin_flips(nodes: int, topics: int, mean: float, generator: np.random.Generator) -> BrokerInterests:
     """Every node wants every topic with probability `mean` / `topics`, independently (the paper's figures come out with this)."""
-    return Interests.where(generator.random((nodes, topics)) < mean / topics)
+    return BrokerInterests.where(generator.random((nodes, topics)) < mean / topics)
 
 
-def exactly(nodes: int, topics: int, count: int, generator: np.random.Generator, exponent: float = 0.0) -> Interests:
+def exactly(
+    nodes: int, topics: int, count: int, generator: np.random.Generator, exponent: float = 0.0
+) -> BrokerInterests:
     """Every node wants exactly `count` distinct topics, drawn without replacement with Zipf weights (i + 1)^-`exponent`."""
     # the largest of log-weight + Gumbel noise are a draw without replacement (Vieira 2014)
     keys = generator.gumbel(size=(nodes, topics)) - exponent * np.log(np.arange(1, topics + 1))
     wanted = np.zeros((nodes, topics), np.bool_)
     np.put_along_axis(wanted, np.argpartition(-keys, count - 1, axis=1)[:, :count], True, axis=1)
-    return Interests.where(wanted)
+    return BrokerInterests.where(wanted)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.overlay.topic_connected.design import node_degrees
-from sim.overlay.topic_connected.interests import Interests
+from sim.overlay.topic_connected.interests import BrokerInterests
 from sim.overlay.topic_connected.measure_kernels import topic_spans
 
 
@@ -22,7 +22,7 @@ class Measures:
     mean_topic_diameter: float
 
 
-def measure(interests: Interests, edges: NDArray[np.int32]) -> Measures:
+def measure(interests: BrokerInterests, edges: NDArray[np.int32]) -> Measures:
     """The measures of a topic-connected overlay with these edges (m, 2). Raises ValueError where a topic is not connected."""
     spans = topic_diameters(interests, edges)
     if (spans < 0).any():
@@ -37,17 +37,17 @@ def measure(interests: Interests, edges: NDArray[np.int32]) -> Measures:
     )
 
 
-def topic_diameters(interests: Interests, edges: NDArray[np.int32]) -> NDArray[np.int64]:
+def topic_diameters(interests: BrokerInterests, edges: NDArray[np.int32]) -> NDArray[np.int64]:
     """The diameter of each topic's own sub-overlay (topics): 0 below two subscribers, -1 where it is not connected."""
     return topic_spans(*interests.by_topic, *adjacency(interests.nodes, edges), True)
 
 
-def connected_topics(interests: Interests, edges: NDArray[np.int32]) -> NDArray[np.bool_]:
+def connected_topics(interests: BrokerInterests, edges: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Whether each topic's subscribers (topics) are connected among themselves."""
     return topic_spans(*interests.by_topic, *adjacency(interests.nodes, edges), False) >= 0
 
 
-def is_topic_connected(interests: Interests, edges: NDArray[np.int32]) -> bool:
+def is_topic_connected(interests: BrokerInterests, edges: NDArray[np.int32]) -> bool:
     """Whether the subscribers of every topic are connected among themselves."""
     return bool(connected_topics(interests, edges).all())
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.overlay.topic_connected.design import DEFAULT_K, GreedyAlgorithm, design, extend
-from sim.overlay.topic_connected.interests import Interests
+from sim.overlay.topic_connected.interests import BrokerInterests
 from sim.overlay.topic_connected.measures import connected_topics, edge_numbers
 from sim.overlay.topic_connected.repair_kernels import is_connected, links_among, prune
 
@@ -46,7 +46,7 @@ class RepairedOverlay:
 
     def __init__(
         self,
-        interests: Interests,
+        interests: BrokerInterests,
         algorithm: GreedyAlgorithm = "gm",
         k: Fraction = DEFAULT_K,
         strict: bool = False,
@@ -62,9 +62,9 @@ class RepairedOverlay:
         self._adopt(self._design())
 
     @property
-    def interests(self) -> Interests:
+    def interests(self) -> BrokerInterests:
         """Who wants what now."""
-        return Interests.where(self._wanted.T)
+        return BrokerInterests.where(self._wanted.T)
 
     @property
     def edges(self) -> NDArray[np.int32]:
@@ -117,7 +117,7 @@ class RepairedOverlay:
         place = np.full(len(self._degree), -1)
         place[nodes] = np.arange(len(nodes))
         added = extend(
-            Interests.where(self._wanted[topics][:, nodes].T),
+            BrokerInterests.where(self._wanted[topics][:, nodes].T),
             links_among(nodes, place, self._links, self._degree),
             self.algorithm,
             self.k,
@@ -140,7 +140,7 @@ class Dcbm:
 
     def __init__(
         self,
-        interests: Interests,
+        interests: BrokerInterests,
         parts: int,
         generator: np.random.Generator,
         algorithm: GreedyAlgorithm = "gm",
@@ -155,7 +155,7 @@ class Dcbm:
         """The links (m, 2), u < v: kept ones first, then those of the last change in the order added."""
         self._remake(set(range(parts)))
 
-    def change(self, interests: Interests) -> Change:
+    def change(self, interests: BrokerInterests) -> Change:
         """Follow a batch of changes: all nodes' interests after it, over the same nodes and topics."""
         changed = {
             int(self.part[node])

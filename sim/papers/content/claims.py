@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pandas as pd
 
-from sim.papers.claims import RISES, Claim, Misprint, Quantity, Target, near
+from sim.papers.claims import RISES, Claim, ClaimedQuantity, Misprint, Target, near
 from sim.papers.paper import Derived
-from sim.papers.quantities import value
+from sim.papers.quantities import metric_value
 
 MATCHES = range(1, 9)
 OVERLAPS = tuple(f"v = {v}" for v in range(5))
@@ -49,7 +49,7 @@ def claims() -> Iterator[Claim]:
         "printed",
         "6.2",
         "A publication of algorithm 2 matches its target and nothing else",
-        Quantity("targets missed, m = 4, mean over z from 2 to 7", " %", _missed),
+        ClaimedQuantity("targets missed, m = 4, mean over z from 2 to 7", " %", _missed),
         Target("none missed", 0.0, 0.0),
         "Step (d)(ii) as printed; corrected, none is missed.",
     )
@@ -66,9 +66,9 @@ def _target(printed: int | str) -> Target:
     return Target(f"> {printed}", int(digits) * WORDS[word], math.inf)
 
 
-def _at(metric: str, variant: str, z: int, name: str) -> Quantity:
+def _at(metric: str, variant: str, z: int, name: str) -> ClaimedQuantity:
     """A number of the tables."""
-    return replace(value(metric, variant, f"z = {z}"), name=name)
+    return replace(metric_value(metric, variant, f"z = {z}"), name=name)
 
 
 def _table_1() -> Iterator[Claim]:
@@ -98,7 +98,7 @@ def _table_2() -> Iterator[Claim]:
             )
 
 
-def _over_z(name: str, unit: str, metric: str, of: Callable[[pd.DataFrame], float]) -> Quantity:
+def _over_z(name: str, unit: str, metric: str, of: Callable[[pd.DataFrame], float]) -> ClaimedQuantity:
     """A number that follows from the table of a metric by z and overlap, for each replication."""
 
     def numbers(runs: pd.DataFrame) -> pd.Series:
@@ -108,7 +108,7 @@ def _over_z(name: str, unit: str, metric: str, of: Callable[[pd.DataFrame], floa
         }
         return pd.Series(found, dtype=float)
 
-    return Quantity(name, unit, numbers)
+    return ClaimedQuantity(name, unit, numbers)
 
 
 def _least_step(alpha: pd.DataFrame) -> float:
@@ -156,7 +156,7 @@ def _figures() -> Iterator[Claim]:
             "fig-7.2",
             "figure 7.2",
             f"β(2) of {count} subscriptions in {variant} sets of seven",
-            value("beta", variant, "figure 7.2"),
+            metric_value("beta", variant, "figure 7.2"),
             near(pairs, 0),
             "Comes out." if variant == "disjoint" else "With two in common, as in figure 7.1.",
         )

@@ -10,7 +10,7 @@ import pandas as pd
 from analysis.charts import INK, colour_of
 from sim.papers.content.claims import DERIVED, MISPRINTS, OVERLAPS, claims
 from sim.papers.content.runs import sweeps
-from sim.papers.paper import Drawing, Paper, Section, Table, charts, tables
+from sim.papers.paper import Drawing, Paper, PaperTable, Section, charts, paper_tables
 
 ROWS = 2
 """Dots one above the other in a drawing of sets."""
@@ -78,8 +78,8 @@ SECTIONS = (
         "most that have no subscription in common. Optimal would be a single perfectly compatible set of 100, which theorem 12 rules "
         "out. As in the paper, four subscriptions that make no full subset count for nothing.",
         tables=(
-            Table("Table 1", ("alpha", "optimal_alpha", "beta", "optimal_beta"), "z"),
-            Table("Targets tried, and those that other subscriptions matched, too", ("tried", "missed"), "z"),
+            PaperTable("Table 1", ("alpha", "optimal_alpha", "beta", "optimal_beta"), "z"),
+            PaperTable("Targets tried, and those that other subscriptions matched, too", ("tried", "missed"), "z"),
         ),
     ),
     Section(
@@ -88,7 +88,7 @@ SECTIONS = (
         "Each subset has v subscriptions of the one before. Their private predicates are locked, and new members share only predicates "
         "that are nobody's own.",
         charts("z", "z", "alpha", variants=OVERLAPS),
-        tables("z", {"α(z)": "alpha"}),
+        paper_tables("z", {"α(z)": "alpha"}),
     ),
     Section(
         "beta",
@@ -100,8 +100,8 @@ SECTIONS = (
         "that everybody asks for. By formula, β(z) along a chain is the best way to deal out what two subsets have in common.",
         (*charts("z", "z", "beta"), *charts("z", "z", "beta", relative_to="v = 0")),
         (
-            *tables("z", {"β(z)": "beta"}),
-            Table(
+            *paper_tables("z", {"β(z)": "beta"}),
+            PaperTable(
                 "Counted and by formula",
                 ("alpha", "alpha_formula", "beta", "beta_formula", "tried", "missed"),
                 "z",
@@ -117,7 +117,7 @@ SECTIONS = (
         "where it lies in no one subset. Where subsets overlap and all subscriptions have one size, the pool is handed on from subset "
         "to subset: the chain is a grid, and nearly all pairs are targets. α(z) has the last subset in it here, though it is not full.",
         tables=(
-            Table(
+            PaperTable(
                 "Targets within subsets, and all that there are",
                 ("alpha", "compatible", "optimal_alpha"),
                 "variant",
@@ -166,7 +166,7 @@ SECTIONS = (
         "independent. Of {1,2,3,4}, {1,2,3,5} and {1,2,4,6} no publication matches the last two and not the first. With a "
         "private predicate for each, taken from no pool, nothing is missed in as many fields.",
         charts("z", "z", "missed_targets"),
-        tables("z", {"Targets missed, of those drawn from subsets (%)": "missed_targets"}),
+        paper_tables("z", {"Targets missed, of those drawn from subsets (%)": "missed_targets"}),
     ),
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sim.papers.claims import FALLS, LESS, MORE, RISES, Claim, Misprint, at_least, at_most, between, near
 from sim.papers.paper import Derived
-from sim.papers.quantities import change, difference, gain, least, mean_gain, mean_of, shift, value
+from sim.papers.quantities import change, gain, least, mean_gain, mean_of, metric_value, shift, variant_difference
 
 LOCATION, GEOPS, GREEDY = "Bayeux (loc)", "GeoPS (reconstruction)", "DYNATOPS, w_d = 1"
 CHORD = "Bayeux (loc) on Chord"
@@ -252,7 +252,7 @@ def _configurations() -> Iterator[Claim]:
                 )
                 yield Claim(f"fig-10{panel}", f"fig. 10({panel})", statement, number, MORE, REASONS["configuration"])
     for metric, what in saved:
-        number = difference(metric, variant, "pattern", "multimodal", "uniform")
+        number = variant_difference(metric, variant, "pattern", "multimodal", "uniform")
         yield Claim("fig-10a", "fig. 10", f"Saves more {what} where patterns are skewed", number, MORE, REASONS["skew"])
     for point, milliseconds in (
         ("10 brokers, 100 topics", 28),
@@ -262,7 +262,7 @@ def _configurations() -> Iterator[Claim]:
         ("100 brokers, 500 topics", 502),
         ("100 brokers, 5000 topics", 1900),
     ):
-        number, target = value("milliseconds", variant, point), at_most(milliseconds, 0, " ms")
+        number, target = metric_value("milliseconds", variant, point), at_most(milliseconds, 0, " ms")
         yield Claim("table-2", "table II", f"{point}: time to compute", number, target, REASONS["time"])
 
 

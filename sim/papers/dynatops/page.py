@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sim.papers.dynatops.claims import BS, BS_BNR, DERIVED, LOCATION, MISPRINTS, OURS, SYSTEMS, TCO, claims
 from sim.papers.dynatops.runs import sweeps
-from sim.papers.paper import Paper, Section, Table, charts, in_order, tables
+from sim.papers.paper import Paper, PaperTable, Section, charts, in_order, paper_tables
 
 CELLS = ("c", "cells of a cluster")
 RATE = ("rate", "changes per user and hour")
@@ -20,7 +20,7 @@ SECTIONS = (
         "once are too many.",
         charts("times", "visits to the cell, at most", "share_of_pairs"),
         (
-            Table(
+            PaperTable(
                 "The workload and the trace of the paper",
                 ("visits_per_user", "pairs_per_user", "single_visits", "stays_under_day", "stays_over_week"),
                 "variant",
@@ -41,7 +41,7 @@ SECTIONS = (
         "Tree joins and leaves, and the states that brokers of a cluster exchange twice a day. A cluster is a block "
         "of so many cells.",
         charts(*CELLS, "subscription_overhead", "broker_subscription_changes"),
-        tables("c", {"Subscription overhead": "subscription_overhead"}),
+        paper_tables("c", {"Subscription overhead": "subscription_overhead"}),
         "fig-6abf",
     ),
     Section(
@@ -50,7 +50,7 @@ SECTIONS = (
         "Standard deviation of brokers' loads relative to their mean, averaged over time. A load that is a share of "
         "all is so small that the paper's weight of 1 hardly counts; relative to the mean it does.",
         charts(*CELLS, "load_stddev"),
-        tables("c", {"Imbalance": "load_stddev"}),
+        paper_tables("c", {"Imbalance": "load_stddev"}),
         "fig-6abf",
     ),
     Section(
@@ -58,7 +58,7 @@ SECTIONS = (
         "Figure 6(c): handovers",
         "Times that a user's broker changes.",
         tables=(
-            Table(
+            PaperTable(
                 "Handovers and control",
                 (
                     "handovers",
@@ -80,7 +80,7 @@ SECTIONS = (
         "of 2 or 3 hops where Chord has 5, so Bayeux stands on both; delay from the root on is what a reconfiguration "
         "can change.",
         tables=(
-            Table(
+            PaperTable(
                 "Delay",
                 ("notification_delay", "user_notification_delay", "tree_delay", "tree_hops", "uplink_hops"),
                 "variant",
@@ -94,7 +94,7 @@ SECTIONS = (
         "Figure 6(e): notification overhead in the location model",
         "Messages below the root; external ones go to brokers that only relay. GeoPS is a reconstruction of ours.",
         tables=(
-            Table(
+            PaperTable(
                 "Overhead",
                 (
                     "notification_overhead",
@@ -125,7 +125,7 @@ SECTIONS = (
             *charts(*RATE, "broker_subscription_changes", variants=SYSTEMS),
             *charts(*RATE, "subscription_overhead", variants=("Bayeux", "Bayeux on Chord", "DYNATOPS")),
         ),
-        tables("rate", {"Broker-subscription changes": "broker_subscription_changes"}),
+        paper_tables("rate", {"Broker-subscription changes": "broker_subscription_changes"}),
         "fig-7",
     ),
     Section(
@@ -136,7 +136,7 @@ SECTIONS = (
             *charts(*RATE, "notification_delay", variants=SYSTEMS),
             *charts(*RATE, "notification_delay", relative_to="Bayeux", variants=("Bayeux", *OURS)),
         ),
-        tables("rate", {"Delay": "notification_delay", "Delay from the root on": "tree_delay"}),
+        paper_tables("rate", {"Delay": "notification_delay", "Delay from the root on": "tree_delay"}),
         "fig-7",
     ),
     Section(
@@ -147,7 +147,7 @@ SECTIONS = (
             *charts(*RATE, "notification_overhead", variants=SYSTEMS),
             *charts(*RATE, "notification_overhead", relative_to="Bayeux", variants=("Bayeux", *OURS)),
         ),
-        tables("rate", {"Overhead": "notification_overhead", "Relay traffic": "external_overhead"}),
+        paper_tables("rate", {"Overhead": "notification_overhead", "Relay traffic": "external_overhead"}),
         "fig-7",
     ),
     Section(
@@ -159,7 +159,7 @@ SECTIONS = (
             *charts(*RATE, "reconfiguration_overhead", variants=("TCO", *OURS)),
             *charts(*RATE, "reconfiguration_overhead", variants=TCO),
         ),
-        tables(
+        paper_tables(
             "rate",
             {
                 "Reconfiguration overhead": "reconfiguration_overhead",
@@ -175,7 +175,7 @@ SECTIONS = (
         "0.1 changes per user and hour, ten publications per topic and hour. The last pattern is multimodal with all "
         "five topics drawn anew, from a new mode.",
         charts("pattern", "pattern", "notification_delay", variants=SYSTEMS),
-        tables(
+        paper_tables(
             "variant",
             {"Delay": "notification_delay", "Broker-subscription changes": "broker_subscription_changes"},
             by="pattern",
@@ -188,7 +188,7 @@ SECTIONS = (
         "Figure 8(b): notification overhead by pattern of subscriptions",
         "Messages below the root.",
         charts("pattern", "pattern", "notification_overhead", variants=SYSTEMS),
-        tables("variant", {"Overhead": "notification_overhead"}, by="pattern", relative_to="Bayeux"),
+        paper_tables("variant", {"Overhead": "notification_overhead"}, by="pattern", relative_to="Bayeux"),
         "fig-8",
     ),
     Section(
@@ -226,7 +226,7 @@ SECTIONS = (
             "Five topics a broker, a thousand publications of each topic in the period ahead; the policy is asked "
             "once. The other number is 100.",
             charts(varied, varied, "overhead_saved", "delay_saved", by="pattern"),
-            tables(
+            paper_tables(
                 varied,
                 {
                     "SSBR cost saved (%)": "cost_saved",
@@ -244,7 +244,7 @@ SECTIONS = (
         "table-2",
         "Table II: the time to compute a configuration",
         "CPU time on this machine, multimodal pattern, compiled code; the paper had a workstation of four cores at 2 GHz.",
-        tables=tables("point", {"CPU time (ms)": "milliseconds"}),
+        tables=paper_tables("point", {"CPU time (ms)": "milliseconds"}),
     ),
     Section(
         "clusters",
@@ -260,7 +260,7 @@ SECTIONS = (
             "tree_delay",
             relative_to="static",
         ),
-        tables(
+        paper_tables(
             "c",
             {
                 "Broker-subscription changes": "broker_subscription_changes",
@@ -276,7 +276,7 @@ SECTIONS = (
         "Trees and flooding on topic-connected overlays",
         "A tenth of a publication per topic and hour. Flooding takes the quickest way, and a message over every link of the topic.",
         tables=(
-            Table(
+            PaperTable(
                 "DCB-M",
                 ("notification_delay", "tree_hops", "notification_overhead", "duplicates"),
                 "variant",
@@ -295,7 +295,7 @@ SECTIONS = (
             *charts(*PUBLISHED, *BOTH, relative_to="BS alone"),
             *charts(*PUBLISHED, "reconfiguration_overhead"),
         ),
-        tables(
+        paper_tables(
             "publications",
             {
                 "Messages below the root": "notification_overhead",

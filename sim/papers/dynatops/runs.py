@@ -14,9 +14,9 @@ import pandas as pd
 
 from sim import plugins
 from sim.overlay.trees import RendezvousTrees
-from sim.papers.sweeps import Computed, Point, Sweep, SweepSetting, thinned
-from sim.policies.reconfiguration.cost import Objective
-from sim.policies.reconfiguration.problem import Problem
+from sim.papers.sweeps import Computed, PaperPoint, PaperSweep, SweepSetting, thinned
+from sim.policies.reconfiguration.cost import CostModel
+from sim.policies.reconfiguration.problem import ReconfigurationProblem
 from sim.scenario.model import Scenario
 from sim.scenario.reader import load_scenario
 from sim.simulation import build, prepare_workload
@@ -57,31 +57,34 @@ PAPER_SHARES = {
 """What the paper tells of its trace: 450 thousand visits, 160 thousand pairs, of 40 thousand users."""
 
 
-def sweeps(setting: SweepSetting) -> Iterator[Sweep | Computed]:
+def sweeps(setting: SweepSetting) -> Iterator[PaperSweep | Computed]:
     """All that the page shows, by the folders of its runs."""
     folder = setting.scenarios / "dynatops"
     location, poisson = _location(setting), _poisson(setting)
     yield Computed("fig-5", "dynatops/fig-5.toml", f"{setting.scale}", partial(_visits, folder / "fig-5.toml", setting))
-    points = [Point(f"c = {c}", {"c": c}, _clusters(c)) for c in CELLS]
+    points = [PaperPoint(f"c = {c}", {"c": c}, _clusters(c)) for c in CELLS]
     yield _sweep("fig-6abf", points, location)
-    yield _sweep("fig-6cde", [Point("c = 10", {}, {})], location)
+    yield _sweep("fig-6cde", [PaperPoint("c = 10", {}, {})], location)
     rates = thinned(RATES, setting.scale)
-    yield _sweep("fig-7", [Point(f"rate {r:g}", {"rate": r}, {"workload.change_rate": r}) for r in rates], poisson)
+    yield _sweep("fig-7", [PaperPoint(f"rate {r:g}", {"rate": r}, {"workload.change_rate": r}) for r in rates], poisson)
     points = [
-        Point(name, {"pattern": name}, {"workload.pattern": pattern, "workload.change": change})
+        PaperPoint(name, {"pattern": name}, {"workload.pattern": pattern, "workload.change": change})
         for name, (pattern, change) in PATTERNS.items()
     ]
     yield _sweep("fig-8", points, poisson)
     days = thinned(FREE_DAYS, setting.scale)
-    yield _sweep("fig-9ab", [Point(f"{d} d", {"days": d}, {"reconfiguration.period": f"{d}d"}) for d in days], location)
+    yield _sweep(
+        "fig-9ab", [PaperPoint(f"{d} d", {"days": d}, {"reconfiguration.period": f"{d}d"}) for d in days], location
+    )
     points = [
-        Point(f"{h} h", {"hours": h}, _periods(h, ("ours: lsap-sweep",))) for h in thinned(FREE_HOURS, setting.scale)
+        PaperPoint(f"{h} h", {"hours": h}, _periods(h, ("ours: lsap-sweep",)))
+        for h in thinned(FREE_HOURS, setting.scale)
     ]
     yield _sweep("fig-9cd", points, poisson)
-    yield _sweep("clusters", [Point(f"c = {c}", {"c": c}, _clusters(c)) for c in BROKERS], poisson)
-    yield _sweep("flooding", [Point("0.1", {}, {})], poisson)
+    yield _sweep("clusters", [PaperPoint(f"c = {c}", {"c": c}, _clusters(c)) for c in BROKERS], poisson)
+    yield _sweep("flooding", [PaperPoint("0.1", {}, {})], poisson)
     points = [
-        Point(f"{rate:g} an hour", {"publications": rate}, {"workload.publication_rate": rate})
+        PaperPoint(f"{rate:g} an hour", {"publications": rate}, {"workload.publication_rate": rate})
         for rate in thinned(PUBLICATION_RATES, setting.scale)
     ]
     yield _sweep("publication-rate", points, poisson)
@@ -91,8 +94,8 @@ def sweeps(setting: SweepSetting) -> Iterator[Sweep | Computed]:
         yield Computed(section, f"dynatops/{section}.toml", scale, table)
 
 
-def _sweep(section: str, points: Sequence[Point], keys: Mapping[str, Any]) -> Sweep:
-    return Sweep(section, f"dynatops/{section}.toml", tuple(points), REPLICATIONS, keys)
+def _sweep(section: str, points: Sequence[PaperPoint], keys: Mapping[str, Any]) -> PaperSweep:
+    return PaperSweep(section, f"dynatops/{section}.toml", tuple(points), REPLICATIONS, keys)
 
 
 def _location(setting: SweepSetting) -> dict[str, Any]:
@@ -156,7 +159,7 @@ def _savings(path: Path, setting: SweepSetting, patterns: Sequence[str]) -> pd.D
             experiment = load_scenario(path, overrides)
             for replication in range(experiment.base.replications):
                 problem = _problem(experiment.base, replication)
-                before = Objective(problem)
+                before = CostModel(problem)
                 for variant, scenario in experiment.variants.items():
                     table = scenario.reconfiguration
                     policy = plugins.load("reconfiguration", table.kind)(table.parameters)
@@ -165,7 +168,7 @@ def _savings(path: Path, setting: SweepSetting, patterns: Sequence[str]) -> pd.D
                     began = time.process_time()
                     after = policy.reconfigure(problem)
                     seconds = time.process_time() - began
-                    placed = Objective(problem)
+                    placed = CostModel(problem)
                     placed.place(after.node_of)
                     rows.append(
                         {
@@ -199,14 +202,14 @@ def _saved(before: float, after: float) -> float:
     return 100 * (1 - after / before) if before else 0.0
 
 
-def _problem(scenario: Scenario, replication: int) -> Problem:
+def _problem(scenario: Scenario, replication: int) -> ReconfigurationProblem:
     """The brokers as they stand at first, and as many publications of each topic as a period has on average."""
     workload = prepare_workload(scenario, replication, None)
     network = build(scenario, workload, replication)
     network.users.join_all()
     overlay = network.setting.overlay
     assert isinstance(overlay, RendezvousTrees)
-    return Problem(
+    return ReconfigurationProblem(
         overlay.parent,
         overlay.hops,
         np.asarray(overlay.roots, np.int32),

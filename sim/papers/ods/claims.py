@@ -13,8 +13,8 @@ from sim.papers.claims import (
     MORE,
     RISES,
     Claim,
+    ClaimedQuantity,
     Misprint,
-    Quantity,
     Target,
     at_least,
     at_most,
@@ -22,7 +22,7 @@ from sim.papers.claims import (
     near,
 )
 from sim.papers.paper import Derived
-from sim.papers.quantities import NOTHING, change, largest, mean_of, value
+from sim.papers.quantities import NOTHING, change, largest, mean_of, metric_value
 
 READINGS = ("sparse", "dense")
 B3M, FB3M, SLOW, PORTFOLIO = "GreedyB3M", "ModifiedGreedyFB3M", "ModifiedGreedyFB3MSlow", "ours: portfolio"
@@ -94,7 +94,7 @@ def _capacities() -> Iterator[Claim]:
         "fig-1",
         "VII.B, fig. 1",
         "The gap between GreedyB3M and the bound grows with the capacity in most cases",
-        Quantity("steps of the capacity at which it grows, all τ", " %", _growing),
+        ClaimedQuantity("steps of the capacity at which it grows, all τ", " %", _growing),
         at_least(50, " %"),
         REASONS["gap"],
     )
@@ -102,7 +102,7 @@ def _capacities() -> Iterator[Claim]:
         "fig-1",
         "VII.B, fig. 1",
         "What one run has satisfied on its way is what runs to these capacities satisfy",
-        Quantity("subscribers that those satisfy beyond it, at most", "", _ahead),
+        ClaimedQuantity("subscribers that those satisfy beyond it, at most", "", _ahead),
         Target("none", 0.0, 0.0),
         REASONS["progress"],
     )
@@ -110,7 +110,7 @@ def _capacities() -> Iterator[Claim]:
         "fig-1",
         "VII.B",
         "At τ = 27 about 72 % of all subscribers are satisfied (3.5 million)",
-        replace(value("satisfied_at_capacity", B3M, "τ = 27"), unit=" %"),
+        replace(metric_value("satisfied_at_capacity", B3M, "τ = 27"), unit=" %"),
         near(72, 2, " %"),
         REASONS["share"],
     )
@@ -118,7 +118,7 @@ def _capacities() -> Iterator[Claim]:
         "fig-1",
         "VII.B",
         "At τ = 27 the bound is 86 % (4.2 million)",
-        replace(value("satisfied_at_capacity", BOUND, "τ = 27"), unit=" %"),
+        replace(metric_value("satisfied_at_capacity", BOUND, "τ = 27"), unit=" %"),
         near(86, 2, " %"),
         REASONS["share"],
     )
@@ -127,9 +127,9 @@ def _capacities() -> Iterator[Claim]:
 def _ratios() -> Iterator[Claim]:
     for tau, ratio in RATIOS.items():
         statement = f"GreedyB3M comes to {ratio:g} of the bound at τ = {tau}"
-        found = value("ratio", B3M, f"τ = {tau:,}")
+        found = metric_value("ratio", B3M, f"τ = {tau:,}")
         yield Claim("fig-3", "VII.B, fig. 3", statement, found, near(ratio, TOLERANCE), REASONS["ratio"])
-    found = value("ratio", FB3M, "τ = 2,763")
+    found = metric_value("ratio", FB3M, "τ = 2,763")
     statement = "ModifiedGreedyFB3M comes to 0.9 of its bound at τ = 2763"
     yield Claim("fig-3", "VII.C, fig. 3", statement, found, near(0.9, TOLERANCE), REASONS["ratio"])
     for place, variant in (("VII.B, fig. 3", B3M), ("VII.C, fig. 2", FB3M)):
@@ -142,7 +142,7 @@ def _ratios() -> Iterator[Claim]:
         "fig-3",
         "VII.C, fig. 2",
         "ModifiedGreedyFB3M is much closer to its bound than GreedyB3M",
-        Quantity("ratio of the one minus ratio of the other, mean over τ", "", _closer),
+        ClaimedQuantity("ratio of the one minus ratio of the other, mean over τ", "", _closer),
         MORE,
         REASONS["closer"],
     )
@@ -155,7 +155,7 @@ def _ratios() -> Iterator[Claim]:
         "fig-3",
         "VI.3, VII.C",
         "ModifiedGreedyFB3M is significantly better than its guarantee",
-        Quantity("least value / best proven bound, of all τ", "", _least_proven),
+        ClaimedQuantity("least value / best proven bound, of all τ", "", _least_proven),
         at_least(round((1 - 1 / math.e) / 2, 3)),
         REASONS["guarantee"],
     )
@@ -176,7 +176,7 @@ def _times() -> Iterator[Claim]:
         "fig-4a",
         "VII.C, fig. 4",
         "It takes longest at τ = 276",
-        _at_full_size(Quantity("CPU time of GreedyB3M at τ = 276, of the longest", "", _longest)),
+        _at_full_size(ClaimedQuantity("CPU time of GreedyB3M at τ = 276, of the longest", "", _longest)),
         Target("the longest", 1.0, 1.0),
         REASONS["time"],
     )
@@ -184,7 +184,7 @@ def _times() -> Iterator[Claim]:
         "fig-4a",
         "abstract",
         "Under 30 s in most of the experiments",
-        _at_full_size(Quantity("decisions of both under 30 s", " %", _under_30)),
+        _at_full_size(ClaimedQuantity("decisions of both under 30 s", " %", _under_30)),
         at_least(50, " %"),
         REASONS["time"],
     )
@@ -192,13 +192,13 @@ def _times() -> Iterator[Claim]:
         "fig-4b",
         "VII.C, fig. 4",
         "ModifiedGreedyFB3M outperforms ModifiedGreedyFB3MSlow",
-        Quantity("CPU time of the slow one, of the other's, the least of all τ", "", _times_as_long),
+        ClaimedQuantity("CPU time of the slow one, of the other's, the least of all τ", "", _times_as_long),
         at_least(1),
         REASONS["slow"],
     )
 
 
-def _at_full_size(quantity: Quantity) -> Quantity:
+def _at_full_size(quantity: ClaimedQuantity) -> ClaimedQuantity:
     """A number that there is at full size alone."""
     return replace(quantity, of=lambda runs: quantity.of(runs[runs["scale"] == 1]))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sim.papers.ods.claims import B3M, BEST, BOUND, DERIVED, FB3M, MISPRINTS, PORTFOLIO, READINGS, claims
 from sim.papers.ods.runs import sweeps
-from sim.papers.paper import Paper, Section, Table, charts, in_order, tables
+from sim.papers.paper import Paper, PaperTable, Section, charts, in_order, paper_tables
 
 CAPACITY = ("capacity", "capacity (% of all notifications)")
 SECTIONS = (
@@ -15,7 +15,7 @@ SECTIONS = (
         "rates and popularity go together, is not, so there are two shapes: sparse, some 3 topics a subscriber and popular topics "
         "louder; dense, some 20, and rates that do not depend on popularity.",
         tables=(
-            Table(
+            PaperTable(
                 "The workloads and the trace of the paper",
                 ("topics", "subscribers", "event_rate", "lowest_tau", "highest_tau", "topics_per_subscriber"),
                 "variant",
@@ -29,7 +29,7 @@ SECTIONS = (
         "where that of the larger one picks one that does not, and so can be ahead of it; policies are asked anew at four "
         "capacities. The best proven bound is the lowest of all that are known here, at the same four.",
         charts(*CAPACITY, "satisfied", by="panel", variants=(B3M, f"{B3M}, one run", PORTFOLIO, BOUND, BEST)),
-        tables("threshold", {"Subscribers satisfied at 10 % (%), by τ": "satisfied_at_capacity"}, by="reading"),
+        paper_tables("threshold", {"Subscribers satisfied at 10 % (%), by τ": "satisfied_at_capacity"}, by="reading"),
         "decisions",
     ),
     Section(
@@ -38,7 +38,7 @@ SECTIONS = (
         "The same for F-B3M, where a subscriber counts with the share of what it needs. Theorem VI.4 adds 1 to its bound; here what is "
         "left of the capacity pays for a part of the next subscriber, which is a little less.",
         charts(*CAPACITY, "satisfaction", by="panel", variants=(FB3M, f"{FB3M}, one run", BOUND, BEST)),
-        tables("threshold", {"Mean satisfaction at 10 % (%), by τ": "satisfaction_at_capacity"}, by="reading"),
+        paper_tables("threshold", {"Mean satisfaction at 10 % (%), by τ": "satisfaction_at_capacity"}, by="reading"),
         "decisions",
     ),
     Section(
@@ -50,7 +50,7 @@ SECTIONS = (
             *charts("threshold", "τ", "ratio", by="reading", variants=(B3M, FB3M, f"paper: {B3M}", f"paper: {FB3M}")),
             *charts("threshold", "τ", "proven", by="reading", variants=(B3M, PORTFOLIO, FB3M)),
         ),
-        tables(
+        paper_tables(
             "threshold",
             {"Of the paper's bound, by τ": "ratio", "Of the best proven bound, by τ": "proven"},
             by="reading",
@@ -63,7 +63,7 @@ SECTIONS = (
         "From interests to picks, one thread, on this machine, compiled code; the paper has C++ on Xeons of 2.13 GHz. Its numbers are "
         "of the full size, and are compared there alone.",
         charts("threshold", "τ", "seconds", by="reading", variants=(B3M, FB3M, PORTFOLIO)),
-        tables("threshold", {"CPU time (s), by τ": "seconds"}, by="reading"),
+        paper_tables("threshold", {"CPU time (s), by τ": "seconds"}, by="reading"),
         "decisions",
     ),
     Section(
@@ -72,7 +72,7 @@ SECTIONS = (
         "The slow version computes the gain of all topics anew that share a subscriber with the pick. It picks the same topics. How "
         "much longer it takes grows with the size, so this is of a small part of the workload.",
         charts("threshold", "τ", "milliseconds", by="reading"),
-        tables("threshold", {"CPU time (ms), by τ": "milliseconds"}, by="reading"),
+        paper_tables("threshold", {"CPU time (ms), by τ": "milliseconds"}, by="reading"),
         "slow",
     ),
 )

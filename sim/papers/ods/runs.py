@@ -21,7 +21,7 @@ from sim.papers.sweeps import Computed, SweepSetting
 from sim.policies.offloading.bounds import threshold, upper_bounds
 from sim.policies.offloading.instance import make_problem
 from sim.policies.offloading.outcome import outcome
-from sim.policies.offloading.problem import Objective, OffloadingPolicy, Problem
+from sim.policies.offloading.problem import Objective, OffloadingPolicy, OffloadingProblem
 from sim.policies.offloading.process import OffloadingParameters
 from sim.scenario.reader import load_scenario
 
@@ -56,7 +56,7 @@ class _Case:
     """The scenario's policies by its variants, and the problem of a workload; `of` is what all rows about it have in common."""
 
     policies: Mapping[str, OffloadingPolicy]
-    problem: Problem
+    problem: OffloadingProblem
     of: Mapping[str, Any]
 
     def at(self, tau: int) -> dict[str, Any]:
@@ -128,13 +128,13 @@ def _decisions(path: Path, scale: float, shape: str, replication: int) -> pd.Dat
 class _Question:
     """One of the two problems at one threshold: what variants reach, by steps of the capacity, and what nothing exceeds."""
 
-    problem: Problem
+    problem: OffloadingProblem
     objective: Objective
     reached: dict[str, dict[int, float]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     best: dict[int, tuple[float, NDArray[np.int32]]] = field(default_factory=dict)
 
-    def _at(self, step: int) -> Problem:
+    def _at(self, step: int) -> OffloadingProblem:
         return self.problem.with_capacity(self.problem.capacity * step / STEPS)
 
     def ask(self, variant: str, policy: OffloadingPolicy) -> None:
@@ -207,7 +207,7 @@ def _slow(path: Path, scale: float, replications: Iterable[int]) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def _decide(policy: OffloadingPolicy, problem: Problem) -> tuple[NDArray[np.int32], float]:
+def _decide(policy: OffloadingPolicy, problem: OffloadingProblem) -> tuple[NDArray[np.int32], float]:
     """The picks, and the CPU time (s) from the interests on."""
     fresh = replace(problem)  # nothing is derived of it yet
     began = time.process_time()

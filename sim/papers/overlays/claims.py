@@ -14,7 +14,7 @@ from sim.papers.quantities import (
     largest,
     largest_ratio,
     mean_gain,
-    value,
+    metric_value,
 )
 
 READINGS = ("coin flips", "exactly s")
@@ -172,13 +172,13 @@ def _examples() -> Iterator[Claim]:
     }
     for (point, place, design), (links, words) in counts.items():
         statement = f"{NAMES[design]} makes {words} on {point}"
-        yield Claim("examples", place, statement, value("edges", design, point), near(links, 0), "Comes out.")
+        yield Claim("examples", place, statement, metric_value("edges", design, point), near(links, 0), "Comes out.")
     for n in (4, 6, 8, 10):
         yield Claim(
             "examples",
             "lemma 3.1",
             f"MinMax-ODA makes n(n − 2)/2 + 1 links on the lemma's example, n = {n}",
-            value("edges", "minmax-oda", f"lemma 3.1, n = {n}"),
+            metric_value("edges", "minmax-oda", f"lemma 3.1, n = {n}"),
             near(n * (n - 2) / 2 + 1, 0),
             "Comes out."
             if n == 4

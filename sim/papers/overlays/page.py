@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sim.papers.overlays.claims import GAP, MISPRINTS, READINGS, claims
 from sim.papers.overlays.runs import sweeps
-from sim.papers.paper import Paper, Section, Table, charts, in_order, tables
+from sim.papers.paper import Paper, PaperTable, Section, charts, in_order, paper_tables
 
 HOURS = ("hours", "hours of change")
 DEGREES = ("average_degree", "maximum_degree", "mean_topic_diameter")
@@ -16,7 +16,7 @@ def _figure(key: str, title: str, column: str, text: str) -> Section:
         title,
         text,
         charts(column, column, *DEGREES, by="reading"),
-        tables(column, {"Average degree": "average_degree"}, by="reading"),
+        paper_tables(column, {"Average degree": "average_degree"}, by="reading"),
     )
 
 
@@ -44,7 +44,7 @@ SECTIONS = (
         "examples",
         "Examples I to IV and the example of lemma 3.1",
         "Links of each design on the paper's worked examples.",
-        tables=tables("point", {"Links": "edges"}),
+        tables=paper_tables("point", {"Links": "edges"}),
     ),
     Section(
         "k-sweep",
@@ -52,7 +52,7 @@ SECTIONS = (
         "The paper bounds both degrees for any k and shows neither. Low-ODA buys most of what MinMax-ODA gains in maximum degree at "
         "almost GM's average degree while k is between 1 and 2.",
         charts("variant", "design; k of Low-ODA", *DEGREES, colour="reading"),
-        (Table("Designs against GM", ("average_degree", "maximum_degree"), "variant", "reading", "gm"),),
+        (PaperTable("Designs against GM", ("average_degree", "maximum_degree"), "variant", "reading", "gm"),),
     ),
     Section(
         "real",
@@ -60,7 +60,7 @@ SECTIONS = (
         "All designs on real interests, and how far they are beyond the best lower bound on the number of links, which is a weak one "
         "where most topics have few subscribers. The paper has made-up interests only.",
         tables=(
-            Table(
+            PaperTable(
                 "Designs",
                 ("edges", "gap", "average_degree", "maximum_degree", "diameter", "mean_topic_diameter"),
                 "variant",
@@ -79,7 +79,7 @@ SECTIONS = (
             *charts(*HOURS, "edges", relative_to="rebuilt"),
             *charts(*HOURS, "reconfiguration_overhead", "maximum_degree", "mean_topic_diameter"),
         ),
-        tables("hours", {"Links": "edges", "Control messages": "reconfiguration_overhead"}),
+        paper_tables("hours", {"Links": "edges", "Control messages": "reconfiguration_overhead"}),
     ),
     Section(
         "rendezvous",
@@ -87,7 +87,7 @@ SECTIONS = (
         "The same publications and changes of interest over the trees of a Chord ring, whose brokers relay for topics that they do not "
         "want, and over overlays in which only subscribers forward. Degrees are those of the links that a broker keeps.",
         tables=(
-            Table(
+            PaperTable(
                 "Delays and messages",
                 (
                     "notification_delay",
@@ -99,7 +99,7 @@ SECTIONS = (
                 "variant",
                 relative_to="chord",
             ),
-            Table(
+            PaperTable(
                 "Links and control",
                 (
                     "average_degree",

@@ -11,8 +11,8 @@ from typing import Any
 from sim.base.errors import InputError
 from sim.files.atomic import whole_file
 from sim.overlay.topic_connected.bounds import lower_bounds
-from sim.overlay.topic_connected.interests import Interests
-from sim.papers.sweeps import Point, Sweep, SweepSetting, thinned
+from sim.overlay.topic_connected.interests import BrokerInterests
+from sim.papers.sweeps import PaperPoint, PaperSweep, SweepSetting, thinned
 
 READINGS = {"coin flips": "coin-flips", "exactly s": "exact"}
 """The ways to read the paper's interest model, and what the workload calls them."""
@@ -32,27 +32,27 @@ REAL = {
 HOURS = (0.5, 1, 2, 3, 4, 6, 8, 10)
 
 
-def sweeps(setting: SweepSetting) -> Iterator[Sweep]:
+def sweeps(setting: SweepSetting) -> Iterator[PaperSweep]:
     """All that the page shows, section by section."""
     scale = setting.scale
     nodes = [n for n in range(100, 1001, 100) if n <= max(1000 * scale, 200)]
     yield _figure("fig-1a", "nodes", [(n, 100, 10) for n in nodes], setting)
     yield _figure("fig-1b", "topics", [(100, t, 20) for t in thinned(range(100, 501, 100), scale)], setting)
     yield _figure("fig-2", "subscriptions", [(100, 100, s) for s in thinned(range(10, 51, 10), scale)], setting)
-    yield Sweep("examples", "overlays/examples.toml", tuple(_examples(setting.scenarios / "overlays")), 1)
+    yield PaperSweep("examples", "overlays/examples.toml", tuple(_examples(setting.scenarios / "overlays")), 1)
     users = setting.sized(1000)
-    points = [Point(reading, {"reading": reading}, _model(reading)) for reading in READINGS]
-    yield Sweep("k-sweep", "overlays/k-sweep.toml", tuple(points), setting.replications(10), _users(users))
+    points = [PaperPoint(reading, {"reading": reading}, _model(reading)) for reading in READINGS]
+    yield PaperSweep("k-sweep", "overlays/k-sweep.toml", tuple(points), setting.replications(10), _users(users))
     yield _real(setting)
     users = setting.sized(200)
-    points = [Point(f"{h} h", {"hours": h}, {"horizon": f"{h}h"}) for h in thinned(HOURS, scale)]
-    yield Sweep("drift", "overlays/drift.toml", tuple(points), setting.replications(10), _users(users))
+    points = [PaperPoint(f"{h} h", {"hours": h}, {"horizon": f"{h}h"}) for h in thinned(HOURS, scale)]
+    yield PaperSweep("drift", "overlays/drift.toml", tuple(points), setting.replications(10), _users(users))
     users = setting.sized(300)
-    point = Point(f"{users} brokers", {}, {})
-    yield Sweep("rendezvous", "overlays/rendezvous.toml", (point,), setting.replications(10), _users(users))
+    point = PaperPoint(f"{users} brokers", {}, {})
+    yield PaperSweep("rendezvous", "overlays/rendezvous.toml", (point,), setting.replications(10), _users(users))
 
 
-def _figure(section: str, column: str, points: Sequence[tuple[int, int, int]], setting: SweepSetting) -> Sweep:
+def _figure(section: str, column: str, points: Sequence[tuple[int, int, int]], setting: SweepSetting) -> PaperSweep:
     """Nodes, topics and subscriptions of each point, of which one is swept, in each reading."""
     found = []
     for reading in READINGS:
@@ -60,8 +60,8 @@ def _figure(section: str, column: str, points: Sequence[tuple[int, int, int]], s
             value = {"nodes": nodes, "topics": topics, "subscriptions": each}[column]
             sizes = _users(nodes) | {"workload.topics": topics, "workload.per_user": each}
             name, values = f"{value} {column}, {reading}", {column: value, "reading": reading}
-            found.append(Point(name, values, sizes | _model(reading)))
-    return Sweep(section, "overlays/interests.toml", tuple(found), setting.replications(20))
+            found.append(PaperPoint(name, values, sizes | _model(reading)))
+    return PaperSweep(section, "overlays/interests.toml", tuple(found), setting.replications(20))
 
 
 def _users(users: int) -> dict[str, Any]:
@@ -72,9 +72,9 @@ def _model(reading: str) -> dict[str, Any]:
     return {"workload.model": READINGS[reading]}
 
 
-def _examples(folder: Path) -> Iterator[Point]:
+def _examples(folder: Path) -> Iterator[PaperPoint]:
     for name, (file, nodes) in EXAMPLES.items():
-        yield Point(name, {}, _listed(folder / f"{file}.json", nodes))
+        yield PaperPoint(name, {}, _listed(folder / f"{file}.json", nodes))
 
 
 def _listed(path: Path, nodes: int) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _listed(path: Path, nodes: int) -> dict[str, Any]:
     return {"workload.file": str(path.resolve()), "network.brokers": nodes}
 
 
-def _real(setting: SweepSetting) -> Sweep:
+def _real(setting: SweepSetting) -> PaperSweep:
     """The real interests that are there, and notes on those that are not."""
     points, notes = [], []
     for name, (file, delimiter, header) in REAL.items():
@@ -97,7 +97,7 @@ def _real(setting: SweepSetting) -> Sweep:
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as unfinished:
             unfinished.write_text(json.dumps({"interests": [sorted(row) for row in rows]}))
-        bounds = lower_bounds(Interests.of(rows))
+        bounds = lower_bounds(BrokerInterests.of(rows))
         topics = len(set().union(*rows))
         said = ", ".join(f"{bound.replace('_', ' ')} {count:,}" for bound, count in bounds.items())
         notes.append(
@@ -105,8 +105,8 @@ def _real(setting: SweepSetting) -> Sweep:
             f"no overlay has fewer links than {max(bounds.values()):,} (lower bounds: {said})."
         )
         values = {"data": name, "lower_bound": max(bounds.values())}
-        points.append(Point(name, values, _listed(path, len(rows))))
-    return Sweep("real", "overlays/real.toml", tuple(points), 1, notes=tuple(notes))
+        points.append(PaperPoint(name, values, _listed(path, len(rows))))
+    return PaperSweep("real", "overlays/real.toml", tuple(points), 1, notes=tuple(notes))
 
 
 def _found(data: Path | None, file: str) -> Path | None:

@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from sim.policies.offloading import bound_kernels as kernels
 from sim.policies.offloading.kernels import received
 from sim.policies.offloading.outcome import cost_of
-from sim.policies.offloading.problem import Objective, Problem
+from sim.policies.offloading.problem import Objective, OffloadingProblem
 
-Topics: TypeAlias = NDArray[np.integer[Any]]
+_Topics: TypeAlias = NDArray[np.integer[Any]]
 
-STEPS = 25
+_STEPS = 25
 """Of each run of `lp_dual`."""
 _FACTOR, _PATIENCE, _SHORTER = 1.5, 3, 0.5
 _AT_ONCE = 1e9
 _MOST = 1 << 62
 
 
-def upper_bounds(problem: Problem, objective: Objective, topics: Topics | None = None) -> dict[str, float]:
+def upper_bounds(problem: OffloadingProblem, objective: Objective, topics: _Topics | None = None) -> dict[str, float]:
     """All bounds that hold for the problem's costs, by name; `topics`: a good decision, if there is one, makes some of them better.
 
     "threshold", and "subset-sum" of B3M and "hull" of F-B3M, are there for normalised costs alone; "data-dependent" is for F-B3M, and
@@ -45,7 +45,7 @@ def upper_bounds(problem: Problem, objective: Objective, topics: Topics | None =
     return bounds
 
 
-def threshold(problem: Problem, objective: Objective) -> float:
+def threshold(problem: OffloadingProblem, objective: Objective) -> float:
     """ODS, theorem V.7 for B3M and VI.4 for F-B3M, for normalised costs: each subscriber costs max(tau_v, its lowest rate) or more.
 
     Costs are sorted, so that there is an end at the first that does not fit (algorithm 3 goes on for ever). What is left then pays for
@@ -56,7 +56,7 @@ def threshold(problem: Problem, objective: Objective) -> float:
     return _cheapest_first(problem, np.maximum(problem.need, least)[wanting], in_part=objective == "satisfaction")
 
 
-def subset_sum(problem: Problem) -> float:
+def subset_sum(problem: OffloadingProblem) -> float:
     """B3M with normalised costs: each subscriber costs the cheapest of its subsets of topics that bring tau_v, or can't be satisfied.
 
     The cost of a topic is shared by its subscribers, which pay its rate each.
@@ -65,7 +65,7 @@ def subset_sum(problem: Problem) -> float:
     return _cheapest_first(problem, enough[(problem.need > 0) & (enough < kernels.NEVER)], in_part=False)
 
 
-def hull(problem: Problem) -> float:
+def hull(problem: OffloadingProblem) -> float:
     """F-B3M with normalised costs: as `subset_sum`, each subscriber's share by what it pays, made concave.
 
     It rises by 1 / tau_v up to the largest sum of rates below tau_v, then on a line to 1 at the smallest sum that is enough: all that
@@ -75,7 +75,7 @@ def hull(problem: Problem) -> float:
     return _up(problem, value)
 
 
-def _lines(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _lines(problem: OffloadingProblem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """How far the lines of all subscribers' hulls rise, and their lengths."""
     below, enough = kernels.sums_about(problem.indptr, problem.indices, _rates(problem), problem.need)
     first = np.where(enough == problem.need, problem.need, below).astype(np.float64)
@@ -84,7 +84,7 @@ def _lines(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return np.concatenate([share, 1 - share[last]]), np.concatenate([first, enough[last] - first[last]])
 
 
-def data_dependent(problem: Problem, topics: Topics) -> float:
+def data_dependent(problem: OffloadingProblem, topics: _Topics) -> float:
     """F-B3M with any costs: what the topics come to, and the most that others, with all the capacity for themselves, could add to it.
 
     The sum of shares is submodular (ODS, VI.2): topics together add no more to it than the sum of what each adds alone (Leskovec et
@@ -100,7 +100,7 @@ def data_dependent(problem: Problem, topics: Topics) -> float:
     return _up(problem, value + _fill(gains, problem.cost, problem.capacity)[1])
 
 
-def lp_dual(problem: Problem, objective: Objective, topics: Topics | None = None) -> float:
+def lp_dual(problem: OffloadingProblem, objective: Objective, topics: _Topics | None = None) -> float:
     """Either objective with any costs: the dual of linear relaxations, by subgradient steps.
 
     In the relaxation a subscriber's part y_v is at most 1 and at most Σ min(ev_t, tau_v) / tau_v · x_t over its topics, of which the
@@ -135,7 +135,7 @@ def lp_dual(problem: Problem, objective: Objective, topics: Topics | None = None
 
 
 def _descend(
-    problem: Problem,
+    problem: OffloadingProblem,
     rate: NDArray[np.int64],
     need: NDArray[np.int64],
     start: NDArray[np.bool_],
@@ -149,7 +149,7 @@ def _descend(
     best, best_kept = float(np.count_nonzero(need)), start.astype(np.float64)
     reached, factor, in_vain = 0.0, _FACTOR, 0
     kept, length = best_kept, _AT_ONCE if start.any() else 0.0
-    for _ in range(STEPS):
+    for _ in range(_STEPS):
         np.copysign(topics[:, 0], np.where(kept > 0, 1.0, -1.0), out=topics[:, 0])
         parted = np.flatnonzero((kept > 0) & (kept < 1))
         part = (int(parted[0]), float(kept[parted[0]])) if parted.size else (-1, 1.0)
@@ -171,7 +171,7 @@ def _descend(
     return best, best_kept
 
 
-def _rates(problem: Problem) -> NDArray[np.int64]:
+def _rates(problem: OffloadingProblem) -> NDArray[np.int64]:
     """The rates (l) of topics that can be kept, 0 for others."""
     return np.where(problem.cost <= problem.capacity, problem.event_rate, 0)
 
@@ -181,7 +181,7 @@ def _inverse(need: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.divide(1, need, out=np.zeros(need.size), where=need > 0)
 
 
-def _indicator(problem: Problem, topics: Topics) -> NDArray[np.bool_]:
+def _indicator(problem: OffloadingProblem, topics: _Topics) -> NDArray[np.bool_]:
     kept = np.zeros(problem.topics, np.bool_)
     kept[topics] = True
     return kept
@@ -204,13 +204,13 @@ def _fill(gains: NDArray[np.float64], costs: NDArray[np.float64], capacity: floa
     return taken, value
 
 
-def _units(problem: Problem) -> int:
+def _units(problem: OffloadingProblem) -> int:
     """The capacity in notifications of 1 / scale events, by as much more as sums of costs may have been rounded down."""
     rounding = 1 + Fraction(problem.topics + 2, 1 << 52)
     return int(Fraction(min(problem.capacity, float(_MOST))) * problem.scale * rounding)
 
 
-def _cheapest_first(problem: Problem, costs: NDArray[np.int64], in_part: bool) -> float:
+def _cheapest_first(problem: OffloadingProblem, costs: NDArray[np.int64], in_part: bool) -> float:
     """How many subscribers the capacity pays for, with the part of the next one where it is asked for."""
     units = min(_units(problem), _MOST)
     costs = np.sort(costs)
@@ -222,7 +222,7 @@ def _cheapest_first(problem: Problem, costs: NDArray[np.int64], in_part: bool) -
     return _up(problem, count + left / int(costs[count]))
 
 
-def _up(problem: Problem, bound: float) -> float:
+def _up(problem: OffloadingProblem, bound: float) -> float:
     """Rounded up by more than sums over subscribers and topics can be wrong, and at most one for each that needs something."""
     bound *= 1 + (problem.subscribers + problem.topics + 64) * 2.0**-51
     return min(bound, float(np.count_nonzero(problem.need)))

@@ -7,18 +7,18 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.policies.offloading.problem import Decision, Objective, Problem
-from sim.policies.offloading.process import WithoutParameters
+from sim.policies.offloading.problem import Decision, Objective, OffloadingProblem
+from sim.policies.offloading.process import OffloadingWithoutParameters
 
 
-class _InOrder(WithoutParameters, ABC):
+class _InOrder(OffloadingWithoutParameters, ABC):
     objective: Objective = "satisfied"
 
     @abstractmethod
-    def order(self, problem: Problem) -> NDArray[np.int64]:
+    def order(self, problem: OffloadingProblem) -> NDArray[np.int64]:
         """All topics, the first choice first."""
 
-    def decide(self, problem: Problem, previous: Decision | None = None) -> Decision:
+    def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
         """Each topic in turn that delivers something, if it fits what is left of the capacity."""
         order = self.order(problem)
         delivers = (problem.event_rate > 0) & (problem.degrees > 0) & (problem.cost > 0)
@@ -34,7 +34,7 @@ class _InOrder(WithoutParameters, ABC):
 class Random(_InOrder):
     """A control: topics in random order, each kept if it fits."""
 
-    def order(self, problem: Problem) -> NDArray[np.int64]:
+    def order(self, problem: OffloadingProblem) -> NDArray[np.int64]:
         """A permutation that belongs to the problem's key."""
         return np.random.default_rng(problem.key).permutation(problem.topics)
 
@@ -42,7 +42,7 @@ class Random(_InOrder):
 class Popular(_InOrder):
     """A control: topics by number of subscribers, each kept if it fits."""
 
-    def order(self, problem: Problem) -> NDArray[np.int64]:
+    def order(self, problem: OffloadingProblem) -> NDArray[np.int64]:
         """The most subscribers first, the lowest id on ties."""
         return np.argsort(-problem.degrees, kind="stable")
 
@@ -50,6 +50,6 @@ class Popular(_InOrder):
 class Loudest(_InOrder):
     """A control: topics by event rate, each kept if it fits."""
 
-    def order(self, problem: Problem) -> NDArray[np.int64]:
+    def order(self, problem: OffloadingProblem) -> NDArray[np.int64]:
         """The highest event rate first, the lowest id on ties."""
         return np.argsort(-problem.event_rate, kind="stable")

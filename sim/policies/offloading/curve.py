@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from sim.policies.offloading.greedy import B3m, Fb3m, furthest, run
-from sim.policies.offloading.problem import Decision, OffloadingPolicy, Problem
+from sim.policies.offloading.greedy import B3m, Fb3m, furthest, run_greedy
+from sim.policies.offloading.problem import Decision, OffloadingPolicy, OffloadingProblem
 
 
-def decisions(policy: OffloadingPolicy, problem: Problem, steps: int) -> Iterator[tuple[Problem, Decision]]:
+def decisions(
+    policy: OffloadingPolicy, problem: OffloadingProblem, steps: int
+) -> Iterator[tuple[OffloadingProblem, Decision]]:
     """The problem at capacities below its own that fall to 0 by equal steps, with what the policy decides at each.
 
     Figure 1 of the paper shows the progress of one run instead, which is less from the first topic on that does not fit a smaller
@@ -22,16 +24,18 @@ def decisions(policy: OffloadingPolicy, problem: Problem, steps: int) -> Iterato
         yield smaller, decide(smaller)
 
 
-def _resumed(policy: B3m | Fb3m, problem: Problem) -> Callable[[Problem], Decision]:
+def _resumed(policy: B3m | Fb3m, problem: OffloadingProblem) -> Callable[[OffloadingProblem], Decision]:
     """How a greedy policy decides at smaller capacities, from the picks that it makes at the full one.
 
     Up to the first that does not fit these are also the picks of the smaller one: what has not fitted before, does not fit there.
     """
-    full = {by: run(problem, policy.objective, by).topics for by in policy.runs}
+    full = {by: run_greedy(problem, policy.objective, by).topics for by in policy.runs}
     spent = {by: np.cumsum(problem.cost[topics]) for by, topics in full.items()}
 
-    def decide(smaller: Problem) -> Decision:
+    def decide(smaller: OffloadingProblem) -> Decision:
         fitting = {by: full[by][: np.searchsorted(spent[by], smaller.capacity, "right")] for by in policy.runs}
-        return furthest(smaller, [run(smaller, policy.objective, by, kept=topics) for by, topics in fitting.items()])
+        return furthest(
+            smaller, [run_greedy(smaller, policy.objective, by, kept=topics) for by, topics in fitting.items()]
+        )
 
     return decide

@@ -8,17 +8,17 @@ from itertools import chain, combinations
 import numpy as np
 
 from sim.base.errors import InputError
-from sim.policies.offloading.greedy import run
+from sim.policies.offloading.greedy import run_greedy
 from sim.policies.offloading.outcome import cost_of, outcome
-from sim.policies.offloading.problem import Decision, Objective, Problem
-from sim.policies.offloading.process import WithoutParameters
+from sim.policies.offloading.problem import Decision, Objective, OffloadingProblem
+from sim.policies.offloading.process import OffloadingWithoutParameters
 
 MOST_TOPICS = 40
 """So many have 10,701 ways to start, which take seconds."""
 _SEED = 3
 
 
-class PartialEnumeration(WithoutParameters):
+class PartialEnumeration(OffloadingWithoutParameters):
     """Greedy by gain for the cost (ODS, algorithm 5, type R) from each set of up to three topics that fits, the best of all.
 
     For a submodular objective and any costs this is no less than 1 - 1/e of the optimum (Khuller, Moss and Naor, "The budgeted maximum
@@ -28,7 +28,7 @@ class PartialEnumeration(WithoutParameters):
 
     objective: Objective = "satisfaction"
 
-    def decide(self, problem: Problem, previous: Decision | None = None) -> Decision:
+    def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
         """The seed's topics first, then the picks; the first seed on ties: the smallest, of the lowest ids.
 
         Raises InputError where too many topics could be kept.
@@ -45,7 +45,7 @@ class PartialEnumeration(WithoutParameters):
         for seed in chain.from_iterable(combinations(candidates.tolist(), size) for size in range(_SEED + 1)):
             kept = np.array(seed, np.int32)
             if cost_of(problem, kept) <= problem.capacity:
-                found = run(problem, self.objective, "ratio", kept=kept)
+                found = run_greedy(problem, self.objective, "ratio", kept=kept)
                 value = outcome(problem, found.topics).total
                 if value > most:
                     best, most = found, value

@@ -10,23 +10,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from sim.policies.offloading import greedy_kernels, scoring, warm_start
 from sim.policies.offloading.outcome import cost_of, outcome
-from sim.policies.offloading.problem import By, Decision, Objective, Problem
-from sim.policies.offloading.process import WithoutParameters
+from sim.policies.offloading.problem import By, Decision, Objective, OffloadingProblem
+from sim.policies.offloading.process import OffloadingWithoutParameters
 
-Engine = Literal["delta", "lazy", "slow"]
-ENGINES: tuple[Engine, ...] = get_args(Engine)  # in the order of the kernels' numbers
+GreedyEngine = Literal["delta", "lazy", "slow"]
+_ENGINES: tuple[GreedyEngine, ...] = get_args(GreedyEngine)  # in the order of the kernels' numbers
 _LITTLE = 0.005
 """The share of the capacity up to which room is filled by few topics."""
 _FAIR = 1 / 8
 """The share of such room that the first of them take at least."""
 
 
-def run(
-    problem: Problem,
+def run_greedy(
+    problem: OffloadingProblem,
     objective: Objective = "satisfied",
     by: By = "ratio",
     *,
-    engine: Engine = "delta",
+    engine: GreedyEngine = "delta",
     active: NDArray[np.bool_] | None = None,
     kept: ArrayLike = (),
     capacity: float | None = None,
@@ -49,7 +49,7 @@ def run(
     )
 
 
-def again(problem: Problem, previous: Decision, objective: Objective) -> Decision | None:
+def again(problem: OffloadingProblem, previous: Decision, objective: Objective) -> Decision | None:
     """Decide from what was decided before, where little has changed since; None where it is better to decide anew.
 
     What room there is after `warm_start.kept` is filled by greedy picks; where it is little, topics that take a fair part of it come
@@ -58,7 +58,7 @@ def again(problem: Problem, previous: Decision, objective: Objective) -> Decisio
     start = warm_start.kept(problem, previous, objective)
     if start is None:
         return None
-    topics, capacity, how = start.topics, problem.capacity, (objective, previous.by, ENGINES[0])
+    topics, capacity, how = start.topics, problem.capacity, (objective, previous.by, _ENGINES[0])
     greedy_kernels.score_all(start.instance)
     topics = _go_on(problem, start.instance, topics, *how, (1 - _LITTLE) * capacity)
     fair = _FAIR * (capacity - cost_of(problem, topics))
@@ -67,12 +67,12 @@ def again(problem: Problem, previous: Decision, objective: Objective) -> Decisio
 
 
 def _go_on(
-    problem: Problem,
+    problem: OffloadingProblem,
     instance: greedy_kernels.Instance,
     given: NDArray[np.int32],
     objective: Objective,
     by: By,
-    engine: Engine,
+    engine: GreedyEngine,
     capacity: float,
     least: float = 0.0,
 ) -> NDArray[np.int32]:
@@ -87,12 +87,12 @@ def _go_on(
         scoring.writable(problem.cost),
         spent,
         capacity,
-        ENGINES.index(engine),
+        _ENGINES.index(engine),
     )
     return np.concatenate([given, picks])
 
 
-def _heap(problem: Problem, objective: Objective, by: By) -> greedy_kernels.Heap:
+def _heap(problem: OffloadingProblem, objective: Objective, by: By) -> greedy_kernels.Heap:
     topics = problem.topics
     rising = topics if objective == "satisfied" else 0
     return greedy_kernels.Heap(
@@ -103,25 +103,27 @@ def _heap(problem: Problem, objective: Objective, by: By) -> greedy_kernels.Heap
     )
 
 
-def furthest(problem: Problem, decisions: Sequence[Decision]) -> Decision:
+def furthest(problem: OffloadingProblem, decisions: Sequence[Decision]) -> Decision:
     """The one with the largest sum of satisfaction, the first of those on ties."""
     if len(decisions) == 1:
         return decisions[0]
     return max(decisions, key=lambda decision: outcome(problem, decision.topics).total)
 
 
-class _Greedy(WithoutParameters):
+class _Greedy(OffloadingWithoutParameters):
     objective: Objective
     runs: tuple[By, ...]
-    _engine: Engine = "delta"
+    _engine: GreedyEngine = "delta"
 
-    def __init__(self, parameters: WithoutParameters.Parameters) -> None:
+    def __init__(self, parameters: OffloadingWithoutParameters.Parameters) -> None:
         self._warm_start = parameters.warm_start
 
-    def decide(self, problem: Problem, previous: Decision | None = None) -> Decision:
+    def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
         """Topics in the order of the picks; of the runs, the first on ties. From what was decided before, if that may be."""
         found = again(problem, previous, self.objective) if previous is not None and self._warm_start else None
-        return found or furthest(problem, [run(problem, self.objective, by, engine=self._engine) for by in self.runs])
+        return found or furthest(
+            problem, [run_greedy(problem, self.objective, by, engine=self._engine) for by in self.runs]
+        )
 
 
 class B3m(_Greedy):

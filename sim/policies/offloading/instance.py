@@ -18,13 +18,13 @@ from sim.base.units import Quantity
 from sim.base.validation import dotted, nested, problems, show
 from sim.policies.offloading import kernels
 from sim.policies.offloading.outcome import outcome
-from sim.policies.offloading.problem import Decision, Objective, Problem
+from sim.policies.offloading.problem import Decision, Objective, OffloadingProblem
 from sim.policies.offloading.process import Capacity, parse_capacity
 
 _KINDS = ("(of all)", "(of each)")  # as what tau is read, which keys of mistakes tell, too
 
 
-class Instance(BaseModel):
+class _Instance(BaseModel):
     """A problem: `interests` holds the topics of each subscriber, any number of times and in any order; topics are named by place.
 
     `event_rate` and `cost` (None: one for each notification) are by topic, `tau` is that of all subscribers or of each.
@@ -43,7 +43,7 @@ class Instance(BaseModel):
     seed: int = Field(1, ge=0, lt=2**63)
 
     @model_validator(mode="after")
-    def _fits(self) -> Instance:
+    def _fits(self) -> _Instance:
         if found := next(self._mistakes(), None):
             raise nested([found])
         return self
@@ -70,7 +70,7 @@ class Instance(BaseModel):
                     "expected a value greater than 0, as the topic has subscribers and events (got 0)",
                 )
 
-    def problem(self) -> Problem:
+    def problem(self) -> OffloadingProblem:
         """The problem in arrays."""
         rows = [sorted(set(row)) for row in self.interests]
         indptr = np.zeros(len(rows) + 1, np.int64)
@@ -94,13 +94,13 @@ def make_problem(
     tau: float | NDArray[np.float64],
     cost: NDArray[np.float64] | None = None,
     seed: int = 1,
-) -> Problem:
+) -> OffloadingProblem:
     """The problem where the capacity may be a share of what all topics with subscribers cost; the rest is as for `Problem.of`."""
-    found = Problem.of(indptr, indices, event_rate, 0.0, tau, cost, Streams(seed).key("offloading"))
+    found = OffloadingProblem.of(indptr, indices, event_rate, 0.0, tau, cost, Streams(seed).key("offloading"))
     return found.with_capacity(capacity.of(total_cost(found)))
 
 
-def total_cost(problem: Problem) -> float:
+def total_cost(problem: OffloadingProblem) -> float:
     """What all topics with subscribers cost."""
     return math.fsum(problem.cost[kernels.degrees(problem.indices, problem.topics) > 0].tolist())
 
@@ -110,12 +110,14 @@ class KeepAll:
 
     objective: Objective = "satisfied"
 
-    def decide(self, problem: Problem, previous: Decision | None = None) -> Decision:
+    def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
         """All topics."""
         return Decision(np.arange(problem.topics, dtype=np.int32))
 
 
-def solution(problem: Problem, decision: Decision, objective: Objective, bounds: bool = False) -> dict[str, Any]:
+def solution(
+    problem: OffloadingProblem, decision: Decision, objective: Objective, bounds: bool = False
+) -> dict[str, Any]:
     """What the decision comes to, in numbers that JSON has; `upper_bounds` is empty without `bounds`."""
     found = outcome(problem, decision.topics)
     proven = {}
@@ -141,16 +143,16 @@ def _plain(number: float) -> float | int:
     return int(number) if number < 2**53 and float(number).is_integer() else float(number)
 
 
-def read_problem(content: Any, place: Keys = ()) -> Problem:
+def read_problem(content: Any, place: Keys = ()) -> OffloadingProblem:
     """The problem of an object as JSON has it. Raises InputError with a sentence on the first mistake; `place` is where it stands."""
     keys: Keys = ()
     try:
         if not isinstance(content, dict):
-            required = [key for key, field in Instance.model_fields.items() if field.is_required()]
+            required = [key for key, field in _Instance.model_fields.items() if field.is_required()]
             raise InputError(f"expected an object with the keys {', '.join(required)} (got {show(content)})")
-        return Instance.model_validate(content).problem()
+        return _Instance.model_validate(content).problem()
     except ValidationError as error:
-        keys, text = problems(error, Instance)[0]
+        keys, text = problems(error, _Instance)[0]
         keys = tuple(key for key in keys if key not in _KINDS)
     except InputError as error:
         text = str(error)

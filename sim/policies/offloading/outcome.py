@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sim.policies.offloading import kernels
-from sim.policies.offloading.problem import Objective, Problem
+from sim.policies.offloading.problem import Objective, OffloadingProblem
 
 _DIGITS = 90
 
 
 @dataclass(frozen=True)
-class Outcome:
+class OffloadingOutcome:
     """`cost`: of the topics. `satisfied`: subscribers that receive what they need, without the `free` ones, which need nothing.
 
     `satisfaction`: the mean share of what they need that subscribers receive, at most 1 of each, without the free ones; None where
@@ -34,7 +34,7 @@ class Outcome:
         return float(self.satisfied) if objective == "satisfied" else self.total
 
 
-def outcome(problem: Problem, topics: ArrayLike) -> Outcome:
+def outcome(problem: OffloadingProblem, topics: ArrayLike) -> OffloadingOutcome:
     """What it comes to if the back end keeps these topics, each named once; costs are added up in their order."""
     topics = np.asarray(topics, np.int64)
     rate = np.zeros_like(problem.event_rate)
@@ -46,10 +46,10 @@ def outcome(problem: Problem, topics: ArrayLike) -> Outcome:
     total = satisfied + _sum_of_shares(part[short], problem.need[short])
     wanting = problem.subscribers - free
     mean = float(total / wanting) if wanting else None
-    return Outcome(cost_of(problem, topics), satisfied, free, mean, float(total))
+    return OffloadingOutcome(cost_of(problem, topics), satisfied, free, mean, float(total))
 
 
-def cost_of(problem: Problem, topics: NDArray[np.integer[Any]]) -> float:
+def cost_of(problem: OffloadingProblem, topics: NDArray[np.integer[Any]]) -> float:
     """What these topics cost, added up in their order."""
     return float(np.cumsum(np.append(0.0, problem.cost[topics]))[-1])
 

@@ -8,22 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.policies.offloading import bound_kernels, kernels, portfolio_kernels, scoring
-from sim.policies.offloading.greedy import again, run
-from sim.policies.offloading.problem import Decision, Objective, Problem
-from sim.policies.offloading.process import WithoutParameters
+from sim.policies.offloading.greedy import again, run_greedy
+from sim.policies.offloading.problem import Decision, Objective, OffloadingProblem
+from sim.policies.offloading.process import OffloadingWithoutParameters
 
-Topics = NDArray[np.int32]
+_Topics = NDArray[np.int32]
 
 
-class Portfolio(WithoutParameters):
+class Portfolio(OffloadingWithoutParameters):
     """The best of GreedyB3M and GreedyFB3M (type R), also for those alone whom they can satisfy, polished: never below `b3m`."""
 
     objective: Objective = "satisfied"
 
-    def __init__(self, parameters: WithoutParameters.Parameters) -> None:
+    def __init__(self, parameters: OffloadingWithoutParameters.Parameters) -> None:
         self._warm_start = parameters.warm_start
 
-    def decide(self, problem: Problem, previous: Decision | None = None) -> Decision:
+    def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
         """The first of the best that are found, its topics in the order of the last picks."""
         if previous is not None and self._warm_start:
             start = again(problem, previous, self.objective)
@@ -33,26 +33,26 @@ class Portfolio(WithoutParameters):
         return Decision.on(problem, max(found, key=lambda topics: satisfied(problem, topics).sum()))
 
 
-def polished(problem: Problem, topics: Topics) -> Topics:
+def polished(problem: OffloadingProblem, topics: _Topics) -> _Topics:
     """The topics, or others in their places with which more subscribers are satisfied, until no step finds such.
 
     A step gives away what nobody is satisfied by, and fills the room.
     """
     value = satisfied(problem, topics).sum()
     while True:
-        other = run(problem, kept=without_idle(problem, topics)).topics
+        other = run_greedy(problem, kept=without_idle(problem, topics)).topics
         higher = satisfied(problem, other).sum()
         if higher <= value:
             return topics
         topics, value = other, higher
 
 
-def satisfied(problem: Problem, topics: Topics) -> NDArray[np.bool_]:
+def satisfied(problem: OffloadingProblem, topics: _Topics) -> NDArray[np.bool_]:
     """Whom these topics satisfy (n), without those that need nothing."""
     return (problem.need > 0) & (_received(problem, topics) >= problem.need)
 
 
-def within_reach(problem: Problem) -> NDArray[np.bool_]:
+def within_reach(problem: OffloadingProblem) -> NDArray[np.bool_]:
     """Whom the capacity may satisfy (n): parts of topics, of those that fit, suffice within it."""
     fitting = np.where(problem.cost <= problem.capacity, problem.event_rate, 0)
     return bound_kernels.satisfiable(
@@ -65,7 +65,7 @@ def within_reach(problem: Problem) -> NDArray[np.bool_]:
     )
 
 
-def without_idle(problem: Problem, topics: Topics) -> Topics:
+def without_idle(problem: OffloadingProblem, topics: _Topics) -> _Topics:
     """The topics but for those that nobody is satisfied by, the dearest first of those of which one can go, the first on ties."""
     order = np.argsort(-problem.cost[topics], kind="stable")
     stays = np.ones(len(topics), np.bool_)
@@ -79,30 +79,30 @@ def without_idle(problem: Problem, topics: Topics) -> Topics:
     return topics[stays]
 
 
-def _starts(problem: Problem) -> Iterator[Topics]:
+def _starts(problem: OffloadingProblem) -> Iterator[_Topics]:
     """GreedyB3M; this and GreedyFB3M (type R) for all that the capacity can satisfy; each of them focused."""
-    yield run(problem).topics
+    yield run_greedy(problem).topics
     active = within_reach(problem)
     objectives: tuple[Objective, Objective] = ("satisfied", "satisfaction")
     for objective in objectives:
-        start = run(problem, objective, active=active).topics
+        start = run_greedy(problem, objective, active=active).topics
         yield start
         for aim in objectives:
             yield _focused(problem, start, aim)
 
 
-def _focused(problem: Problem, topics: Topics, aim: Objective) -> Topics:
+def _focused(problem: OffloadingProblem, topics: _Topics, aim: Objective) -> _Topics:
     """Greedy for those alone whom the topics satisfy, which may cost less, and then for all, again while that satisfies more."""
     reached = satisfied(problem, topics)
     while True:
-        other = run(problem, kept=run(problem, aim, active=reached).topics).topics
+        other = run_greedy(problem, kept=run_greedy(problem, aim, active=reached).topics).topics
         more = satisfied(problem, other)
         if more.sum() <= reached.sum():
             return topics
         topics, reached = other, more
 
 
-def _received(problem: Problem, topics: Topics) -> NDArray[np.int64]:
+def _received(problem: OffloadingProblem, topics: _Topics) -> NDArray[np.int64]:
     rate = np.zeros_like(problem.event_rate)
     rate[topics] = problem.event_rate[topics]
     return kernels.received(problem.indptr, problem.indices, rate)

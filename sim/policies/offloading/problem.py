@@ -25,7 +25,7 @@ By = Literal["ratio", "gain"]
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class OffloadingProblem:
     """n subscribers and l topics; the back end may serve topics of a total cost up to its capacity.
 
     `indptr` (n + 1), `indices`: the interests as CSR, ascending for each subscriber. `event_rate` (l): events per period, in units of
@@ -53,7 +53,7 @@ class Problem:
         tau: ArrayLike,
         cost: NDArray[np.float64] | None = None,
         key: int = 0,
-    ) -> Problem:
+    ) -> OffloadingProblem:
         """The problem of event rates (l) and thresholds tau (one, or n) in events per period, that need not be whole.
 
         Where some are not, all are rounded to 1 / 1000, those above 0 to no less than that. `cost` None is the normalised cost.
@@ -88,7 +88,7 @@ class Problem:
     def topics(self) -> int:
         return len(self.event_rate)
 
-    def with_capacity(self, capacity: float) -> Problem:
+    def with_capacity(self, capacity: float) -> OffloadingProblem:
         """The same problem at another capacity; what is derived already serves both."""
         other = copy(self)
         object.__setattr__(other, "capacity", capacity)
@@ -142,7 +142,7 @@ class Decision:
     cost: NDArray[np.float64] | None = None
 
     @classmethod
-    def on(cls, problem: Problem, topics: NDArray[np.int32], by: By = "ratio") -> Decision:
+    def on(cls, problem: OffloadingProblem, topics: NDArray[np.int32], by: By = "ratio") -> Decision:
         """The decision on a problem."""
         return cls(topics, by, problem.event_rate, problem.cost)
 
@@ -156,5 +156,5 @@ class OffloadingPolicy(Protocol):
 
     objective: Objective
 
-    def decide(self, problem: Problem, previous: Decision | None = None) -> Decision:
+    def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
         """Decide once; `previous` is what was decided before rates or interests changed, to start from."""

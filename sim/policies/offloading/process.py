@@ -72,7 +72,7 @@ class OffloadingParameters(plugins.Parameters):
     """What a delivery by the best-effort channel takes beyond the direct way from the root to the broker."""
 
 
-class WithoutParameters:
+class OffloadingWithoutParameters:
     """A policy that has no parameters beside those of the service."""
 
     class Parameters(OffloadingParameters):

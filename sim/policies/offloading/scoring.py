@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.policies.offloading import greedy_kernels
-from sim.policies.offloading.problem import Objective, Problem
+from sim.policies.offloading.problem import Objective, OffloadingProblem
 
 _BITS, _SHARE_BITS = 40, 30
 """Of a score of B3M: in all, and those of what an event is worth to whoever needs most."""
-Number = TypeVar("Number", bound=np.generic)
+_Number = TypeVar("Number", bound=np.generic)
 
 
 def instance_of(
-    problem: Problem, objective: Objective, active: NDArray[np.bool_] | None = None
+    problem: OffloadingProblem, objective: Objective, active: NDArray[np.bool_] | None = None
 ) -> greedy_kernels.Instance:
     """The instance in which nobody has received anything; subscribers that are not `active` (n) need nothing."""
     of_shares = objective == "satisfaction"
@@ -44,6 +44,6 @@ def instance_of(
     )
 
 
-def writable(array: NDArray[Number]) -> NDArray[Number]:
+def writable(array: NDArray[_Number]) -> NDArray[_Number]:
     """The array or its copy; kernels are compiled once for arrays that can be written."""
     return np.require(array, requirements="W")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sim.policies.offloading import greedy_kernels, scoring
 from sim.policies.offloading.outcome import cost_of
-from sim.policies.offloading.problem import Decision, Objective, Problem
+from sim.policies.offloading.problem import Decision, Objective, OffloadingProblem
 
 _MANY = 0.05
 """The share of the topics beyond whose change it is better to decide anew."""
@@ -30,7 +30,7 @@ class Start(NamedTuple):
     instance: greedy_kernels.Instance
 
 
-def kept(problem: Problem, previous: Decision, objective: Objective) -> Start | None:
+def kept(problem: OffloadingProblem, previous: Decision, objective: Objective) -> Start | None:
     """What the greedy starts from; None if it had better decide anew.
 
     The previous picks are made again but for the last ones. What the first of those are worth for their cost is what room is worth.
@@ -76,7 +76,7 @@ def kept(problem: Problem, previous: Decision, objective: Objective) -> Start | 
     return Start(found, instance)
 
 
-def _last(problem: Problem, picks: NDArray[np.int32]) -> NDArray[np.bool_]:
+def _last(problem: OffloadingProblem, picks: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Which of the picks are the last ones that are not large."""
     cost = np.where(problem.cost[picks] <= _LARGE * problem.capacity, problem.cost[picks], 0)
     return (cost > 0) & (np.cumsum(cost[::-1])[::-1] <= _TAIL * problem.capacity)
@@ -88,7 +88,7 @@ def _to_make_room(cost: NDArray[np.float64], over: float) -> np.intp:
     return np.argmin(larger) if larger.min() <= 1.25 * over or not smaller.any() else np.argmax(smaller)
 
 
-def _value(problem: Problem, instance: greedy_kernels.Instance) -> float:
+def _value(problem: OffloadingProblem, instance: greedy_kernels.Instance) -> float:
     """The sum of how far subscribers are from nothing to what they need, as scores are."""
     one = int((problem.need * instance.weight).max()) if instance.of_shares else instance.one
     return one * float(np.count_nonzero(problem.need) - np.sum(instance.missing / np.maximum(problem.need, 1)))

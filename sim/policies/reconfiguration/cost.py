@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from sim.base.errors import InputError
 from sim.overlay.tree_kernels import compact_tree
 from sim.policies.reconfiguration import kernels
-from sim.policies.reconfiguration.kernels import Numbers, State
-from sim.policies.reconfiguration.problem import Problem
+from sim.policies.reconfiguration.kernels import CostState, Numbers
+from sim.policies.reconfiguration.problem import ReconfigurationProblem
 
-ROUNDING = 1e-12
+_ROUNDING = 1e-12
 """What sums of float64 may be off by, as a share of the largest that a cost may be; a cost of 0 is not 0 after some swaps."""
 
 
-class Objective:
+class CostModel:
     """What all reconfiguration policies minimise: the cost of a problem for the places where brokers stand now, live.
 
     Overhead and delay are weighted by publications. With delay in hops and whole publications and delay weight, all is counted
@@ -39,7 +39,7 @@ class Objective:
     (0, array([3, 1, 2, 0], dtype=int32))
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ReconfigurationProblem) -> None:
         self.problem = problem
         topics, n = problem.wanted.shape
         whole = np.issubdtype(problem.publications.dtype, np.integer) and float(problem.delay_weight).is_integer()
@@ -52,12 +52,12 @@ class Objective:
             raise InputError(
                 f"costs may come to {most:.3g}, allowed: below 2^63; give publications or the delay weight in larger units"
             )
-        self.tolerance: int | float = 0 if exact else ROUNDING * most
+        self.tolerance: int | float = 0 if exact else _ROUNDING * most
         """By how much costs must differ to be taken for different: whole numbers by anything, others by more than rounding does."""
         of_broker, wants = np.nonzero(problem.wanted.T)
         trips = np.zeros((0, 0), number) if problem.round_trips is None else _own(problem.round_trips, number)
         first_link, links = _links(problem) if len(trips) else (np.zeros(n + 1, np.int64), np.zeros(0, np.int32))
-        self.state = State(
+        self.state = CostState(
             parent=_own(problem.parent, np.int32),
             hops=_own(problem.hops, np.int32),
             roots=_own(problem.roots, np.int32),
@@ -152,21 +152,21 @@ class Objective:
         return int(np.count_nonzero(self.state.node_of != self.problem.node_of))
 
     @property
-    def toll(self) -> float:
+    def relocation_cost(self) -> float:
         """What each broker that moves adds to the cost of a reconfiguration (eq. 11)."""
         if self.problem.constants is None:
             return 0.0
         topics, n = self.problem.wanted.shape
         _, rejoin, trees = self.problem.constants
         log = math.log2(n)
-        toll: float = rejoin * log * log + trees * topics * log
-        return toll
+        relocation_cost: float = rejoin * log * log + trees * topics * log
+        return relocation_cost
 
     def move_cost(self, moved: int) -> float:
         """The cost in messages of a reconfiguration that moves so many brokers (eq. 11)."""
         if not moved or self.problem.constants is None:
             return 0.0
-        return self.problem.constants[0] * len(self.problem.node_of) + self.toll * moved
+        return self.problem.constants[0] * len(self.problem.node_of) + self.relocation_cost * moved
 
     @property
     def max_move_cost(self) -> float:
@@ -187,7 +187,7 @@ def _own(array: NDArray[Any], number: Any) -> Any:
     return np.require(array, number, ("C", "W"))
 
 
-def _links(problem: Problem) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _links(problem: ReconfigurationProblem) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The nodes that each node may have above or below itself in a tree, ascending: (n + 1) and (m)."""
     n = len(problem.node_of)
     linked = np.zeros((n, n), np.bool_)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sim.policies.reconfiguration.cost import Objective
-from sim.policies.reconfiguration.problem import Problem, Reconfiguration, Swap
-from sim.policies.reconfiguration.process import WithoutParameters
+from sim.policies.reconfiguration.cost import CostModel
+from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationProblem, Swap
+from sim.policies.reconfiguration.process import ReconfigurationWithoutParameters
 
 
-def improvements(objective: Objective) -> Iterator[Swap]:
+def _improvements(objective: CostModel) -> Iterator[Swap]:
     """The swaps of SSBR-Greedy (DYNATOPS, algorithm 2), made as they are asked for.
 
     The broker with the highest cost, the lowest number on ties, swaps with the partner that lowers the cost most, the lowest number on
@@ -27,25 +27,25 @@ def improvements(objective: Objective) -> Iterator[Swap]:
         yield Swap(highest, partner, objective.cost)
 
 
-class SsbrGreedy(WithoutParameters):
+class SsbrGreedy(ReconfigurationWithoutParameters):
     """SSBR-Greedy (DYNATOPS, algorithm 2): the broker with the highest cost swaps with its best partner while that helps."""
 
-    def reconfigure(self, problem: Problem) -> Reconfiguration:
+    def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
         """Where the path of improvements ends."""
-        objective = Objective(problem)
-        swaps = tuple(improvements(objective))
+        objective = CostModel(problem)
+        swaps = tuple(_improvements(objective))
         return Reconfiguration(objective.node_of, swaps)
 
 
-class DynatopsGreedy(WithoutParameters):
+class DynatopsGreedy(ReconfigurationWithoutParameters):
     """DYNATOPS-Greedy (algorithm 4): the point on SSBR-Greedy's path where the gain exceeds the cost of moving by most."""
 
-    def reconfigure(self, problem: Problem) -> Reconfiguration:
+    def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
         """Where the path has the highest utility; the earliest of equal points, of which the start is one."""
-        objective = Objective(problem)
+        objective = CostModel(problem)
         start, swaps = objective.cost, list[Swap]()
         highest, best, taken = 0.0, objective.node_of, 0
-        for swap in improvements(objective):
+        for swap in _improvements(objective):
             swaps.append(swap)
             utility = start - swap.cost - objective.move_cost(objective.moved)
             if utility > highest:

@@ -16,8 +16,8 @@ from sim.base.randomness import Streams
 from sim.base.units import Quantity
 from sim.base.validation import dotted, nested, problems, show
 from sim.overlay.chord import chord_routes
-from sim.policies.reconfiguration.cost import Objective
-from sim.policies.reconfiguration.problem import Problem, Reconfiguration
+from sim.policies.reconfiguration.cost import CostModel
+from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationProblem
 
 Id = Annotated[int, Field(ge=0)]
 
@@ -30,7 +30,7 @@ class MoveCost(BaseModel):
     constants: list[Quantity]
 
 
-class Instance(BaseModel):
+class _Instance(BaseModel):
     """A problem on a Chord ring of 2^bits ids.
 
     `mapping` holds the node id of each broker, `subscriptions` its topics by their place in `topic_hashes`, `rtt` (None: a hop is one
@@ -52,7 +52,7 @@ class Instance(BaseModel):
     move_cost: MoveCost | None = MoveCost(constants=[1.0, 1.0, 1.0])
 
     @model_validator(mode="after")
-    def _fits(self) -> Instance:
+    def _fits(self) -> _Instance:
         if found := next(self._mistakes(), None):
             raise nested([found])
         return self
@@ -95,7 +95,7 @@ class Instance(BaseModel):
         """The node ids, ascending: nodes are numbered in this order."""
         return np.array(sorted(self.node_ids), np.int64)
 
-    def problem(self) -> Problem:
+    def problem(self) -> ReconfigurationProblem:
         """The problem in arrays; numbers of publications are integers where all are whole."""
         routes = chord_routes(self.ids, np.array(self.topic_hashes, np.int64), self.bits)
         wanted = np.zeros((len(self.topic_hashes), len(self.node_ids)), np.bool_)
@@ -103,7 +103,7 @@ class Instance(BaseModel):
             wanted[topics, broker] = True
         publications = np.array(self.publications, np.float64)
         whole = bool((publications == np.floor(publications)).all())
-        return Problem(
+        return ReconfigurationProblem(
             routes.parent,
             routes.hops,
             routes.roots,
@@ -117,9 +117,9 @@ class Instance(BaseModel):
             Streams(self.seed).key("reconfiguration"),
         )
 
-    def solution(self, problem: Problem, decision: Reconfiguration) -> dict[str, Any]:
+    def solution(self, problem: ReconfigurationProblem, decision: Reconfiguration) -> dict[str, Any]:
         """What the decision comes to, in node ids and numbers that JSON has."""
-        objective, ids = Objective(problem), self.ids
+        objective, ids = CostModel(problem), self.ids
         before = objective.cost
         objective.place(decision.node_of)
         return {
@@ -135,16 +135,16 @@ class Instance(BaseModel):
         }
 
 
-def read_instance(content: Any, place: Keys = ()) -> Instance:
+def read_instance(content: Any, place: Keys = ()) -> _Instance:
     """The problem of an object as JSON has it. Raises InputError with a sentence on the first mistake; `place` is where it stands."""
     if not isinstance(content, dict):
-        required = [key for key, field in Instance.model_fields.items() if field.is_required()]
+        required = [key for key, field in _Instance.model_fields.items() if field.is_required()]
         text = f"expected an object with the keys {', '.join(required)} (got {show(content)})"
         raise InputError(f"{dotted(place)}: {text}" if place else text)
     try:
-        return Instance.model_validate(content)
+        return _Instance.model_validate(content)
     except ValidationError as error:
-        keys, text = problems(error, Instance)[0]
+        keys, text = problems(error, _Instance)[0]
         raise InputError(f"{dotted((*place, *keys))}: {text}") from None
 
 

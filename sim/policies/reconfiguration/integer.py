@@ -12,8 +12,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from sim.base.errors import InputError
 from sim.base.units import PositiveDuration
 from sim.policies.reconfiguration.assignment import delay_costs
-from sim.policies.reconfiguration.cost import Objective
-from sim.policies.reconfiguration.problem import Problem, Reconfiguration
+from sim.policies.reconfiguration.cost import CostModel
+from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationProblem
 from sim.policies.reconfiguration.process import ProcessParameters
 
 MOST_VARIABLES = 600
@@ -30,7 +30,7 @@ class Programme(NamedTuple):
     places: int
 
 
-def programme(problem: Problem) -> Programme:
+def programme(problem: ReconfigurationProblem) -> Programme:
     """The programme whose minimum is the least cost of the problem, when delay is in hops.
 
     z is x (n, n), whether a broker stands on a node, then y (t, n), whether a node is on a topic's tree. S, whether the broker on a
@@ -77,7 +77,7 @@ class Ilp:
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
 
-    def reconfigure(self, problem: Problem) -> Reconfiguration:
+    def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
         """The places with the least cost, the present ones where they have it, and whether it is proven.
 
         Raises InputError where the programme is too large, or where delay is not in hops.
@@ -100,7 +100,7 @@ class Ilp:
             constraints=LinearConstraint(given.rows, given.least, given.most),
             options={"time_limit": self._parameters.time_limit, "mip_rel_gap": 0.0},
         )
-        objective = Objective(problem)
+        objective = CostModel(problem)
         staying = objective.cost
         if found.x is not None:
             objective.place(found.x[: given.places].reshape(n, n).argmax(axis=1).astype(np.int32))

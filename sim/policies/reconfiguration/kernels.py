@@ -12,7 +12,7 @@ from sim.base.compiled import kernel
 Numbers: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 
 
-class State(NamedTuple):
+class CostState(NamedTuple):
     """A problem and where its n brokers stand now; `flows` and the last five arrays change with every swap.
 
     All numbers are int64 or all are float64: `publications` (t), `delay_weight`, `round_trips` (n, n), `flows` and `totals`.
@@ -46,7 +46,7 @@ class State(NamedTuple):
 
 
 @kernel
-def _link(state: State, node: int, other: int) -> int:
+def _link(state: CostState, node: int, other: int) -> int:
     """Where the link of `node` with `other` stands."""
     low, high = state.first_link[node], state.first_link[node + 1] - 1
     while low < high:
@@ -59,7 +59,7 @@ def _link(state: State, node: int, other: int) -> int:
 
 
 @kernel
-def _shift(state: State, topic: int, node: int, change: int) -> None:
+def _shift(state: CostState, topic: int, node: int, change: int) -> None:
     """Add `change` to the subscribers of the topic that stand at the node."""
     root = state.roots[topic]
     while node != root:
@@ -73,7 +73,7 @@ def _shift(state: State, topic: int, node: int, change: int) -> None:
 
 
 @kernel
-def _path_delay(state: State, topic: int, node: int) -> float:
+def _path_delay(state: CostState, topic: int, node: int) -> float:
     """The delay from the topic's root to the node."""
     root = state.roots[topic]
     delay = state.delay_weight * 0
@@ -88,7 +88,7 @@ def _path_delay(state: State, topic: int, node: int) -> float:
 
 
 @kernel
-def place(state: State) -> None:
+def place(state: CostState) -> None:
     """Bring counts, flows and totals in line with where the brokers stand."""
     state.counts[:] = 0
     state.flows[:] = 0
@@ -101,7 +101,7 @@ def place(state: State) -> None:
 
 
 @kernel
-def broker_overheads(state: State) -> tuple[Numbers, Numbers]:
+def broker_overheads(state: CostState) -> tuple[Numbers, Numbers]:
     """The overhead and the delay of each broker, weighted by publications (DYNATOPS, eq. 7 and 8): two arrays (n)."""
     overhead: Any = np.zeros(state.node_of.size, state.totals.dtype)
     delay: Any = np.zeros(state.node_of.size, state.totals.dtype)
@@ -117,7 +117,7 @@ def broker_overheads(state: State) -> tuple[Numbers, Numbers]:
 
 
 @kernel
-def broker_costs(state: State) -> Numbers:
+def broker_costs(state: CostState) -> Numbers:
     """The cost of each broker (n): its overhead and its weighted delay, which add up to the cost (DYNATOPS, eq. 7 to 9)."""
     costs, delay = broker_overheads(state)
     for broker in range(costs.size):
@@ -126,7 +126,7 @@ def broker_costs(state: State) -> Numbers:
 
 
 @kernel
-def _differing(state: State, first: int, second: int) -> int:
+def _differing(state: CostState, first: int, second: int) -> int:
     """Write the topics that one of two brokers wants to `scratch`, as t where it is the first and ~t else; how many there are."""
     i, stop = state.first_topic[first], state.first_topic[first + 1]
     j, end = state.first_topic[second], state.first_topic[second + 1]
@@ -147,7 +147,7 @@ def _differing(state: State, first: int, second: int) -> int:
 
 
 @kernel
-def _overhead_change(state: State, topic: int, leaving: int, coming: int) -> int:
+def _overhead_change(state: CostState, topic: int, leaving: int, coming: int) -> int:
     """How many more brokers relay the topic when a subscriber at node `leaving` goes to node `coming`, where none stands."""
     root = state.roots[topic]
     more = 0
@@ -172,7 +172,7 @@ def _overhead_change(state: State, topic: int, leaving: int, coming: int) -> int
 
 
 @kernel
-def _repricing(state: State, first: int, second: int) -> int | float:
+def _repricing(state: CostState, first: int, second: int) -> int | float:
     """What the delay of notifications changes by on the links of two nodes when their brokers swap; flows stay as they are."""
     at, to = state.node_of[first], state.node_of[second]
     change = state.delay_weight * 0
@@ -190,7 +190,7 @@ def _repricing(state: State, first: int, second: int) -> int | float:
 
 
 @kernel
-def swap_change(state: State, first: int, second: int) -> tuple[int | float, int | float]:
+def swap_change(state: CostState, first: int, second: int) -> tuple[int | float, int | float]:
     """What external overhead and delay, weighted by publications, change by if two brokers swap nodes.
 
     It takes a few steps for each topic that one of the two wants alone; where delay is not a matter of hops, all links of their nodes
@@ -212,7 +212,7 @@ def swap_change(state: State, first: int, second: int) -> tuple[int | float, int
 
 
 @kernel
-def swap(state: State, first: int, second: int, change: tuple[int | float, int | float]) -> None:
+def swap(state: CostState, first: int, second: int, change: tuple[int | float, int | float]) -> None:
     """Swap two brokers; `change` is what `swap_change` says of it."""
     at, to = state.node_of[first], state.node_of[second]
     for i in range(_differing(state, first, second)):
@@ -228,7 +228,7 @@ def swap(state: State, first: int, second: int, change: tuple[int | float, int |
 
 
 @kernel
-def best_partner(state: State, broker: int, tolerance: float) -> int:
+def best_partner(state: CostState, broker: int, tolerance: float) -> int:
     """The partner whose swap with the broker lowers the cost most, by more than `tolerance`; the lowest of equal ones, -1 for none."""
     best = -1
     least = -tolerance

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class ReconfigurationProblem:
     """Structure and subscription aware reconfiguration, SSBR (DYNATOPS III.C), for n brokers on n nodes and t topics.
 
     `parent` (n, n): parent[r, v] is the node before v on the route from root r, as in `sim.overlay.trees.RendezvousTrees`; `hops`
@@ -62,5 +62,5 @@ class ReconfigurationPolicy(Protocol):
     `Policy(parameters)`.
     """
 
-    def reconfigure(self, problem: Problem) -> Reconfiguration:
+    def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
         """Decide once."""

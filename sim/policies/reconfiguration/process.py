@@ -17,7 +17,7 @@ def _ends_later(span: tuple[float, float]) -> tuple[float, float]:
     return span
 
 
-Span = Annotated[tuple[PositiveDuration, PositiveDuration], AfterValidator(_ends_later)]
+_Span = Annotated[tuple[PositiveDuration, PositiveDuration], AfterValidator(_ends_later)]
 
 
 class ProcessParameters(plugins.Parameters):
@@ -39,11 +39,11 @@ class ProcessParameters(plugins.Parameters):
     """Weights of the three terms of the cost of reconfiguration (eq. 11)."""
     timeout: PositiveDuration = 60.0
     """How long a broker waits in vain for the manager until brokers settle among themselves whether to fall back."""
-    manager_down: tuple[Span, ...] = ()
+    manager_down: tuple[_Span, ...] = ()
     """Times from and to which the manager is dead."""
 
 
-class WithoutParameters:
+class ReconfigurationWithoutParameters:
     """A policy that has no parameters beside those of the process."""
 
     class Parameters(ProcessParameters):

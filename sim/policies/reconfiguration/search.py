@@ -10,15 +10,15 @@ from pydantic import Field, model_validator
 
 from sim.policies.reconfiguration import search_kernels
 from sim.policies.reconfiguration.assignment import least_delay
-from sim.policies.reconfiguration.cost import Objective
-from sim.policies.reconfiguration.problem import Problem, Reconfiguration, Swap
-from sim.policies.reconfiguration.process import ProcessParameters, WithoutParameters
+from sim.policies.reconfiguration.cost import CostModel
+from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationProblem, Swap
+from sim.policies.reconfiguration.process import ProcessParameters, ReconfigurationWithoutParameters
 
 FEWEST_PROPOSALS = 50_000
 """Small networks get as many: a few hundred for each broker would miss the least cost now and then."""
 
 
-def improvements(objective: Objective) -> Iterator[Swap]:
+def _improvements(objective: CostModel) -> Iterator[Swap]:
     """All pairs of brokers in turn, (0, 1), (0, 2) …, swapped where that lowers the cost, round and round until no swap does.
 
     Swaps are made as they are asked for. A round looks at n (n - 1) / 2 pairs.
@@ -32,25 +32,25 @@ def improvements(objective: Objective) -> Iterator[Swap]:
         yield Swap(first, second, objective.cost)
 
 
-class Sweep(WithoutParameters):
+class Sweep(ReconfigurationWithoutParameters):
     """All swaps of two brokers in turn, each made that lowers the cost, until none does: a local optimum of swaps."""
 
-    def reconfigure(self, problem: Problem) -> Reconfiguration:
+    def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
         """Where the sweep from the present places ends."""
-        objective = Objective(problem)
-        swaps = tuple(improvements(objective))
+        objective = CostModel(problem)
+        swaps = tuple(_improvements(objective))
         return Reconfiguration(objective.node_of, swaps)
 
 
-class LsapSweep(WithoutParameters):
+class LsapSweep(ReconfigurationWithoutParameters):
     """The least delay in hops (`lsap`), and from there a sweep, which brings the overhead in."""
 
-    def reconfigure(self, problem: Problem) -> Reconfiguration:
+    def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
         """Where the sweep ends, or the present places, should they cost no more."""
-        objective = Objective(problem)
+        objective = CostModel(problem)
         staying = objective.cost
         objective.place(least_delay(problem))
-        deque(improvements(objective), maxlen=0)
+        deque(_improvements(objective), maxlen=0)
         return Reconfiguration(objective.node_of if objective.cost < staying else problem.node_of)
 
 
@@ -85,18 +85,18 @@ class Anneal:
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
 
-    def reconfigure(self, problem: Problem) -> Reconfiguration:
+    def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
         """The best places of the walk, or the present ones, should they cost no more."""
-        objective = Objective(problem)
+        objective = CostModel(problem)
         staying = objective.cost
-        walk(objective, self._parameters, toll=0.0)
+        _walk(objective, self._parameters, relocation_cost=0.0)
         return Reconfiguration(objective.node_of if objective.cost < staying else problem.node_of)
 
 
 class CostAware:
     """A walk as of `anneal` on which every broker pays eq. 11 while it stands elsewhere than now, so that few move for little.
 
-    It starts where delay in hops and these tolls together are least, which is at the present places unless there is much to publish.
+    It starts where the sum of delay in hops and these relocation costs is least: the present places unless much is published.
     """
 
     class Parameters(AnnealParameters):
@@ -105,22 +105,22 @@ class CostAware:
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
 
-    def reconfigure(self, problem: Problem) -> Reconfiguration:
+    def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
         """The best places of the walk where they gain more than it costs to go there; else the present ones."""
-        objective = Objective(problem)
+        objective = CostModel(problem)
         staying = objective.cost
-        walk(objective, self._parameters, objective.toll)
+        _walk(objective, self._parameters, objective.relocation_cost)
         pays = staying - objective.cost > objective.move_cost(objective.moved)
         return Reconfiguration(objective.node_of if pays else problem.node_of)
 
 
-def walk(objective: Objective, parameters: AnnealParameters, toll: float) -> None:
-    """Put brokers on the best places of a cooling walk, when each that moves pays the toll."""
+def _walk(objective: CostModel, parameters: AnnealParameters, relocation_cost: float) -> None:
+    """Put brokers on the best places of a cooling walk, when each that moves pays the relocation_cost."""
     problem = objective.problem
-    objective.place(least_delay(problem, toll))
+    objective.place(least_delay(problem, relocation_cost))
     proposals = max(parameters.proposals * len(problem.node_of), FEWEST_PROPOSALS)
     objective.place(
         search_kernels.anneal(
-            objective.state, problem.node_of, toll, parameters.hot, parameters.cold, proposals, problem.key
+            objective.state, problem.node_of, relocation_cost, parameters.hot, parameters.cold, proposals, problem.key
         )
     )

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
 from sim.base.randomness_kernels import keyed_uniform
-from sim.policies.reconfiguration.kernels import State, swap, swap_change
+from sim.policies.reconfiguration.kernels import CostState, swap, swap_change
 
-FIRST, SECOND, CHANCE = 0, 1, 2
+_FIRST, _SECOND, CHANCE = 0, 1, 2
 """What a draw of a proposal is for: the two brokers, and whether they swap."""
 
 
 @kernel
-def next_improvement(state: State, tolerance: float, first: int, second: int) -> tuple[int, int]:
+def next_improvement(state: CostState, tolerance: float, first: int, second: int) -> tuple[int, int]:
     """The first pair of brokers after (first, second) whose swap lowers the cost by more than `tolerance`; (-1, -1) for none.
 
     The pairs (0, 1), (0, 2), … (1, 2), … stand in a ring, and are looked at once each.
@@ -36,13 +36,13 @@ def next_improvement(state: State, tolerance: float, first: int, second: int) ->
 @kernel
 def _pair(n: int, key: int, number: int) -> tuple[int, int]:
     """Two different brokers of n, for the proposal of this number."""
-    first = int(keyed_uniform(key, number, FIRST) * n)
-    second = int(keyed_uniform(key, number, SECOND) * (n - 1))
+    first = int(keyed_uniform(key, number, _FIRST) * n)
+    second = int(keyed_uniform(key, number, _SECOND) * (n - 1))
     return first, second + (second >= first)
 
 
 @kernel
-def _more_moved(state: State, home: NDArray[np.int32], first: int, second: int) -> int:
+def _more_moved(state: CostState, home: NDArray[np.int32], first: int, second: int) -> int:
     """How many more brokers stand elsewhere than at home once two have swapped."""
     at, to = state.node_of[first], state.node_of[second]
     before = (at != home[first]) + (to != home[second])
@@ -51,11 +51,11 @@ def _more_moved(state: State, home: NDArray[np.int32], first: int, second: int) 
 
 @kernel
 def anneal(
-    state: State, home: NDArray[np.int32], toll: float, hot: float, cold: float, proposals: int, key: int
+    state: CostState, home: NDArray[np.int32], relocation_cost: float, hot: float, cold: float, proposals: int, key: int
 ) -> NDArray[np.int32]:
     """The best places (n) on a walk of random swaps that cools down (Metropolis et al. 1953, Kirkpatrick et al. 1983).
 
-    What is to fall is the cost and the `toll` of every broker that does not stand at its `home` (n). A swap that raises it by d is
+    Minimises the cost plus the `relocation_cost` of every broker that is not at its `home` (n). A swap that raises it by d is
     made with probability exp(-d / temperature). The temperature falls from `hot` to `cold`, geometrically; both are shares of what
     n random swaps change the cost by in the mean, at the start. Draws belong to `key` and the number of the proposal.
     """
@@ -73,7 +73,7 @@ def anneal(
         temperature = scale * hot * (cold / hot) ** (i / proposals)
         first, second = _pair(n, key, i)
         change = swap_change(state, first, second)
-        rise = change[0] + state.delay_weight * change[1] + toll * _more_moved(state, home, first, second)
+        rise = change[0] + state.delay_weight * change[1] + relocation_cost * _more_moved(state, home, first, second)
         if rise <= 0 or rise < -temperature * math.log(keyed_uniform(key, i, CHANCE)):
             swap(state, first, second, change)
             level += rise

@@ -26,7 +26,7 @@ from sim.workloads.content.sizes import Sizes
 Likely = Literal["subsets", "targets"]
 """What is equally likely where targets are drawn: the subset that they are drawn from, or every target."""
 
-TRIED = 1_000_000
+_TRIED = 1_000_000
 """Subscriptions that are laid out at most only to tell how many there is room for."""
 
 
@@ -214,7 +214,7 @@ def design_subsets(
     own. Raises WorkloadError where there is no room for so many.
     """
     most = fields * (values - 1)  # as many different private predicates there may be
-    if subscriptions > most > TRIED:
+    if subscriptions > most > _TRIED:
         raise WorkloadError(_no_room(subscriptions, most, fields, values, "fewer than "))
     drawn = _drawn(sizes, generator, min(subscriptions, most + 1))
     indptr, field, value, used, starts, members, carried, clamped = chain_subsets(

@@ -20,9 +20,9 @@ from sim.content.predicates import Content
 from sim.files.parquet import numbers
 from sim.workloads.content.designs import Design, Likely, design_grid, design_subsets
 from sim.workloads.content.diversity import subset_size
-from sim.workloads.content.json_lines import PUBLICATIONS, SUBSCRIPTIONS, publication_lines, subscription_lines
+from sim.workloads.content.json_lines import PUBLICATIONS_FILE, SUBSCRIPTIONS, publication_lines, subscription_lines
 from sim.workloads.content.routing import route
-from sim.workloads.content.sizes import Sizes, constant, poisson, uniform, weighted
+from sim.workloads.content.sizes import Sizes, constant, poisson, uniform_sizes, weighted_sizes
 from sim.workloads.format.workload import Publications, SubscriptionEvents, Users, Workload
 
 MOST_VALUES = 1e9
@@ -125,11 +125,11 @@ class ContentWorkload:
         def drawn_sizes(self) -> Sizes:
             """The distribution of sizes."""
             if isinstance(self.sizes, tuple):
-                return weighted(self.sizes)
+                return weighted_sizes(self.sizes)
             if self.sizes == "poisson":
                 return poisson(self.size)
             whole = int(self.size)
-            return constant(whole) if self.sizes == "constant" else uniform(1, 2 * whole - 1)
+            return constant(whole) if self.sizes == "constant" else uniform_sizes(1, 2 * whole - 1)
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
@@ -169,7 +169,7 @@ class ContentWorkload:
         made = self._make(streams)
         return {
             SUBSCRIPTIONS: subscription_lines(made.content.conjunctions),
-            PUBLICATIONS: publication_lines(made.content.values, made.targets),
+            PUBLICATIONS_FILE: publication_lines(made.content.values, made.targets),
         }
 
     def design(self, streams: Streams) -> Design:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sim.content.conjunctions import Conjunctions
 
-SUBSCRIPTIONS, PUBLICATIONS = "subscriptions.jsonl", "publications.jsonl"
+SUBSCRIPTIONS, PUBLICATIONS_FILE = "subscriptions.jsonl", "publications.jsonl"
 _AT_ONCE = 10_000
 
 

@@ -28,12 +28,12 @@ def constant(size: int) -> Sizes:
     return lambda _, count: np.full(count, size, np.int64)
 
 
-def uniform(low: int, high: int) -> Sizes:
+def uniform_sizes(low: int, high: int) -> Sizes:
     """From `low` to `high`, both included."""
     return lambda generator, count: generator.integers(low, high, count, endpoint=True)
 
 
-def weighted(weights: Sequence[float]) -> Sizes:
+def weighted_sizes(weights: Sequence[float]) -> Sizes:
     """Sizes 1, 2, 3, … by their weights, whose sum is above 0."""
     return lambda generator, count: _inverted(np.asarray(weights, np.float64), generator, count)
 

@@ -18,7 +18,7 @@ from sim.workloads.format.checks import Checks
 
 _MOST_VALUES = 2**31 - 1
 _PREDICATE = {"field": pa.int32(), "value": pa.int32()}
-TYPES = {
+CONTENT_TYPES = {
     "predicates": {"subscription": pa.int32(), "owner": pa.int32(), **_PREDICATE},
     "values": {"publication": pa.int32(), **_PREDICATE},
 }
@@ -46,7 +46,7 @@ def columns(content: Content) -> dict[str, Columns]:
     }
 
 
-def read(folder: Path, counted: Mapping[str, Any]) -> Content:
+def read_content(folder: Path, counted: Mapping[str, Any]) -> Content:
     """The content of a workload's folder, whose manifest has counted so much.
 
     Raises WorkloadError where a table is none or a row stands in the wrong place.
@@ -56,7 +56,7 @@ def read(folder: Path, counted: Mapping[str, Any]) -> Content:
             raise WorkloadError(
                 f"{folder / 'manifest.json'}: counts.{name} is {counted.get(name)!r}, expected a whole number from 1 to {most}"
             )
-    wanted, published = (read_columns(folder / f"{name}.parquet", TYPES[name]) for name in TYPES)
+    wanted, published = (read_columns(folder / f"{name}.parquet", CONTENT_TYPES[name]) for name in CONTENT_TYPES)
     subscription, owner = wanted["subscription"], wanted["owner"]
     checks = Checks(f"{folder / 'predicates.parquet'}")
     before = np.concatenate([np.full(min(1, len(subscription)), -1, np.int32), subscription[:-1]])

@@ -10,7 +10,7 @@ from typing import Any
 
 from sim.base.errors import WorkloadError
 
-FORMAT = 1
+_FORMAT = 1
 _KEYS: dict[str, tuple[type, ...]] = {
     "kind": (str,),
     "origin": (str,),
@@ -28,7 +28,7 @@ _KEYS: dict[str, tuple[type, ...]] = {
 
 def write_manifest(folder: Path, values: Mapping[str, Any], files: Iterable[str]) -> None:
     """Seal the folder: `manifest.json` with these values, the format's version and the SHA-256 of each of the files."""
-    manifest = {"format": FORMAT, **values, "files": {name: _sha256(folder / name) for name in sorted(files)}}
+    manifest = {"format": _FORMAT, **values, "files": {name: _sha256(folder / name) for name in sorted(files)}}
     unfinished = folder / ".manifest.json"
     unfinished.write_text(json.dumps(manifest, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
     unfinished.replace(folder / "manifest.json")
@@ -51,8 +51,8 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], str]:
         raise WorkloadError(f"{path}: not valid JSON ({error})") from None
     if not isinstance(manifest, dict) or "format" not in manifest:
         raise WorkloadError(f"{path}: not the manifest of a workload (it has no key 'format')")
-    if manifest["format"] != FORMAT:
-        raise WorkloadError(f"{path}: workload format {manifest['format']!r}, this version reads format {FORMAT}")
+    if manifest["format"] != _FORMAT:
+        raise WorkloadError(f"{path}: workload format {manifest['format']!r}, this version reads format {_FORMAT}")
     for key, kinds in _KEYS.items():
         if key not in manifest:
             raise WorkloadError(f"{path}: no key '{key}'")

@@ -18,7 +18,7 @@ QUANTILES = {"p5": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95, "
 CLASSES = {"none": 0, "1 to 9": 1, "10 to 99": 10, "100 to 999": 100, "1000 and more": 1000}
 
 
-def summarise(workload: Workload) -> dict[str, Any]:
+def summarise_workload(workload: Workload) -> dict[str, Any]:
     """All of it, fit for JSON; what cannot be said (a mean over nobody, the time of no event) is None.
 
     Times are ISO 8601 in UTC, `horizon` and `period` seconds, `cell` degrees; rates tell their unit in their name.

@@ -19,7 +19,7 @@ from sim.content.predicates import Content, carried, occurring
 from sim.files.atomic import check_name
 from sim.files.parquet import ROW_GROUP, Columns, read_columns, write_columns, write_tables
 from sim.workloads.content import tables as content_tables
-from sim.workloads.content.json_lines import PUBLICATIONS, SUBSCRIPTIONS
+from sim.workloads.content.json_lines import PUBLICATIONS_FILE, SUBSCRIPTIONS
 from sim.workloads.format.checks import Checks
 from sim.workloads.format.demand import read_interests
 from sim.workloads.format.manifest import read_manifest, verify_files, write_manifest
@@ -31,7 +31,7 @@ INTERESTS_PER_PART = 5_000_000
 _POSITION = {"latitude": pa.float64(), "longitude": pa.float64()}
 _NAMED = {"name": pa.string(), "kind": pa.string(), "event_rate": pa.float64()}
 _CHANGE = {"time": pa.float64(), "user": pa.int32()}
-TYPES = {
+_TYPES = {
     "topics": {"topic": pa.int32(), **_NAMED, **_POSITION},
     "users": {"user": pa.int32(), "name": pa.string(), **_POSITION},
     "interests": {"user": pa.int32(), "topic": pa.int32()},
@@ -40,11 +40,11 @@ TYPES = {
     "movements": {**_CHANGE, **_POSITION},
     "sessions": {"user": pa.int32(), "start": pa.float64(), "end": pa.float64()},
     "deliveries": {"time": pa.float64(), "topic": pa.int32(), "publisher": pa.int32(), "subscriber": pa.int32()},
-    **content_tables.TYPES,
+    **content_tables.CONTENT_TYPES,
 }
 _OPTIONAL = ("movements", "sessions", "deliveries")  # tables that are left out where they are empty
-_ENTRIES = {"manifest.json", ".manifest.json", "interests", "quarantine", SUBSCRIPTIONS, PUBLICATIONS} | {
-    f"{name}.parquet" for name in TYPES
+_ENTRIES = {"manifest.json", ".manifest.json", "interests", "quarantine", SUBSCRIPTIONS, PUBLICATIONS_FILE} | {
+    f"{name}.parquet" for name in _TYPES
 }
 _PART = re.compile(r"part-\d{5,}\.parquet")  # of those entries that are folders
 
@@ -269,7 +269,7 @@ def write_workload(
     the folder holds something else or the workload breaks the format.
     """
     check_name(folder, WorkloadError)
-    validate(workload, folder)
+    validate_workload(workload, folder)
     _clear(folder)
     files = _write_tables(workload, folder)
     if quarantine is not None:
@@ -360,12 +360,12 @@ def load_workload(folder: Path) -> Workload:
     Raises WorkloadError where it is none, is of another format version, is damaged or breaks the format.
     """
     manifest, hash_ = read_manifest(folder)
-    topics = read_columns(folder / "topics.parquet", TYPES["topics"])
+    topics = read_columns(folder / "topics.parquet", _TYPES["topics"])
     Checks(f"{folder / 'topics.parquet'}").numbered("topic", topics["topic"])
-    users = read_columns(folder / "users.parquet", TYPES["users"])
+    users = read_columns(folder / "users.parquet", _TYPES["users"])
     Checks(f"{folder / 'users.parquet'}").numbered("user", users["user"])
     tables = {
-        name: read_columns(folder / f"{name}.parquet", TYPES[name])
+        name: read_columns(folder / f"{name}.parquet", _TYPES[name])
         for name in ("subscription_events", "publications", *_OPTIONAL)
         if name not in _OPTIONAL or f"{name}.parquet" in manifest["files"]
     }
@@ -380,7 +380,9 @@ def load_workload(folder: Path) -> Workload:
         movements=Movements(**tables["movements"]) if "movements" in tables else Movements.none(),
         sessions=Sessions(**tables["sessions"]) if "sessions" in tables else Sessions.none(),
         deliveries=Deliveries(**tables["deliveries"]) if "deliveries" in tables else Deliveries.none(),
-        content=content_tables.read(folder, manifest["counts"]) if "predicates.parquet" in manifest["files"] else None,
+        content=content_tables.read_content(folder, manifest["counts"])
+        if "predicates.parquet" in manifest["files"]
+        else None,
         period=manifest["period"],
         origin=manifest["origin"],
         cell=manifest["cell"],
@@ -390,7 +392,7 @@ def load_workload(folder: Path) -> Workload:
         rows=manifest["rows"],
         hash=hash_,
     )
-    validate(workload, folder)
+    validate_workload(workload, folder)
     for name, count in workload.counts.items():
         if manifest["counts"].get(name) != count:
             raise WorkloadError(
@@ -400,7 +402,7 @@ def load_workload(folder: Path) -> Workload:
     return workload
 
 
-def validate(workload: Workload, folder: Path) -> None:
+def validate_workload(workload: Workload, folder: Path) -> None:
     """Check that all tables keep to the format; `folder` is named in messages.
 
     Raises WorkloadError for the first row that is sorted wrongly, names no known topic or user, is not a number where one is

@@ -42,7 +42,7 @@ class Control:
 
 
 @dataclass(frozen=True)
-class Published:
+class EventPublications:
     """Publications in the order in which they happened: µs since 1970, topic, client (-1 where unknown), bytes."""
 
     micros: NDArray[np.int64]
@@ -68,7 +68,7 @@ class EventLog:
     clients: Sequence[str]
     topics: Sequence[str]
     control: Control
-    published: Published
+    published: EventPublications
     delivered: Delivered
 
 

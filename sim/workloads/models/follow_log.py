@@ -22,7 +22,7 @@ from sim.workloads.format.workload import (
 from sim.workloads.models.event_log import SECOND, Numbering
 from sim.workloads.models.follow_kernels import join_intervals
 
-EVER, NEVER = -(1 << 62), 1 << 62  # µs since 1970: a follow that has always held, one that never ends
+EVER, UNENDING = -(1 << 62), 1 << 62  # µs since 1970: a follow that has always held, one that never ends
 _AT_ONCE = 8_000_000  # follows
 _DAY = int(DAY) * SECOND
 
@@ -46,7 +46,7 @@ class Follows:
 
 
 @dataclass(frozen=True)
-class Published:
+class FollowPublications:
     """Publications in any order: µs since 1970, topic, publisher (-1 where it comes from outside)."""
 
     micros: NDArray[np.int64]
@@ -62,7 +62,7 @@ class FollowLog:
     topics: Sequence[str]
     kinds: Sequence[str]
     follows: Sequence[Follows]
-    published: Published
+    published: FollowPublications
 
 
 def follow_workload(
@@ -167,7 +167,7 @@ def _parts(tables: Sequence[Follows], users: int) -> Iterator[Follows]:
             np.concatenate([some.topic for some in here]),
             np.concatenate([some.row for some in here]),
             np.concatenate([np.full(len(some.user), EVER) if some.since is None else some.since for some in here]),
-            np.concatenate([np.full(len(some.user), NEVER) if some.until is None else some.until for some in here]),
+            np.concatenate([np.full(len(some.user), UNENDING) if some.until is None else some.until for some in here]),
         )
 
 

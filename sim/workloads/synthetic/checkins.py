@@ -21,7 +21,7 @@ _REASONS = ("unparsable", "bad_time", "bad_position", "null_island", "outside_bo
 
 
 @dataclass(frozen=True)
-class Checkins:
+class SyntheticCheckins:
     """Check-ins sorted by (user, time): seconds from `origin`, ids, degrees; a place belongs to one user.
 
     They lie in `box` (south, west, north, east) and before `horizon` (s).
@@ -48,7 +48,9 @@ class _Row(NamedTuple):
     place: str
 
 
-def write_checkins(path: Path, checkins: Checkins, dirt: float, generator: np.random.Generator) -> dict[str, int]:
+def write_checkins(
+    path: Path, checkins: SyntheticCheckins, dirt: float, generator: np.random.Generator
+) -> dict[str, int]:
     """Write a file as SNAP has it: users ascending, time descending in each; gzip where the name ends in `.gz`.
 
     A share `dirt` (0 to below 0.5) of the file's rows cannot be used, for every reason that a pipeline may have in equal
@@ -73,7 +75,7 @@ def write_checkins(path: Path, checkins: Checkins, dirt: float, generator: np.ra
     return {"good": len(order), **counts}
 
 
-def _rows(checkins: Checkins, which: NDArray[np.int64]) -> Iterator[_Row]:
+def _rows(checkins: SyntheticCheckins, which: NDArray[np.int64]) -> Iterator[_Row]:
     origin = np.datetime64(checkins.origin.removesuffix("Z"), "s")
     times = origin + checkins.time[which].astype(np.int64)
     return map(
@@ -89,7 +91,7 @@ def _rows(checkins: Checkins, which: NDArray[np.int64]) -> Iterator[_Row]:
 class _Spoiler:
     """Makes a row unusable for one given reason and for none that would come before it."""
 
-    def __init__(self, checkins: Checkins) -> None:
+    def __init__(self, checkins: SyntheticCheckins) -> None:
         north = checkins.box[2]
         self.outside = min(north + 0.5, (north + 90) / 2)
         origin = np.datetime64(checkins.origin.removesuffix("Z"), "s")

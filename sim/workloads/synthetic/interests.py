@@ -13,7 +13,7 @@ from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, unit
 from sim.files.inputs import File, InputFile
 from sim.files.parquet import numbers, repeated
-from sim.overlay.topic_connected.interests import Interests as NodeInterests
+from sim.overlay.topic_connected.interests import BrokerInterests as NodeInterests
 from sim.overlay.topic_connected.interests import coin_flips
 from sim.workloads.format.workload import (
     DAY,

@@ -27,7 +27,7 @@ from sim.workloads.models.location import (
     number_cells,
     publish_each,
 )
-from sim.workloads.synthetic.checkins import Checkins
+from sim.workloads.synthetic.checkins import SyntheticCheckins
 from sim.workloads.synthetic.mobility_kernels import KM_PER_DEGREE, fold, walk
 
 _GAPS_AT_ONCE = 16
@@ -101,7 +101,7 @@ class MobilityWorkload:
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
 
-    def checkins(self, streams: Streams) -> Checkins:
+    def checkins(self, streams: Streams) -> SyntheticCheckins:
         """All check-ins, at whole seconds, sorted by user and time; every user has at least one, the first at home."""
         p = self.parameters
         indptr, time = self._times(streams.generator("workload.gaps"))
@@ -131,7 +131,7 @@ class MobilityWorkload:
         latitude = np.clip(np.round(latitude, 6), south, north - 1e-6)
         longitude = np.clip(np.round(longitude, 6), west, east - 1e-6)
         place = np.unique(place, return_inverse=True)[1]
-        return Checkins(time, user, latitude, longitude, place, p.origin, p.horizon, p.box)
+        return SyntheticCheckins(time, user, latitude, longitude, place, p.origin, p.horizon, p.box)
 
     def generate(self, streams: Streams) -> Workload:
         """The location workload of these check-ins."""

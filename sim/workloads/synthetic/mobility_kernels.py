@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
 
-T = TypeVar("T", float, NDArray[np.float64])
+_T = TypeVar("T", float, NDArray[np.float64])
 
 KM_PER_DEGREE = 111.195
 
 
 @kernel
-def fold(value: T, low: float, high: float) -> T:
+def fold(value: _T, low: float, high: float) -> _T:
     """A number, or an array of them, brought into low..high as if reflected at both ends."""
     width = high - low
-    folded: T = high - np.abs((value - low) % (2.0 * width) - width)
+    folded: _T = high - np.abs((value - low) % (2.0 * width) - width)
     return folded
 
 

@@ -25,10 +25,10 @@ from sim.workloads.traces.times import parse_time
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-FIELDS = ("user", "time", "place", "space", "latitude", "longitude")
-LOADED = ("user", "micros", "latitude", "longitude", "source", "line")
+_FIELDS = ("user", "time", "place", "space", "latitude", "longitude")
+CHECKIN_COLUMNS = ("user", "micros", "latitude", "longitude", "source", "line")
 # What should stand in a field, for people.
-EXPECTED = {
+CHECKIN_EXPECTED = {
     "user": "a user, which is not empty",
     "latitude": "degrees from -90 to 90",
     "longitude": "degrees from -180 to 180",
@@ -128,7 +128,7 @@ def read_checkins(spark: SparkSession, folder: Path, layout: Layout, places: tup
     return read_rows(spark, folder, layout, _fields(layout, places[1])).join(known, "place", "left")
 
 
-def judge_rows(rows: DataFrame, layout: Layout, box: Box | None, window: Window) -> DataFrame:
+def judge_checkins(rows: DataFrame, layout: Layout, box: Box | None, window: Window) -> DataFrame:
     """Type the fields of `read_checkins`: user, micros, latitude, longitude; null where they are not usable.
 
     Adds `reason`, null where the row is usable as far as one row can tell, and, for a reason that speaks of a field's form,
@@ -152,7 +152,7 @@ def judge_rows(rows: DataFrame, layout: Layout, box: Box | None, window: Window)
         texts = [F.col("latitude"), F.col("longitude")]
     typed = rows.select(
         *("source", "block", "row", "raw", "parsed"),
-        *(F.col(name).alias(f"{name}_text") for name in rows.columns if name in FIELDS),
+        *(F.col(name).alias(f"{name}_text") for name in rows.columns if name in _FIELDS),
         F.when(F.trim("user") != "", F.col("user")).alias("user"),
         parse_time(F.col("time"), layout).alias("micros"),
         number(texts[0], 90).alias("latitude"),
@@ -172,7 +172,7 @@ def judge_rows(rows: DataFrame, layout: Layout, box: Box | None, window: Window)
         position = F.when(latitude.isNull(), "latitude").otherwise("longitude")
     column = F.when(F.col("reason") == "bad_time", "time").when(F.col("reason") == "bad_position", position)
     column = column.when((F.col("reason") == "unparsable") & F.col("parsed"), "user")
-    texts = [F.when(F.col("column") == name, F.col(f"{name}_text")) for name in FIELDS if name in rows.columns]
+    texts = [F.when(F.col("column") == name, F.col(f"{name}_text")) for name in _FIELDS if name in rows.columns]
     judged = typed.withColumn("reason", reason).withColumn("column", column).withColumn("found", F.coalesce(*texts))
     return judged.select(
         *("source", "block", "row", "raw", "user", "micros", "latitude", "longitude", "reason", "column", "found")
@@ -185,13 +185,13 @@ def load_checkins(folder: Path) -> Checkins:
     Users are numbered by their names: whole numbers by value, then the others by code points.
     """
     users = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns={"user"}))
-    table = ds.dataset(folder, format=users).to_table(columns=list(LOADED)).unify_dictionaries()
+    table = ds.dataset(folder, format=users).to_table(columns=list(CHECKIN_COLUMNS)).unify_dictionaries()
     coded = table["user"].combine_chunks()
     found = coded.dictionary.to_pylist()
     names = sorted(found, key=name_key)
     rank = {name: position for position, name in enumerate(names)}
     user = np.array([rank[name] for name in found], np.int32)[coded.indices.to_numpy()]
-    micros, latitude, longitude, source, line = (table[name].to_numpy() for name in LOADED[1:])
+    micros, latitude, longitude, source, line = (table[name].to_numpy() for name in CHECKIN_COLUMNS[1:])
     row = row_number(source, line)
     del table, coded, source, line
     pa.default_memory_pool().release_unused()  # else it keeps most of a gigabyte of ten million rows to itself

@@ -14,12 +14,12 @@ from sim.workloads.format.workload import Workload, write_workload
 from sim.workloads.models.event_log import event_workload
 from sim.workloads.traces import events as stages
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.quarantine import account, check_form, describe, read_quarantine, store_quarantine
+from sim.workloads.traces.quarantine import account, check_form, describe_reasons, read_quarantine, store_quarantine
 from sim.workloads.traces.rows import number_lines, read_rows
 from sim.workloads.traces.session import partitioned, store, watched
 from sim.workloads.traces.sources import find_sources, link_sources
 from sim.workloads.traces.strays import warn_of_strays
-from sim.workloads.traces.workshop import Progress, blaming, check_room, iso, put_in_place, workshop
+from sim.workloads.traces.workshop import TraceProgress, blaming, check_room, iso, put_in_place, workshop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +37,7 @@ def prepare_events(
     filters: bool = False,
     size: int = 100,
     partitions: int | None = None,
-    progress: Progress = lambda step, detail: None,
+    progress: TraceProgress = lambda step, detail: None,
 ) -> Workload:
     """Write the event workload of this log to the folder `out` and return it.
 
@@ -60,11 +60,11 @@ def prepare_events(
         step = f"reading {len(sources)} file{'s' * (len(sources) > 1)} ({total / 2**20:.1f} MiB)"
         with watched(session, partial(progress, step)):
             rows = read_rows(session, folder / "inputs", layout, stages.FIELDS)
-            judged = store(stages.judge_rows(rows, layout, words, window, size), folder / "parsed")
+            judged = store(stages.judge_events(rows, layout, words, window, size), folder / "parsed")
             rows = number_lines(judged, layout)
-            reasons = check_form(rows, layout, sources, stages.EXPECTED)
+            reasons = check_form(rows, layout, sources, stages.EVENT_EXPECTED)
         with watched(session, partial(progress, f"sorting out {reasons.total():,} rows")):
-            usable = rows.where("reason IS NULL").select(*stages.LOADED)
+            usable = rows.where("reason IS NULL").select(*stages.EVENT_COLUMNS)
             usable.write.partitionBy("table").parquet(str(folder / "usable"))
         progress("following sessions", "")
         log, row = stages.load_events(folder / "usable")
@@ -89,7 +89,9 @@ def prepare_events(
         reasons.update({"no_effect": len(dropped["no_effect"]), None: -len(dropped["no_effect"])})
         counts = account(reasons)
         if workload is None:
-            raise WorkloadError(f"{sources[0].path}: none of {counts['read']:,} rows is usable ({describe(counts)})")
+            raise WorkloadError(
+                f"{sources[0].path}: none of {counts['read']:,} rows is usable ({describe_reasons(counts)})"
+            )
         bad = counts["read"] - counts["kept"]
         if bad:
             with watched(session, partial(progress, f"sorting {bad:,} rows into quarantine")):

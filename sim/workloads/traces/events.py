@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError, unknown
 from sim.workloads.models.event_kernels import CONNECT, DISCONNECT, SUBSCRIBE, UNSUBSCRIBE
-from sim.workloads.models.event_log import Control, Delivered, EventLog, Published
+from sim.workloads.models.event_log import Control, Delivered, EventLog, EventPublications
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.times import parse_time
 from sim.workloads.traces.typed import Names, read_typed
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FIELDS = ("time", "action", "client", "topic", "size", "publisher")
 NEEDED = FIELDS[:4]
-LOADED = ("table", "source", "line", "micros", "action", "client", "topic", "size", "publisher")
+EVENT_COLUMNS = ("table", "source", "line", "micros", "action", "client", "topic", "size", "publisher")
 PUBLISH, DELIVER = 4, 5
 ACTIONS = {
     "connect": CONNECT,
@@ -40,8 +40,8 @@ MQTT = Layout(
     time_formats=("epoch",),
     text="packets of MQTT as they are decoded from a capture",
 )
-LAYOUTS = {MQTT.name: MQTT}
-EXPECTED = {
+EVENT_LAYOUTS = {MQTT.name: MQTT}
+EVENT_EXPECTED = {
     "action": f"an action ({', '.join(ACTIONS)}; --actions says what a file calls them)",
     "client": "a client, in every row that does not publish",
     "topic": "a topic, in every row that does not connect or disconnect",
@@ -71,7 +71,7 @@ def action_words(text: str | None = None) -> dict[str, int]:
     return words
 
 
-def judge_rows(
+def judge_events(
     rows: DataFrame, layout: Layout, words: Mapping[str, int], window: tuple[int | None, int | None], size: int
 ) -> DataFrame:
     """Type the fields of `read_rows`: micros, action, client, topic, size, publisher; null where they are not usable.
@@ -139,7 +139,9 @@ def load_events(folder: Path) -> tuple[EventLog, NDArray[np.int64]]:
         for column, ranks in (("client", client), ("topic", topic), ("publisher", client)):
             if column in table:
                 table[column] = ranks[table[column]]
-    log = EventLog(clients.names, topics.names, Control(**control), Published(**published), Delivered(**delivered))
+    log = EventLog(
+        clients.names, topics.names, Control(**control), EventPublications(**published), Delivered(**delivered)
+    )
     return log, row
 
 

@@ -17,13 +17,13 @@ from sim.workloads.format.workload import DAY, Workload, write_workload
 from sim.workloads.models.follow_log import follow_workload
 from sim.workloads.traces import follows as stages
 from sim.workloads.traces.follow_tables import Trace
-from sim.workloads.traces.quarantine import account, check_form, describe, read_quarantine, store_quarantine
+from sim.workloads.traces.quarantine import account, check_form, describe_reasons, read_quarantine, store_quarantine
 from sim.workloads.traces.rows import number_lines, read_rows
 from sim.workloads.traces.session import partitioned, store, watched
 from sim.workloads.traces.sources import find_groups, link_sources
 from sim.workloads.traces.strays import warn_of_strays
 from sim.workloads.traces.user_filters import sampled
-from sim.workloads.traces.workshop import Progress, blaming, check_room, iso, put_in_place, workshop
+from sim.workloads.traces.workshop import TraceProgress, blaming, check_room, iso, put_in_place, workshop
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,7 +59,7 @@ def prepare_follows(
     options: FollowOptions | None = None,
     *,
     partitions: int | None = None,
-    progress: Progress = lambda step, detail: None,
+    progress: TraceProgress = lambda step, detail: None,
 ) -> Workload:
     """Write the workload of this trace to the folder `out` and return it.
 
@@ -83,9 +83,9 @@ def prepare_follows(
             step = f"reading {', '.join(source.name for source in group[:3])} ({mebibytes:.1f} MiB)"
             with watched(session, partial(progress, step)):
                 rows = read_rows(session, folder / f"inputs-{n}", table.layout, table.used)
-                typed = store(stages.judge_rows(rows, table, options.window, streams), folder / f"parsed-{n}")
+                typed = store(stages.judge_follows(rows, table, options.window, streams), folder / f"parsed-{n}")
                 rows = number_lines(typed, table.layout)
-                reasons += check_form(rows, table.layout, group, stages.expected(table), first)
+                reasons += check_form(rows, table.layout, group, stages.expected_text(table), first)
                 usable = rows.where("reason IS NULL").select("source", "line", *stages.loaded(table))
                 usable.write.parquet(str(folder / f"usable-{n}"))
             judged.append(rows)
@@ -124,7 +124,7 @@ def prepare_follows(
         if workload is None:
             raise WorkloadError(
                 f"{sources[0].path}: of {counts['read']:,} rows none tells of a publication, or none of a follow"
-                f"{f' ({describe(counts)})' if bad else ''}"
+                f"{f' ({describe_reasons(counts)})' if bad else ''}"
             )
         if bad:
             with watched(session, partial(progress, f"sorting {bad:,} rows into quarantine")):

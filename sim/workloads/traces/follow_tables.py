@@ -21,7 +21,7 @@ _BOUNDS = ("since", "until")
 
 
 @dataclass(frozen=True)
-class Topics:
+class FollowedTopics:
     """Topics that rows name: all of one kind, each by the first of these fields that is not empty."""
 
     kind: str
@@ -29,7 +29,7 @@ class Topics:
 
 
 @dataclass(frozen=True)
-class Table:
+class FollowTable:
     """Files of one layout. A row's `user`, which is a field, follows all topics of `follows` and publishes on those of `events`.
 
     A row that does both tells of a follow that begins with it. Of others, the fields since and until tell from when to when, and
@@ -40,8 +40,8 @@ class Table:
 
     layout: Layout
     user: str = "user"
-    follows: tuple[Topics, ...] = ()
-    events: tuple[Topics, ...] = ()
+    follows: tuple[FollowedTopics, ...] = ()
+    events: tuple[FollowedTopics, ...] = ()
     kind: str = "kind"
     time: tuple[str, ...] = ("time",)
     earliest: int = 1
@@ -49,7 +49,7 @@ class Table:
     file: str = ""
 
     @property
-    def topics(self) -> tuple[Topics, ...]:
+    def topics(self) -> tuple[FollowedTopics, ...]:
         """Those of `follows` and `events`, each once."""
         return tuple(dict.fromkeys(self.follows + self.events))
 
@@ -93,7 +93,7 @@ class Preset:
 
     name: str
     text: str
-    tables: tuple[Table, ...]
+    tables: tuple[FollowTable, ...]
     labels: Labels | None = None
 
 
@@ -102,7 +102,7 @@ class Trace:
     """Tables and labels with the files that they stand in; times without a zone are in one and the same."""
 
     name: str
-    tables: tuple[tuple[Table, Inputs], ...]
+    tables: tuple[tuple[FollowTable, Inputs], ...]
     labels: tuple[Labels, Inputs] | None = None
 
     @property
@@ -115,7 +115,7 @@ class Trace:
         return {"format": self.name, "tables": tables}
 
 
-_TOPIC = (Topics("topic", ("topic",)),)
+_TOPIC = (FollowedTopics("topic", ("topic",)),)
 
 
 def free_trace(follows: tuple[Layout, Inputs], events: tuple[Layout, Inputs], spread: Span | None = None) -> Trace:
@@ -123,8 +123,8 @@ def free_trace(follows: tuple[Layout, Inputs], events: tuple[Layout, Inputs], sp
 
     Raises WorkloadError where a layout lacks a field.
     """
-    who = Table(follows[0], follows=_TOPIC)
-    what = Table(events[0], user="publisher", events=_TOPIC, spread=spread)
+    who = FollowTable(follows[0], follows=_TOPIC)
+    what = FollowTable(events[0], user="publisher", events=_TOPIC, spread=spread)
     who.layout.require("follows", who.needed, "--follows-columns")
     what.layout.require("events", what.needed, "--events-columns")
     return Trace("free", ((who, follows[1]), (what, events[1])))
@@ -162,12 +162,12 @@ def _hetrec(*columns: str, time_format: str = "iso") -> Layout:
     return Layout("lastfm-hetrec", columns, delimiter="\t", header=True, time_formats=(time_format,))
 
 
-def _artist(*fields: str) -> tuple[Topics, ...]:
-    return (Topics("artist", fields),)
+def _artist(*fields: str) -> tuple[FollowedTopics, ...]:
+    return (FollowedTopics("artist", fields),)
 
 
-def _friend(field: str) -> tuple[Topics, ...]:
-    return (Topics("friend", (field,)),)
+def _friend(field: str) -> tuple[FollowedTopics, ...]:
+    return (FollowedTopics("friend", (field,)),)
 
 
 # Last.fm began in 2002.
@@ -175,9 +175,9 @@ LASTFM_HETREC = Preset(
     "lastfm-hetrec",
     "Last.fm, HetRec 2011: plays and friendships without times; tags, of which a month is known",
     (
-        Table(_hetrec("user", "artist", "weight"), follows=_artist("artist"), file="user_artists.dat"),
-        Table(_hetrec("user", "friend"), follows=_friend("friend"), file="user_friends.dat"),
-        Table(
+        FollowTable(_hetrec("user", "artist", "weight"), follows=_artist("artist"), file="user_artists.dat"),
+        FollowTable(_hetrec("user", "friend"), follows=_friend("friend"), file="user_friends.dat"),
+        FollowTable(
             _hetrec("user", "artist", "tag", "day", "month", "year", time_format="yyyy-M-d"),
             events=_artist("artist") + _friend("user"),
             time=("year", "month", "day"),
@@ -194,7 +194,7 @@ LASTFM_1K = Preset(
     "lastfm-1k",
     "Last.fm, the plays of a thousand users, to the second",
     (
-        Table(
+        FollowTable(
             _PLAYS,
             follows=_artist("artist", "name"),
             events=_artist("artist", "name"),
@@ -203,14 +203,14 @@ LASTFM_1K = Preset(
     ),
     Labels(_PLAYS, "artist", ("artist", "name"), "name", "userid-timestamp-artid-artname-traid-traname.tsv"),
 )
-_FILM = (Topics("film", ("film",)),)
+_FILM = (FollowedTopics("film", ("film",)),)
 # Trust is to follow; who reviews a film hears of further reviews of it. Reviews are known to the day.
 CIAODVD = Preset(
     "ciaodvd",
     "CiaoDVD: who trusts whom, and reviews of films, of which a day is known",
     (
-        Table(Layout("ciaodvd", ("user", "friend", "trust")), follows=_friend("friend"), file="trusts.txt"),
-        Table(
+        FollowTable(Layout("ciaodvd", ("user", "friend", "trust")), follows=_friend("friend"), file="trusts.txt"),
+        FollowTable(
             Layout("ciaodvd", ("user", "film", "genre", "review", "rating", "time"), time_formats=("yyyy-MM-dd",)),
             follows=_FILM,
             events=_friend("user") + _FILM,

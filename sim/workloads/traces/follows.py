@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.randomness import Streams
-from sim.workloads.models.follow_log import EVER, NEVER, FollowLog, Follows, Published
-from sim.workloads.traces.follow_tables import Labels, Span, Table
+from sim.workloads.models.follow_log import EVER, UNENDING, FollowLog, FollowPublications, Follows
+from sim.workloads.traces.follow_tables import FollowTable, Labels, Span
 from sim.workloads.traces.rows import read_rows
 from sim.workloads.traces.times import parse_time
 from sim.workloads.traces.typed import Names, read_typed
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _DIGITS = 12  # hexadecimal, of which a share is made: a float holds it exactly
 
 
-def expected(table: Table) -> dict[str, str]:
+def expected_text(table: FollowTable) -> dict[str, str]:
     """What should stand in the fields of a table, for people; times are told apart."""
     fields = {topics.fields[0]: f"a {topics.kind}, which is not empty" for topics in table.topics}
     dates = (
@@ -31,7 +31,9 @@ def expected(table: Table) -> dict[str, str]:
     return {**fields, table.user: "a user, which is not empty", **dates}
 
 
-def judge_rows(rows: DataFrame, table: Table, window: tuple[int | None, int | None], streams: Streams) -> DataFrame:
+def judge_follows(
+    rows: DataFrame, table: FollowTable, window: tuple[int | None, int | None], streams: Streams
+) -> DataFrame:
     """Type the fields of `read_rows`: user, a `topic_<n>` for each of the table's, kind, and micros, or since and until.
 
     Null where they are not usable, and since and until where there is no such limit. Adds `reason`, null where the row is usable
@@ -54,7 +56,7 @@ def judge_rows(rows: DataFrame, table: Table, window: tuple[int | None, int | No
         **({} if table.events else {"kind": told(table.kind)}),
         **{
             field: bound(field, otherwise)
-            for field, otherwise in (("since", EVER), ("until", NEVER))
+            for field, otherwise in (("since", EVER), ("until", UNENDING))
             if field in table.bounds
         },
     }
@@ -89,7 +91,7 @@ def judge_rows(rows: DataFrame, table: Table, window: tuple[int | None, int | No
     return judged.select("source", "block", "row", "raw", "reason", "column", "found", *loaded(table))
 
 
-def loaded(table: Table) -> tuple[str, ...]:
+def loaded(table: FollowTable) -> tuple[str, ...]:
     """The typed columns of a table's rows."""
     topics = (f"topic_{n}" for n in range(len(table.topics)))
     return ("user", *topics, *(("micros",) if table.events else ("kind", *table.bounds)))
@@ -124,7 +126,7 @@ def read_labels(spark: SparkSession, folder: Path, labels: Labels) -> dict[str, 
 
 
 def load_follows(
-    folders: Sequence[Path], tables: Sequence[Table], labels: Mapping[str, Mapping[str, str]]
+    folders: Sequence[Path], tables: Sequence[FollowTable], labels: Mapping[str, Mapping[str, str]]
 ) -> FollowLog:
     """The typed Parquet of each table's usable rows, in its folder; the order in which rows are stored means nothing.
 
@@ -163,12 +165,12 @@ def load_follows(
                 follows.append(Follows(who, on[some], row, columns.get("since"), columns.get("until")))
     for which in np.flatnonzero(first_kind < len(told.names)).tolist():
         kinds[which] = told.names[first_kind[which]]
-    published = Published(np.concatenate(micros), np.concatenate(topic), np.concatenate(publisher))
+    published = FollowPublications(np.concatenate(micros), np.concatenate(topic), np.concatenate(publisher))
     return FollowLog(users.names, names, kinds, follows, published)
 
 
 def _load(
-    folder: Path, table: Table, users: Names, topics: Mapping[str, Names], kinds: Names
+    folder: Path, table: FollowTable, users: Names, topics: Mapping[str, Names], kinds: Names
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
     columns: dict[str, tuple[str, Names | type[np.generic]]] = {"user": ("user", users)}
     columns |= {f"topic_{n}": (f"topic_{n}", topics[some.kind]) for n, some in enumerate(table.topics)}

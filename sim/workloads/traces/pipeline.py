@@ -26,13 +26,13 @@ from sim.workloads.models.location import (
 )
 from sim.workloads.traces import checkins as stages
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.quarantine import account, check_form, describe, read_quarantine, store_quarantine
+from sim.workloads.traces.quarantine import account, check_form, describe_reasons, read_quarantine, store_quarantine
 from sim.workloads.traces.rows import number_lines
 from sim.workloads.traces.session import partitioned, store, watched
 from sim.workloads.traces.sources import find_sources, link_sources
 from sim.workloads.traces.strays import warn_of_strays
 from sim.workloads.traces.user_filters import UserFilters, select_users
-from sim.workloads.traces.workshop import Progress, blaming, check_room, iso, put_in_place, workshop
+from sim.workloads.traces.workshop import TraceProgress, blaming, check_room, iso, put_in_place, workshop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +59,7 @@ def prepare_checkins(
     publications: Publishing = "per-visit",
     size: int = 100,
     partitions: int | None = None,
-    progress: Progress = lambda step, detail: None,
+    progress: TraceProgress = lambda step, detail: None,
 ) -> Workload:
     """Write the location workload of these check-ins to the folder `out` and return it.
 
@@ -92,11 +92,11 @@ def prepare_checkins(
             rows = stages.read_checkins(
                 session, folder / "inputs", layout, (folder / "places", places[1]) if places else None
             )
-            judged = store(stages.judge_rows(rows, layout, box, window), folder / "parsed")
+            judged = store(stages.judge_checkins(rows, layout, box, window), folder / "parsed")
             rows = number_lines(judged, layout)
-            reasons = check_form(rows, layout, read, stages.EXPECTED)
+            reasons = check_form(rows, layout, read, stages.CHECKIN_EXPECTED)
         with watched(session, partial(progress, f"looking for duplicates in {reasons.total():,} rows")):
-            rows.where("reason IS NULL").select(*stages.LOADED).write.parquet(str(folder / "usable"))
+            rows.where("reason IS NULL").select(*stages.CHECKIN_COLUMNS).write.parquet(str(folder / "usable"))
             checkins, dropped = select_users(
                 stages.load_checkins(folder / "usable"),
                 filters,
@@ -109,7 +109,9 @@ def prepare_checkins(
             reasons[reason], reasons[None] = len(numbers), reasons[None] - len(numbers)
         counts = account(reasons)
         if not len(checkins):
-            raise WorkloadError(f"{read[0].path}: none of {counts['read']:,} rows is usable ({describe(counts)})")
+            raise WorkloadError(
+                f"{read[0].path}: none of {counts['read']:,} rows is usable ({describe_reasons(counts)})"
+            )
         warn_of_strays([checkins.micros], "check-ins", rows, read)
         if reasons.total() > reasons[None]:
             with watched(

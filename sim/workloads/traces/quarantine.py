@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # A row's reason is the first of these that applies. The last three are of users of whom no row is used.
-REASONS = (
+_REASONS = (
     *("unparsable", "bad_time", "bad_position", "null_island", "outside_box", "outside_window"),
     *("no_effect", "duplicate"),
     *("not_sampled", "not_every_month", "few_visits"),
 )
 # These tell that a file is not in the layout it is read in; the others only tell what is in it.
-FORM = REASONS[:3]
+FORM = _REASONS[:3]
 
 _SCHEMA = pa.schema({"source": pa.string(), "line": pa.int64(), "raw": pa.string(), "reason": pa.string()})
 _LINE_BITS = 40
@@ -139,10 +139,10 @@ def read_quarantine(folder: Path, names: Sequence[str]) -> Iterator[pa.Table]:
 
 def account(reasons: Counter[str | None]) -> dict[str, Any]:
     """The manifest's `rows`: read = kept + all quarantined; reasons in their order, those that never applied left out."""
-    quarantined = {reason: reasons[reason] for reason in REASONS if reasons[reason]}
+    quarantined = {reason: reasons[reason] for reason in _REASONS if reasons[reason]}
     return {"read": reasons.total(), "kept": reasons[None], "quarantined": quarantined}
 
 
-def describe(rows: Mapping[str, Any]) -> str:
+def describe_reasons(rows: Mapping[str, Any]) -> str:
     """The quarantined `rows` of a manifest in words: `duplicate 8`."""
     return ", ".join(f"{reason} {count:,}" for reason, count in rows["quarantined"].items())

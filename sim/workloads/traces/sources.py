@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sim.base.errors import WorkloadError, nearest
-from sim.files.compression import ALLOWED, Damaged, archive, codec_of, first_bytes, pieces
+from sim.files.compression import COMPRESSIONS, Damaged, archive, codec_of, first_bytes, pieces
 
 _PARQUET = b"PAR1"
 _UNPACKED = "-unpacked"
@@ -75,7 +75,7 @@ def _expand(text: str) -> list[Path]:
             raise WorkloadError(f"{text}: no file matches this pattern")
         return matches
     if path.exists():
-        raise WorkloadError(f"{text}: a pipe or a device; name a file, {ALLOWED}")
+        raise WorkloadError(f"{text}: a pipe or a device; name a file, {COMPRESSIONS}")
     near = nearest(path.name, (entry.name for entry in path.parent.iterdir())) if path.parent.is_dir() else None
     hint = f", did you mean '{path.with_name(near)}'?" if near else ""
     raise WorkloadError(f"{text}: no such file{hint}")
@@ -94,7 +94,7 @@ def _source(path: Path, name: str) -> Source:
     except Damaged as error:
         raise WorkloadError(f"{path}: {error}") from None
     if kind is not None:
-        raise WorkloadError(f"{path}: a {kind} archive; unpack it and name the files in it, {ALLOWED}")
+        raise WorkloadError(f"{path}: a {kind} archive; unpack it and name the files in it, {COMPRESSIONS}")
     return Source(path, name, digest, size)
 
 

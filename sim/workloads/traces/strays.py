@@ -29,7 +29,7 @@ class TraceWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class Span:
+class PlausibleSpan:
     """The days on which a trace has rows, in days since 1970: of the rows that belong together, [first, end), and of all."""
 
     first: int
@@ -40,7 +40,7 @@ class Span:
     after: int
 
 
-def find_span(times: Sequence[NDArray[np.int64]]) -> Span:
+def find_span(times: Sequence[NDArray[np.int64]]) -> PlausibleSpan:
     """What belongs together of rows with these times (µs since 1970; not all empty).
 
     From the median row's day it grows to the nearer of the next days with rows, as long as that is no further away than twice the
@@ -69,7 +69,7 @@ def find_span(times: Sequence[NDArray[np.int64]]) -> Span:
         low, high = (low - 1, high) if left <= right else (low, high + 1)
     first, end = int(days[low]) + least, int(days[high]) + least + 1
     rows_before = int(before[low - 1]) if low else 0
-    return Span(first, end, least, most, rows_before, int(before[-1] - before[high]))
+    return PlausibleSpan(first, end, least, most, rows_before, int(before[-1] - before[high]))
 
 
 def warn_of_strays(times: Sequence[NDArray[np.int64]], what: str, rows: DataFrame, sources: Sequence[Source]) -> None:

@@ -18,7 +18,7 @@ from sim.spark import cause
 from sim.workloads.traces.sources import Source, original
 
 # Called with what is being done and, again and again, with how far it is ("" at its start).
-Progress = Callable[[str, str], None]
+TraceProgress = Callable[[str, str], None]
 
 
 def iso(micros: int) -> str:
