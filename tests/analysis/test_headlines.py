@@ -173,7 +173,7 @@ def test_few_replications_have_a_note_on_what_that_means(tmp_path: Path, replica
     assert note.startswith(
         f"{replications} replications are few: a confidence interval reaches {reach} standard errors to each side"
     )
-    assert "Only large differences are significant" in note
+    assert "Only large differences are found significant" in note
     assert f'<p class="note">{note}</p>' in render_report(load_results(tmp_path / "r"), [])
     assert f'<p class="note">{note}</p>' in render_comparison(collect([tmp_path / "r"]), [])
 

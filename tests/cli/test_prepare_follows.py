@@ -63,8 +63,8 @@ FREE = OPTIONS[:4]
     [
         ((), "--follows is needed, or a folder and its --format (lastfm-hetrec, ciaodvd, lastfm-1k)"),
         (OPTIONS[:2], "--events is needed, or a folder and its --format"),
-        (FREE, "--follows-columns is needed to know the fields of f.csv are"),
-        ((*FREE, "--follows-columns", "user,topic"), "--events-columns is needed to know the fields of e.csv are"),
+        (FREE, "--follows-columns is needed to know the fields of f.csv"),
+        ((*FREE, "--follows-columns", "user,topic"), "--events-columns is needed to know the fields of e.csv"),
         ((*FREE, "--follows-columns", "user,,topic"), "--follows-columns 'user,,topic': an empty name"),
         ((*FREE, "--format", "lastfm"), "--format: unknown layout 'lastfm', did you mean 'lastfm-1k'?"),
         ((*FREE, "--format", "ciaodvd"), "--format ciaodvd takes the folder that its files are in"),

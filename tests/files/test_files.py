@@ -110,7 +110,7 @@ def test_a_file_that_cannot_be_read_is_told_with_the_nearest_one(tmp_path: Path)
         ("x\n10\n", "line 2: x: expected a number from 0 to 9, found '10'"),
         ("x\nnan\n", "line 2: x: expected a number from 0 to 9, found 'nan'"),
         ('x\n""\n1\n""\n', None),
-        ("xx,y\n1,2\n", "line 1: no column 'x', is it 'xx'? (columns found: xx, y)"),
+        ("xx,y\n1,2\n", "line 1: no column 'x', did you mean 'xx'? (columns found: xx, y)"),
         ("y\n1\n", "line 1: no column 'x' (columns found: y)"),
         ("x,y\n1,2\n", "line 1: unknown column 'y' (allowed: x)"),
         ("x,x\n1,2\n", "line 1: column 'x' appears twice"),
