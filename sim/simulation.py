@@ -19,7 +19,7 @@ from sim.brokers.control.manager import ReconfigurationSetting
 from sim.brokers.control.offloading import OffloadingSetting
 from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.network import Network, NetworkSetting
-from sim.brokers.statistics.recorder import Columns
+from sim.brokers.statistics.recorder import RecordedColumns
 from sim.brokers.users.subscriptions import frozen
 from sim.files.inputs import File
 from sim.files.parquet import strings
@@ -53,7 +53,7 @@ class RunRecord:
     """
 
     metrics: dict[str, float | int | None]
-    tables: dict[str, Columns]
+    tables: dict[str, RecordedColumns]
     notes: tuple[str, ...] = ()
 
 
@@ -253,7 +253,7 @@ def simulate(
     return RunRecord({name: metrics[name] for name in METRICS}, tables, network.setting.notes)
 
 
-def _busiest_tree(network: Network, positions: NDArray[np.float64] | None) -> Columns:
+def _busiest_tree(network: Network, positions: NDArray[np.float64] | None) -> RecordedColumns:
     """The tree, at the end, of the topic with the most publications (lowest id on ties) among those that have a tree.
 
     Where trees are rooted at the publisher's broker: for the one that hosts those who published most on the topic.

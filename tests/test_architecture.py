@@ -121,6 +121,29 @@ def test_so_they_do_among_the_packages_of_brokers() -> None:
     assert wrong == []
 
 
+def test_no_public_name_at_the_top_of_modules_stands_for_two_things() -> None:
+    """Commands are called as what they run, and the modules of all papers hold things of the same names; no others do."""
+    found: dict[str, list[str]] = {}
+    for module, path in MODULES.items():
+        of_a_paper = module.startswith("sim.papers.") and module.count(".") == 3
+        if not of_a_paper and room(module) != "sim.cli":
+            for name in defined(ast.parse(path.read_text())):
+                found.setdefault(name, []).append(module)
+    assert {name: where for name, where in found.items() if len(where) > 1} == {}
+
+
+def defined(tree: ast.Module) -> set[str]:
+    """The public names that a module defines at its top."""
+    names = set()
+    for node in tree.body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            names.add(node.name)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+    return {name for name in names if not name.startswith("_")}
+
+
 def test_there_is_no_circle() -> None:
     graph = {
         module: {target for target, _ in imports(path) if target in MODULES and target != module}

@@ -234,11 +234,11 @@ def _is_kind(table: str, kind: str) -> bool:
 
 def odd_keys() -> list[str]:
     """The key paths of all parameters of all plug-ins, and of the scenario's own tables."""
-    from sim.scenario.model import Brokers, Network, Precision, Report, Scenario, Service
+    from sim.scenario.model import Brokers, NetworkTable, Precision, Report, Scenario, Service
 
     tables = {"geometry": "network.geometry", "latency": "network.latency"}
     models = {
-        "network": Network,
+        "network": NetworkTable,
         "brokers": Brokers,
         "brokers.service": Service,
         "report": Report,

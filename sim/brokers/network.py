@@ -14,7 +14,7 @@ from sim.base.randomness import Streams
 from sim.brokers.control.courier import Courier
 from sim.brokers.control.manager import Manager, ReconfigurationSetting
 from sim.brokers.control.offloaded_topics import OffloadedTopics
-from sim.brokers.control.offloading import UNMEASURED, OffloadingSetting, Service
+from sim.brokers.control.offloading import UNMEASURED, OffloadingService, OffloadingSetting
 from sim.brokers.control.protocol import ReconfigurationProtocol
 from sim.brokers.control.transition import Placement
 from sim.brokers.control.trees import TreeControl
@@ -38,13 +38,13 @@ from sim.brokers.fabric.stations import (
 )
 from sim.brokers.statistics.receipts import Audiences, Receipts
 from sim.brokers.statistics.record_kernels import BROKER_DELIVERED, RECEIVED, RELAYED, SENT
-from sim.brokers.statistics.recorder import Columns, Recorder
+from sim.brokers.statistics.recorder import RecordedColumns, Recorder
 from sim.brokers.statistics.records import Channel
 from sim.brokers.statistics.satisfaction import Satisfaction
 from sim.brokers.statistics.traffic import cross_region_bytes, hop_table, link_table
 from sim.brokers.users.changes import Changes
 from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
-from sim.brokers.users.users import Users
+from sim.brokers.users.users import HostedUsers
 from sim.overlay.geometry import Dissemination, link_metrics
 from sim.policies.views import SelectionPolicy
 from sim.workloads.format.workload import Workload
@@ -139,7 +139,7 @@ class Network:
             else SplitSubscriptions(topics, brokers, self.control.transition, offloaded.kept)
         )
         self.engine = self._engine(fabric)
-        self.users = Users(
+        self.users = HostedUsers(
             self.clock,
             workload,
             setting.policy,
@@ -158,10 +158,10 @@ class Network:
             protocol = ReconfigurationProtocol(fabric, self.recorder, *process, parameters)
             decides = protocol, served, workload.published, setting.reconfiguration
             self.manager = Manager(fabric, self.recorder, *decides)
-        self.offloading: Service | None = None
+        self.offloading: OffloadingService | None = None
         if offloading is not None:
             split = self.control, self.users, self.subscriptions, protocol
-            self.offloading = Service(fabric, self.recorder, *split, workload.published, offloading)
+            self.offloading = OffloadingService(fabric, self.recorder, *split, workload.published, offloading)
         self._protocol = protocol
         entries = workload.publications, host, brokers, key, self.engine
         self._publishers = Publishers(self.clock, *entries, protocol)
@@ -266,7 +266,7 @@ class Network:
             **link_metrics(len(self.node_of), setting.overlay),
         }
 
-    def tables(self) -> dict[str, Columns]:
+    def tables(self) -> dict[str, RecordedColumns]:
         """All tables, by their names in a run's folder; those that were not asked for are left out."""
         recorder = self.recorder
         placement = Placement(self._fabric) if self._protocol is None else self._protocol.placement
@@ -288,7 +288,7 @@ class Network:
             tables["trace"] = hop_table(recorder.trace)
         return tables
 
-    def _brokers(self) -> Columns:
+    def _brokers(self) -> RecordedColumns:
         """One row per broker: what it hosted (time averages), carried and served after the warm-up."""
         seconds, brokers = self.setting.measured_seconds, len(self.node_of)
         counted = self.recorder.statistics.per_broker

@@ -18,7 +18,7 @@ from pydantic_core import core_schema
 from sim.base.errors import cut, nearest
 from sim.files.compression import Damaged, pieces
 
-_T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class NoSuchFile(ValueError):

@@ -15,7 +15,7 @@ from sim.files import toml
 from sim.scenario.experiment import Experiment
 from sim.scenario.reader import load_scenario
 
-_T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)

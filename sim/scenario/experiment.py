@@ -10,7 +10,8 @@ from pathlib import Path
 from sim.files import toml
 from sim.scenario.expressions import Value
 from sim.scenario.keys import text_of, unit_at
-from sim.scenario.model import Precision, Raw, Report, Scenario
+from sim.scenario.model import Precision, Report, Scenario
+from sim.scenario.sweep import Raw
 from sim.scenario.tuning import Tune
 
 

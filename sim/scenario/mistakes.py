@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sim.base.naming import Keys
 from sim.base.validation import UNKNOWN, dotted
-from sim.scenario.sweep import Laid
+from sim.scenario.sweep import Override
 
 
 class Mistakes:
@@ -19,7 +19,7 @@ class Mistakes:
 
     def __init__(self, path: Path | None, lines: dict[Keys, int], names: list[str]) -> None:
         self.path, self.names = path, names
-        self.laid: tuple[Laid, ...] = ()
+        self.laid: tuple[Override, ...] = ()
         self._places = {keys: (line, f"{path}:{line}") for keys, line in lines.items()}
         self._lines: set[tuple[int, str]] = set()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -31,10 +31,10 @@ from sim.overlay.sites import Sites, parse_sites
 from sim.plugins import Parameters
 from sim.scenario.kinds import Kinds, Table
 from sim.scenario.reading import tables_of
+from sim.scenario.sweep import Raw
 
-Raw = dict[str, Any]
-MORE = ("variant", "report", "precision", "sweep", "tune")
-SHARED = {"title", "seed", "replications", *MORE}
+MORE_SHARED = ("variant", "report", "precision", "sweep", "tune")
+SHARED = {"title", "seed", "replications", *MORE_SHARED}
 """Keys that variants may not override, and no sweep has: runs are paired by seed and replication."""
 MOST_STEPS = 1_000_000
 """Windows, periods of decisions and the like up to the horizon, at most: as many take a minute and a gigabyte."""
@@ -91,7 +91,7 @@ GEOMETRY = Kinds("chord", "geometry")
 LATENCY = Kinds("unit", "latency")
 SELECTION = Kinds("static", "selection")
 RECONFIGURATION = Kinds("none", "reconfiguration", {"none": Nothing})
-OFFLOADING = Kinds("none", "offloading", {"none": Unlimited})
+OFFLOADING_DEFAULTS = Kinds("none", "offloading", {"none": Unlimited})
 DEFAULTS: Raw = {
     "workload": {"kind": WORKLOAD.default},
     "network": {"geometry": {"kind": GEOMETRY.default}, "latency": {"kind": LATENCY.default}},
@@ -142,7 +142,7 @@ BrokerSites = Annotated[
         }
     ),
 ]
-Bound = Annotated[
+_Bound = Annotated[
     int | None,
     PlainValidator(_bound),
     PlainSerializer(lambda bound: "unbounded" if bound is None else bound),
@@ -154,7 +154,7 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
-class Network(_Section):
+class NetworkTable(_Section):
     """How many brokers there are, and how messages get from one to another."""
 
     brokers: BrokerSites = "cells"
@@ -196,7 +196,7 @@ class Brokers(_Section):
 
     service: Service = Service()
     """The service time."""
-    queue: Bound = Field(default=None, json_schema_extra={"default": "unbounded"})
+    queue: _Bound = Field(default=None, json_schema_extra={"default": "unbounded"})
     """How many messages may wait at a broker."""
 
 
@@ -221,7 +221,7 @@ class Scenario(_Section):
     """Also write how much each user received on each topic."""
     workload: Annotated[WorkloadTable, WORKLOAD] = Field(default_factory=WORKLOAD.default_table)
     """What happens to the network from outside."""
-    network: Network = Field(default_factory=Network)
+    network: NetworkTable = Field(default_factory=NetworkTable)
     """The overlay network."""
     brokers: Brokers = Brokers()
     """The brokers."""
@@ -229,7 +229,7 @@ class Scenario(_Section):
     """Which broker hosts a user."""
     reconfiguration: Annotated[Table, RECONFIGURATION] = Field(default_factory=RECONFIGURATION.default_table)
     """Which broker stands on which overlay node."""
-    offloading: Annotated[Table, OFFLOADING] = Field(default_factory=OFFLOADING.default_table)
+    offloading: Annotated[Table, OFFLOADING_DEFAULTS] = Field(default_factory=OFFLOADING_DEFAULTS.default_table)
     """Which topics the back end keeps."""
 
     @field_validator("warm_up")

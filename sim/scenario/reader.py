@@ -25,15 +25,15 @@ from sim.scenario.expressions import Expression, Value
 from sim.scenario.keys import is_integer
 from sim.scenario.kinds import Table
 from sim.scenario.mistakes import Mistakes
-from sim.scenario.model import DEFAULTS, DETECT, MORE, MOST_RUNS, SHARED, Precision, Raw, Report, Scenario
+from sim.scenario.model import DEFAULTS, DETECT, MORE_SHARED, MOST_RUNS, SHARED, Precision, Report, Scenario
 from sim.scenario.reading import Reading
-from sim.scenario.sweep import GRID, Laid, Sweep
+from sim.scenario.sweep import GRID, Override, ParsedSweep, Raw
 from sim.scenario.sweep_reader import leaves, place_of, read_sweep, without
 from sim.scenario.tuning import Tune
 
 ASIDE = {"title", "replications", "subscribers", "trace", "data_plane"}
 """Keys that make no other question of a scenario: names, how much is run, what is recorded, and how it is computed."""
-FEW = 200
+_FEW = 200
 """Points at which mistakes are looked for where there are some already."""
 PATHS = {("workload", "path"), ("network", "brokers")}
 """Keys whose texts are paths, beside those named `file` or `*_file`."""
@@ -165,7 +165,7 @@ class _Reader:
                 self.mistakes.add(("variant", number, "warm_up"), only)
                 variant["warm_up"] = 0.0
 
-    def _take_sweep(self) -> Sweep | None:
+    def _take_sweep(self) -> ParsedSweep | None:
         if "sweep" not in self.raw:
             return None
         table = self.raw.pop("sweep")
@@ -198,12 +198,12 @@ class _Reader:
             return f"'{key}' is one for all runs and cannot be swept"
         return f'cannot be swept where warm_up = "{DETECT}"' if key == "warm_up" and self.detects else None
 
-    def _points(self, sweep: Sweep | None) -> list[Point]:
+    def _points(self, sweep: ParsedSweep | None) -> list[Point]:
         """All points; where something is wrong by now, what else is wrong is looked for at a few of them."""
         raw = merge({"title": self.path.stem if self.path else "", **DEFAULTS}, self.raw)
         seed = self.raw.get("seed", 1)
         if sweep is None or self.mistakes or not isinstance(seed, int) or seed < 0:
-            few = islice(sweep.one_at_a_time(), FEW) if sweep else [()]
+            few = islice(sweep.one_at_a_time(), _FEW) if sweep else [()]
             return [point for laid in few if (point := self._point(raw, laid))]
         points: dict[Any, Point] = {}
         for number, laid in enumerate(sweep.points(seed)):
@@ -238,12 +238,12 @@ class _Reader:
     def _wrong_there(self, raw: Raw, key: str, values: Sequence[Any]) -> str | None:
         """What is wrong with some value of a key, laid over a scenario."""
         for value in values:
-            _, wrong = self.reading.read(Scenario, merge(raw, _nested(toml.split(key), value)), MORE)
+            _, wrong = self.reading.read(Scenario, merge(raw, _nested(toml.split(key), value)), MORE_SHARED)
             if wrong:
                 return f"{dotted(wrong[0][0])}: {wrong[0][1]}" if dotted(wrong[0][0]) != key else wrong[0][1]
         return None
 
-    def _point(self, raw: Raw, laid: tuple[Laid, ...], where: Expression | None = None) -> Point | None:
+    def _point(self, raw: Raw, laid: tuple[Override, ...], where: Expression | None = None) -> Point | None:
         """The point at which this is laid over the base; None where `where` leaves it out or something is wrong, which is kept."""
         self.mistakes.laid = laid
         over: Raw = {}
@@ -275,7 +275,7 @@ class _Reader:
 
     def _scenario(self, raw: Raw, variant: int | None = None) -> Scenario | None:
         own = {key: value for key, value in raw.items() if key != "name"} if variant is not None else raw
-        scenario, wrong = self.reading.read(Scenario, own, MORE)
+        scenario, wrong = self.reading.read(Scenario, own, MORE_SHARED)
         for keys, text in wrong:
             self.mistakes.add(keys, text, variant)
         if scenario and (folder := scenario.workload.path) and not self._is_folder(folder):
@@ -377,7 +377,7 @@ def _paths(values: Raw, keys: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]
         yield from _paths(value, (*keys, key)) if isinstance(value, dict) else [(*keys, key)]
 
 
-def _value(laid: Laid, base: Scenario, variants: Mapping[str, Scenario]) -> Value:
+def _value(laid: Override, base: Scenario, variants: Mapping[str, Scenario]) -> Value:
     """What a swept key comes to at a point; of what is neither number nor text, how it was written."""
     own = laid.keys[0] == "variant"
     found = _found(variants[str(laid.keys[1])] if own else base, laid.keys[2:] if own else laid.keys)

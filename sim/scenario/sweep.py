@@ -28,7 +28,7 @@ MOST = 100_000
 
 
 @dataclass(frozen=True)
-class Laid:
+class Override:
     """One value of a swept key. `place` is where it stands, as keys from the [sweep] table; `text` is how people read it."""
 
     keys: Keys
@@ -38,7 +38,7 @@ class Laid:
 
 
 @dataclass(frozen=True)
-class Range:
+class SweptRange:
     """Evenly spread numbers between two, both among them; integer ends give integers. `steps` is None where samples are drawn."""
 
     start: float
@@ -67,39 +67,39 @@ class Range:
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class SweptAxis:
     """A swept key: its path, where the table says it and what, and its values or, for samples, the range that they are from."""
 
     keys: Keys
     place: Keys
     said: Any
-    values: tuple[Laid, ...] = ()
-    range: Range | None = None
+    values: tuple[Override, ...] = ()
+    range: SweptRange | None = None
 
     @property
     def name(self) -> str:
         """The key path as people write it."""
         return toml.join(self.keys)
 
-    def at(self, part: float) -> Laid:
+    def at(self, part: float) -> Override:
         """The value after a part, from 0 to below 1, of the axis; lists are divided evenly."""
         if self.range is None:
             return self.values[min(int(part * len(self.values)), len(self.values) - 1)]
         value = self.range.at(part)
-        return Laid(self.keys, value, self.place, str(value))
+        return Override(self.keys, value, self.place, str(value))
 
 
 @dataclass(frozen=True)
-class Sweep:
+class ParsedSweep:
     """A [sweep] table that was read. Axes in one dimension advance together."""
 
-    dimensions: tuple[tuple[Axis, ...], ...] = ()
+    dimensions: tuple[tuple[SweptAxis, ...], ...] = ()
     where: Expression | None = None
     sample: str = GRID
     samples: int = 0
 
     @property
-    def axes(self) -> list[Axis]:
+    def axes(self) -> list[SweptAxis]:
         """All axes, dimension by dimension."""
         return [axis for dimension in self.dimensions for axis in dimension]
 
@@ -110,7 +110,7 @@ class Sweep:
             return math.prod(len(dimension[0].values) for dimension in self.dimensions)
         return self.samples * (2 * len(self.dimensions) + 2 if self.sample == SALTELLI else 1)
 
-    def points(self, seed: int) -> Iterator[tuple[Laid, ...]]:
+    def points(self, seed: int) -> Iterator[tuple[Override, ...]]:
         """What each point lays over the base, the last key advancing fastest; samples follow from the scenario's seed.
 
         Saltelli's points stand in the order that a Sobol analysis of them needs: blocks of 2 D + 2 for D dimensions.
@@ -123,7 +123,7 @@ class Sweep:
                 pairs = zip(self.dimensions, parts, strict=True)
                 yield tuple(axis.at(part) for dimension, part in pairs for axis in dimension)
 
-    def one_at_a_time(self) -> Iterator[tuple[Laid, ...]]:
+    def one_at_a_time(self) -> Iterator[tuple[Override, ...]]:
         """The first value of every axis, and with them each other value of one dimension: each value once, at least."""
         first = {axis.keys: axis.at(0.0) for axis in self.axes}
         yield tuple(first.values())

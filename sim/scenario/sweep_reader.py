@@ -14,7 +14,20 @@ from sim.base.units import parse_duration
 from sim.base.validation import Mistake, hint, show, unknown_key
 from sim.files import toml
 from sim.scenario.expressions import Expression
-from sim.scenario.sweep import GRID, MOST, OPTIONS, RANGE, SALTELLI, SAMPLES, SCALES, Axis, Laid, Range, Raw, Sweep
+from sim.scenario.sweep import (
+    GRID,
+    MOST,
+    OPTIONS,
+    RANGE,
+    SALTELLI,
+    SAMPLES,
+    SCALES,
+    Override,
+    ParsedSweep,
+    Raw,
+    SweptAxis,
+    SweptRange,
+)
 
 
 def read_sweep(
@@ -22,7 +35,7 @@ def read_sweep(
     forbids: Callable[[Keys], str | None],
     is_path: Callable[[Keys], bool],
     is_integer: Callable[[Keys], bool],
-) -> tuple[Sweep, list[Mistake]]:
+) -> tuple[ParsedSweep, list[Mistake]]:
     """The sweep of a [sweep] table, and all that is wrong in it, with places as keys from that table.
 
     `forbids` gives the reason why a key path cannot be swept, if there is one; `is_path` whether its texts are paths of files;
@@ -104,12 +117,12 @@ class _Reader:
     is_integer: Callable[[Keys], bool]
     problems: list[Mistake] = field(default_factory=list)
 
-    def sweep(self, table: object) -> Sweep:
+    def sweep(self, table: object) -> ParsedSweep:
         if not isinstance(table, dict):
             self._wrong((), f"expected a table from keys to lists of values, found {show(table)}")
-            return Sweep()
+            return ParsedSweep()
         sample, samples = self._sample(table)
-        axes: list[Axis] = []
+        axes: list[SweptAxis] = []
         for place, keys, value in leaves(table):
             if problem := self._forbidden(keys, axes):
                 self._wrong(place, problem)
@@ -117,12 +130,12 @@ class _Reader:
                 axes.append(axis)
         if not axes and not self.problems:
             self._wrong((), 'no key is swept: expected keys with lists of values, such as "network.brokers" = [10, 20]')
-        sweep = Sweep(self._dimensions(table, axes, sample == GRID), self._where(table, sample), sample, samples)
+        sweep = ParsedSweep(self._dimensions(table, axes, sample == GRID), self._where(table, sample), sample, samples)
         if not self.problems and sweep.count > MOST:
             self._wrong((), f"{sweep.count:,} points are too many (allowed: {MOST:,}); give fewer values, or samples")
         return sweep
 
-    def _forbidden(self, keys: Keys, axes: Sequence[Axis]) -> str | None:
+    def _forbidden(self, keys: Keys, axes: Sequence[SweptAxis]) -> str | None:
         if not keys:
             return "expected the path of a key, such as network.brokers"
         for axis in axes:
@@ -131,14 +144,14 @@ class _Reader:
                 return f"swept twice: {axis.name} is swept already"
         return self.forbids(keys)
 
-    def _axis(self, place: Keys, keys: Keys, value: object, grid: bool) -> Axis | None:
+    def _axis(self, place: Keys, keys: Keys, value: object, grid: bool) -> SweptAxis | None:
         if isinstance(value, dict) and value:
             spread = self._range(place, keys, value, grid)
             if spread is None:
                 return None
             numbers = spread.values() if grid else []
-            laid = tuple(Laid(keys, number, place, f"{number:g}") for number in numbers)
-            return Axis(keys, place, value, laid, None if grid else spread)
+            laid = tuple(Override(keys, number, place, f"{number:g}") for number in numbers)
+            return SweptAxis(keys, place, value, laid, None if grid else spread)
         if not isinstance(value, list):
             expected = "a list of values, or a range such as { from = 1, to = 9, steps = 5 }"
             self._wrong(place, f"expected {expected}, found {show(value)}")
@@ -147,11 +160,13 @@ class _Reader:
             self._wrong(place, "an empty list: give one value at least")
             return None
         texts = _texts(value, self.is_path(keys))
-        laid = tuple(Laid(keys, one, (*place, i), text) for i, (one, text) in enumerate(zip(value, texts, strict=True)))
+        laid = tuple(
+            Override(keys, one, (*place, i), text) for i, (one, text) in enumerate(zip(value, texts, strict=True))
+        )
         named = [text if isinstance(one, str) else one for one, text in zip(value, texts, strict=True)]
-        return Axis(keys, place, named, laid)
+        return SweptAxis(keys, place, named, laid)
 
-    def _range(self, place: Keys, keys: Keys, table: Raw, grid: bool) -> Range | None:
+    def _range(self, place: Keys, keys: Keys, table: Raw, grid: bool) -> SweptRange | None:
         before = len(self.problems)
         for key in table.keys() - set(RANGE):
             self._wrong((*place, key), unknown_key(RANGE, key, table[key]))
@@ -171,7 +186,7 @@ class _Reader:
         if len(self.problems) > before:
             return None
         start, stop = ends if self.is_integer(keys) else map(float, ends)
-        return Range(start, stop, steps, scale == "log")
+        return SweptRange(start, stop, steps, scale == "log")
 
     def _end(self, place: Keys, value: object, scale: str) -> int | float | None:
         try:
@@ -184,18 +199,18 @@ class _Reader:
             return None
         return value if isinstance(value, int) else seconds
 
-    def _dimensions(self, table: Raw, axes: Sequence[Axis], grid: bool) -> tuple[tuple[Axis, ...], ...]:
+    def _dimensions(self, table: Raw, axes: Sequence[SweptAxis], grid: bool) -> tuple[tuple[SweptAxis, ...], ...]:
         """Axes that are zipped together, at the place of their first."""
         named = {keys for _, keys, _ in leaves(table)}
         by_keys = {axis.keys: axis for axis in axes}
-        group_of: dict[Keys, tuple[Axis, ...]] = {}
+        group_of: dict[Keys, tuple[SweptAxis, ...]] = {}
         single, groups = _zipped(table)
         for number, names in enumerate(groups):
             place: Keys = ("zip",) if single else ("zip", number)
             if not isinstance(names, list) or len(names) < 2:
                 self._wrong(place, f"expected a list of two keys or more that are swept, found {show(names)}")
                 continue
-            group: list[Axis] = []
+            group: list[SweptAxis] = []
             for i, name in enumerate(names):
                 keys = _known(name)
                 if keys not in named:

@@ -28,12 +28,12 @@ from sim.scenario.expressions import Limit, guarded
 from sim.scenario.sweep import OPTIONS
 from sim.scenario.sweep_reader import leaves
 
-RANGE = ("from", "to", "scale")
-SCALES = ("linear", "log")
+_RANGE = ("from", "to", "scale")
+_SCALES = ("linear", "log")
 
 
 @dataclass(frozen=True)
-class Range:
+class TunedRange:
     """Numbers from one to another, both included, in the key's unit; integers where both ends are."""
 
     low: int | float
@@ -81,7 +81,7 @@ class Choices:
         return value in self.values
 
 
-Parameter = Range | Choices
+Parameter = TunedRange | Choices
 
 
 def _metrics(names: object) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ _VALUES: dict[str, Any] = {
             "properties": {
                 "from": {"type": ["number", "string"]},
                 "to": {"type": ["number", "string"]},
-                "scale": {"enum": list(SCALES)},
+                "scale": {"enum": list(_SCALES)},
             },
         },
     ],
@@ -221,7 +221,7 @@ class Tune(BaseModel):
         ranges = {
             key: replace(values, low=float(values.low), high=float(values.high))
             for key, values in self.vary.items()
-            if isinstance(values, Range) and not is_integer(key)
+            if isinstance(values, TunedRange) and not is_integer(key)
         }
         return self.model_copy(update={"vary": {**self.vary, **ranges}})
 
@@ -255,19 +255,19 @@ def _parameter(keys: Keys, values: object) -> Parameter:
     return _range(values) if isinstance(values, dict) else _choices(values)
 
 
-def _range(table: Mapping[str, Any]) -> Range:
+def _range(table: Mapping[str, Any]) -> TunedRange:
     for key in table:
-        if key not in RANGE:
-            raise _Wrong(unknown_key(RANGE, key, table[key]), key)
-    scale = table.get("scale", SCALES[0])
-    if scale not in SCALES:
-        raise _Wrong(f"unknown scale{hint(scale, SCALES)} (got {show(scale)})", "scale")
+        if key not in _RANGE:
+            raise _Wrong(unknown_key(_RANGE, key, table[key]), key)
+    scale = table.get("scale", _SCALES[0])
+    if scale not in _SCALES:
+        raise _Wrong(f"unknown scale{hint(scale, _SCALES)} (got {show(scale)})", "scale")
     low, high = _number(table, "from"), _number(table, "to")
     if high <= low:
         raise _Wrong(f"expected more than 'from' ({low:g}), found {high:g}", "to")
     if scale == "log" and low <= 0:
         raise _Wrong(f"expected more than 0 on a scale that is logarithmic, found {low:g}", "from")
-    return Range(low, high, scale == "log")
+    return TunedRange(low, high, scale == "log")
 
 
 def _number(table: Mapping[str, Any], key: str) -> int | float:
@@ -299,7 +299,7 @@ def _option(text: str) -> tuple[str, Parameter]:
         if dots:
             high, _, scale = high.partition(":")
             ends = {"from": toml.value(low.strip()), "to": toml.value(high.strip())}
-            return key, _range({**ends, "scale": scale or SCALES[0]})
+            return key, _range({**ends, "scale": scale or _SCALES[0]})
         listed = toml.value(f"[{values}]")
         return key, _choices(
             listed if isinstance(listed, list) else [toml.value(part.strip()) for part in values.split(",")]

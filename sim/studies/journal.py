@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sim.base.errors import ResultsError
 from sim.base.randomness import Streams, mix
-from sim.scenario.tuning import Parameter, Range, Tune
+from sim.scenario.tuning import Parameter, Tune, TunedRange
 from sim.studies.search import Values
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _drop_half_a_line(path: Path) -> None:
 def _distribution(parameter: Parameter) -> optuna.distributions.BaseDistribution:
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    if not isinstance(parameter, Range):
+    if not isinstance(parameter, TunedRange):
         return CategoricalDistribution([_label(value) for value in parameter.values])
     if parameter.whole:
         return IntDistribution(int(parameter.low), int(parameter.high), log=parameter.log)
@@ -171,7 +171,7 @@ def _label(value: Any) -> Any:
 
 def _value(parameter: Parameter, drawn: Any) -> Any:
     """The drawn value; fractional numbers are rounded to few digits."""
-    if not isinstance(parameter, Range):
+    if not isinstance(parameter, TunedRange):
         return next(value for value in parameter.values if _label(value) == drawn)
     if parameter.whole:
         return drawn

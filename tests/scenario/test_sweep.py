@@ -18,7 +18,7 @@ from sim.experiments.plan import plan, run_hash
 from sim.scenario.experiment import Experiment
 from sim.scenario.model import Precision
 from sim.scenario.reader import load_scenario
-from sim.scenario.sweep import Range, Sweep
+from sim.scenario.sweep import ParsedSweep, SweptRange
 from sim.scenario.sweep_reader import read_sweep
 
 BASE = """\
@@ -62,13 +62,13 @@ def mistakes(folder: Path, text: str, *overrides: str) -> list[str]:
     return [line.replace(f"{folder / 's.toml'}:", "") for line in str(error.value).splitlines()]
 
 
-def read(table: dict[str, Any]) -> Sweep:
+def read(table: dict[str, Any]) -> ParsedSweep:
     sweep, problems = read_sweep(table, lambda keys: None, lambda keys: False, lambda keys: False)
     assert problems == []
     return sweep
 
 
-def laid(sweep: Sweep, seed: int = 1) -> list[dict[str, Any]]:
+def laid(sweep: ParsedSweep, seed: int = 1) -> list[dict[str, Any]]:
     return [{".".join(map(str, one.keys)): one.value for one in point} for point in sweep.points(seed)]
 
 
@@ -105,7 +105,7 @@ def test_a_range_goes_from_end_to_end(start: float, stop: float, steps: int, log
         start, stop = abs(start) + 1, abs(stop) + 1
     if start == stop:
         return
-    found = Range(start, stop, steps, log).values()
+    found = SweptRange(start, stop, steps, log).values()
     assert (found[0], found[-1]) == (start, stop)
     assert found == sorted(set(found), reverse=start > stop)
     assert len(found) <= steps

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sim.base.errors import InputError, ResultsError
-from sim.scenario.tuning import Choices, Range, Tune
+from sim.scenario.tuning import Choices, Tune, TunedRange
 from sim.studies.journal import Journal
 from sim.studies.search import Measure, Measured, Values
 from sim.studies.tune import Tuned, tune
@@ -152,7 +152,7 @@ def test_what_fails_is_told_and_others_go_on(tmp_path: Path) -> None:
 
 def test_a_search_ends_where_all_points_were_tried(tmp_path: Path) -> None:
     wanted = Tune(minimise=("queue_wait",)).model_copy(
-        update={"trials": 100, "vary": {"a": Range(18, 22), "b.c": Choices((1, 2)), "kind": Choices(("x", "y"))}}
+        update={"trials": 100, "vary": {"a": TunedRange(18, 22), "b.c": Choices((1, 2)), "kind": Choices(("x", "y"))}}
     )
     journal = Journal(tmp_path / "j", "s", wanted, seed=1)
     tuned = tune(wanted, objective(), 3, journal, {})
@@ -177,10 +177,10 @@ def test_options_lie_over_the_table() -> None:
     assert tuned.metrics == ["load_jain"]
     assert tuned.trials == 12
     assert tuned.vary == {
-        "a": Range(1.5, 3),
-        "b.c": Range(0.1, 10, log=True),
+        "a": TunedRange(1.5, 3),
+        "b.c": TunedRange(0.1, 10, log=True),
         "kind": Choices(("x", {"kind": "y", "n": 1})),
-        "d.e": Range(3600.0, 172800.0, log=True),
+        "d.e": TunedRange(3600.0, 172800.0, log=True),
         "f": Choices(("x", "y")),
         "g": Choices(({"kind": "a"}, {"kind": "b", "n": 1})),
     }

@@ -33,7 +33,7 @@ class ReconfigurationSetting:
 
 
 @dataclass
-class Decision:
+class ReconfigurationRecord:
     """What the end of a period came to: the cost where brokers stood (eq. 6), and the `threshold` that it has to exceed.
 
     Where it did: the cost where the policy would have brokers stand, the benefit (eq. 10), the cost of moving (eq. 11) and how many
@@ -77,7 +77,7 @@ class Manager:
         mean = float(trips.sum()) / others if others else 0.0
         by_trips = setting.parameters.delay == "round-trips" and mean > 0
         self._round_trips = frozen(trips / mean) if by_trips else None
-        self.decisions: list[Decision] = []
+        self.decisions: list[ReconfigurationRecord] = []
 
     def start(self) -> None:
         """Decide from now on."""
@@ -100,7 +100,7 @@ class Manager:
 
     def table(self) -> dict[str, list[float | int | bool | None]]:
         """What was decided at the end of each period, as columns of a table."""
-        names = [field.name for field in fields(Decision)]
+        names = [field.name for field in fields(ReconfigurationRecord)]
         return {name: [getattr(decision, name) for decision in self.decisions] for name in names}
 
     def _watch(self, number: int) -> None:
@@ -119,7 +119,7 @@ class Manager:
         recorder, now = self._recorder, self._fabric.clock.now
         problem = self._problem(number)
         objective = CostModel(problem)
-        decision = Decision(now, objective.cost, parameters.threshold * objective.max_move_cost)
+        decision = ReconfigurationRecord(now, objective.cost, parameters.threshold * objective.max_move_cost)
         self.decisions.append(decision)
         if decision.cost <= decision.threshold:
             recorder.ssbr_costs.append((now, decision.cost))

@@ -21,7 +21,7 @@ from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.statistics.satisfaction import Outcome
 from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
-from sim.brokers.users.users import Users
+from sim.brokers.users.users import HostedUsers
 from sim.policies.offloading import problem as offloading
 from sim.policies.offloading.bounds import upper_bounds
 from sim.policies.offloading.outcome import OffloadingOutcome as Expected
@@ -45,7 +45,7 @@ class OffloadingSetting:
 
 
 @dataclass
-class Decision:
+class OffloadingRecord:
     """What was decided: how many topics the back end keeps, and their cost, in the notifications per period that are expected.
 
     Where there is a choice: the capacity, the value of the policy's objective at the expected rates, and the best proven bound of it.
@@ -62,7 +62,7 @@ class Decision:
     messages: int = 0
 
 
-class Service:
+class OffloadingService:
     """The offloading service. `published(start, end)`: publications per topic from one time to another.
 
     At the start of each period but the first, it weighs the last one's publications with those before and asks the policy, once or for
@@ -75,7 +75,7 @@ class Service:
         fabric: Fabric,
         recorder: Recorder,
         control: TreeControl,
-        users: Users,
+        users: HostedUsers,
         subscriptions: Subscriptions,
         protocol: ReconfigurationProtocol | None,
         published: Callable[[float, float], NDArray[np.int64]],
@@ -89,7 +89,7 @@ class Service:
         self._former: dict[int, offloading.Decision] = {}
         self._period = 0
         self._late = False
-        self.decisions: dict[int, Decision] = {}  # by period
+        self.decisions: dict[int, OffloadingRecord] = {}  # by period
 
     def start(self) -> None:
         """Decide from now on."""
@@ -139,14 +139,14 @@ class Service:
             value += result.value_of(policy.objective)
             bound += min(upper_bounds(problem, policy.objective, chosen.topics).values())
         churn, messages = self._enact(offloaded, kept)
-        self.decisions[self._period] = Decision(now, topics, cost, capacity, value, bound, churn, messages)
+        self.decisions[self._period] = OffloadingRecord(now, topics, cost, capacity, value, bound, churn, messages)
         self._recorder.count("offload_churn", now, churn)
         self._recorder.count("offload_messages", now, messages)
 
-    def _all_kept(self) -> Decision:
+    def _all_kept(self) -> OffloadingRecord:
         assert self._rates is not None
         cost = self._rates * self._subscriptions.users_wanting
-        return Decision(self._fabric.clock.now, int(np.count_nonzero(cost)), math.fsum(cost))
+        return OffloadingRecord(self._fabric.clock.now, int(np.count_nonzero(cost)), math.fsum(cost))
 
     def _problems(self) -> Iterator[tuple[int, OffloadingProblem]]:
         """What there is to decide: for all brokers together, or for each one that has users."""
@@ -247,7 +247,7 @@ class Service:
             "start": [number * period for number in numbers],
             **{
                 field.name: [getattr(decision, field.name, None) for decision in decisions]
-                for field in fields(Decision)
+                for field in fields(OffloadingRecord)
             },
             **{name: [getattr(each, name, None) for each in measured] for name in Outcome._fields},
         }

@@ -19,7 +19,7 @@ from sim.brokers.statistics.receipts import Audience, Audiences, Receipts
 from sim.brokers.statistics.records import Channel, Folds, Offloaded, Offloads, Statistics, Ways, starts
 from sim.brokers.statistics.satisfaction import Satisfaction
 
-Columns = dict[str, Any]  # column name → array or list
+RecordedColumns = dict[str, Any]  # column name → array or list
 
 
 OffloadColumns = tuple[Any, Any, Any, Any, Any, Any]
@@ -214,7 +214,7 @@ class Recorder:
         """The sum of delays until arrival: the receiving brokers' waits and services are left out."""
         return float(self._exact(rk.NOTIFICATION_DELAY, windows) - self._exact(rk.LAST_SERVICE, windows))
 
-    def timeseries(self) -> Columns:
+    def timeseries(self) -> RecordedColumns:
         """Everything that is counted, per window."""
         c, publications = self.statistics.counters, self.ledger.publications.T.tolist()
         brokers, users = self.ledger.pairs.T.tolist()  # by row of the ledger, then by window
@@ -273,7 +273,7 @@ class Recorder:
     def _exact_all(self, row: int) -> list[float]:
         return [float(self._exact(row, [w])) for w in range(len(self.measured))]
 
-    def delays(self) -> Columns:
+    def delays(self) -> RecordedColumns:
         """The delay histogram: one row per window and bin that is not empty."""
         return self._delays.table()
 

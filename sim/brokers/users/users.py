@@ -38,7 +38,7 @@ class UserStatistics(Protocol):
         """The user begins (+1) or ceases (-1) to want the topic."""
 
 
-class Users:
+class HostedUsers:
     """All users, attached to brokers by a selection policy.
 
     The changes of one user at one instant are one update: the policy is asked once, with the interests and place that result, and

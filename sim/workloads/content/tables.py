@@ -97,7 +97,7 @@ def _next(subscription: int) -> str:
     return " or ".join(str(number) for number in (subscription, subscription + 1) if number >= 0)
 
 
-def check(
+def check_content(
     content: Content,
     folder: Path,
     *,

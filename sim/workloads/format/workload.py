@@ -481,7 +481,7 @@ def validate_workload(workload: Workload, folder: Path) -> None:
         checks.reject(
             np.ones(len(events), np.bool_), lambda _: "subscriptions to content do not change (expected no rows)"
         )
-        content_tables.check(
+        content_tables.check_content(
             workload.content,
             folder,
             users=len(workload.users),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
 
-_T = TypeVar("T", float, NDArray[np.float64])
+_T = TypeVar("_T", float, NDArray[np.float64])
 
 KM_PER_DEGREE = 111.195
 
