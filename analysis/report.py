@@ -183,12 +183,12 @@ def _explanation(baseline: str, variants: int, replications: int) -> str:
     differences = f"Below it stands the difference to {baseline} in\u00a0%, taken replication by replication on the same random numbers"
     if replications == 1:
         return f"{means} {differences}."
-    certain = (
+    condition = (
         "where its confidence interval excludes 0"
         if variants == 2
         else f"where {significance(variants - 1)}".replace(" %", "\u00a0%")
     )
-    return f"{means} {differences}; it is marked as better or worse {certain}."
+    return f"{means} {differences}; it is marked as better or worse {condition}."
 
 
 def _row(row: Comparison, replications: int) -> dict[str, Any]:

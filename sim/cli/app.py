@@ -76,8 +76,8 @@ def brokersim(
 ) -> None:
     """A discrete-event simulator for publish/subscribe broker networks.
 
-    Check-ins become a workload (prepare), or one is made up (generate); a scenario file compares policies on it (run), and a
-    report shows what they cost and save (report). Begin with: brokersim demo
+    Check-ins become a workload (prepare), or a synthetic one is generated (generate); a scenario file compares policies on it
+    (run), and a report shows what they cost and save (report). Begin with: brokersim demo
     """
 
 

@@ -130,7 +130,7 @@ def _table(collection: Collection, rankings: Sequence[Ranking], top: int) -> Tab
 
 
 def _sentences(collection: Collection, ranking: Ranking, explain: bool) -> Iterator[str]:
-    """How many meet the limits (and what that is), how many cannot be told apart from the best, and which that is."""
+    """How many meet the limits, how many cannot be distinguished from the best, and which is the best."""
     from analysis.best import arguments
 
     count, tied = len(ranking.candidates), sum(candidate.tied for candidate in ranking.candidates)
@@ -163,10 +163,10 @@ def _fixed(collection: Collection, ranking: Ranking) -> str:
 
 
 def as_json(collection: Collection, rankings: Sequence[Ranking], top: int) -> dict[str, Any]:
-    """The rankings for programs, in a list where keys are held fixed; null where there is no interval or no difference."""
+    """The rankings for programs, in a list where keys are held fixed; null where there is no confidence interval or difference."""
     from analysis.best import arguments
 
-    def told(candidate: Candidate) -> dict[str, Any]:
+    def as_dict(candidate: Candidate) -> dict[str, Any]:
         return {
             "point": candidate.point,
             "values": collection.manifest["points"][candidate.point],
@@ -187,7 +187,7 @@ def as_json(collection: Collection, rankings: Sequence[Ranking], top: int) -> di
             "meeting": len(ranking.candidates),
             "missing": {str(limit): number for limit, (number, _) in ranking.missed.items()},
             "tied": sum(candidate.tied for candidate in ranking.candidates),
-            "best": [told(candidate) for candidate in ranking.candidates[:top]],
+            "best": [as_dict(candidate) for candidate in ranking.candidates[:top]],
         }
         for ranking in rankings
     ]
@@ -210,9 +210,11 @@ def _sure(bound: Bound) -> str:
 
 
 def _none(collection: Collection, ranking: Ranking) -> str:
-    told = ", ".join(f"{limit} ({_missed(limit, *missed, ranking.count)})" for limit, missed in ranking.missed.items())
+    missed_limits = ", ".join(
+        f"{limit} ({_missed(limit, *missed, ranking.count)})" for limit, missed in ranking.missed.items()
+    )
     of = f"{_fixed(collection, ranking)}: " if ranking.fixed else ""
-    return f"{of}none of {ranking.count} points and variants meets all limits: {told}"
+    return f"{of}none of {ranking.count} points and variants meets all limits: {missed_limits}"
 
 
 def _missed(limit: Limit, number: int, nearest: float | None, count: int) -> str:

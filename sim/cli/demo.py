@@ -19,7 +19,7 @@ def demo(
     options: RunOptions,
     quiet: Quiet = False,
 ) -> None:
-    """See it at work: make up check-ins, prepare them, compare three policies, write a report. Takes 1 to 3 minutes on two cores."""
+    """Try it: generate check-ins, prepare them, compare three policies, write a report. Takes 1 to 3 minutes on two cores."""
     from sim.cli.display import display
     from sim.cli.run import print_summary
     from sim.studies import demo as study

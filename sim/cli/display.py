@@ -124,7 +124,7 @@ class Display:
 
 @contextmanager
 def display(experiment: Experiment, quiet: bool = False) -> Generator[Display]:
-    """What is to be told of an experiment's runs; of no more than failures where nobody wants to know the rest."""
+    """Shows the progress of an experiment's runs, or only failures."""
     if quiet:
         yield Display()
     elif sys.stderr.isatty():
@@ -162,7 +162,7 @@ class _Live(Display):
         self._bars = bars
         self._sweep = len(experiment.points) > 1
         self._all = bars.add_task("all", total=None, said="")
-        self._lines: dict[str, TaskID] = {}  # those that were told of last come last
+        self._lines: dict[str, TaskID] = {}  # most recently updated last
         self._runs: dict[str, dict[tuple[str, str], float]] = {}  # of each line: how far its runs are
 
     def say(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""`brokersim generate` and `describe`: workloads made up, and what is in any workload."""
+"""`brokersim generate` and `describe`: synthetic workloads, and a summary of any workload."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def _facts(summary: dict[str, Any]) -> Table:
 
 def _counts(summary: dict[str, Any]) -> Table:
     counts, rates = summary["counts"], summary["rates"]
-    told = {
+    rates_shown = {
         "users": "",
         "topics": "",
         "interests": "at the start",
@@ -193,12 +193,12 @@ def _counts(summary: dict[str, Any]) -> Table:
         f"{_number(rates['publications_per_topic_day'])} per topic and day",
         "movements": f"{_number(rates.get('movements_per_user_day'))} per user and day" if counts["movements"] else "",
     }
-    told |= {name: "" for name in ("sessions", "subscriptions", "fields", "values") if name in counts}
+    rates_shown |= {name: "" for name in ("sessions", "subscriptions", "fields", "values") if name in counts}
     if "deliveries" in counts:
-        told["deliveries"] = f"{_number(rates['deliveries_per_publication'])} per publication"
+        rates_shown["deliveries"] = f"{_number(rates['deliveries_per_publication'])} per publication"
     table = _table("What is in it", "", "count", "rate")
     table.columns[2].justify = "left"
-    for name, rate in told.items():
+    for name, rate in rates_shown.items():
         table.add_row(NAMES.get(name, name), f"{counts[name]:,}", rate)
     return table
 

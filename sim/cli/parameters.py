@@ -18,7 +18,7 @@ class Given(NamedTuple):
 
 
 class Described(NamedTuple):
-    """What is told of a parameter: the default is "" where there is none, and `kind` tells what is allowed."""
+    """The description of a parameter: `default` is "" where there is none, and `kind` says what is allowed."""
 
     key: str
     kind: str

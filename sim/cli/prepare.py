@@ -100,7 +100,7 @@ def checkins(
 
     box = _box(bounding_box)
     check_room(out)
-    sources = find_sources(inputs)  # what is typed wrong is told before Spark takes its seconds to start
+    sources = find_sources(inputs)  # report typing mistakes before Spark takes seconds to start
     layout = options.choose_layout(
         format,
         LAYOUTS,

@@ -86,7 +86,7 @@ def events(
     from sim.workloads.traces.workshop import check_room
 
     check_room(out)
-    sources = find_sources(inputs)  # what is typed wrong is told before Spark takes its seconds to start
+    sources = find_sources(inputs)  # report typing mistakes before Spark takes seconds to start
     layout = options.choose_layout(
         format,
         EVENT_LAYOUTS,

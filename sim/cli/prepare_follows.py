@@ -96,7 +96,7 @@ def follows(
     from sim.workloads.traces.sources import find_groups
     from sim.workloads.traces.workshop import check_room
 
-    check_room(out)  # what is typed wrong is told before Spark takes its seconds to start
+    check_room(out)  # report typing mistakes before Spark takes seconds to start
     try:
         seconds = parse_duration(period)
     except ValueError as error:

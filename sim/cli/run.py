@@ -48,7 +48,7 @@ def run(
     """Run a scenario and summarise what came out.
 
     Every variant is run in every replication at every point of the sweep, on the same arrivals. Runs that are in the results
-    folder already are not run again, so an interrupted command goes on where it was. A run that fails stops no other.
+    folder already are not run again, so an interrupted command resumes. A run that fails stops no other.
     """
     from sim.experiments.question import default_folder
     from sim.scenario.reader import load_scenario
@@ -58,7 +58,7 @@ def run(
     if check_deliveries:
         from analysis.deliveries import traces_of
 
-        traces_of(experiment)  # what has none is told before anything is run
+        traces_of(experiment)  # reports missing deliveries before anything is run
     folder = out if out is not None else default_folder(experiment)
     pages = set(folder.glob("*.html"))
     results = _run(experiment, folder, options, quiet)

@@ -35,8 +35,8 @@ def validate(
             {name: variant.model_dump(mode="json") for name, variant in point.variants.items()}
             for point in experiment.points
         ]
-        told = [{"point": dict(p.values), "variants": v} for p, v in zip(experiment.points, points, strict=True)]
-        print(json.dumps(told if experiment.parameters else points[0], indent=2, ensure_ascii=False))
+        entries = [{"point": dict(p.values), "variants": v} for p, v in zip(experiment.points, points, strict=True)]
+        print(json.dumps(entries if experiment.parameters else points[0], indent=2, ensure_ascii=False))
         return
     counts = {"variant": len(experiment.variants), "replication": experiment.base.replications}
     if experiment.parameters:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 STEPS = 20
 SHOWN = 40
 LONG = 1_000_000
-"""Interests from which on it takes so long that progress is told."""
+"""Number of interests from which on progress is shown."""
 
 
 def offloading(
@@ -116,7 +116,7 @@ def offloading(
         print_solutions(solutions, listed)
     else:
         _show(source, policy, chosen.objective, solutions, listed)
-    # after all has been told, which may have taken long, lest a full disk takes it away
+    # written last, so that a full disk does not cost the results already printed
     if out is not None:
         _write_table(out, solutions[0]["curve"])
     if plot is not None:
@@ -341,7 +341,7 @@ def _table(solutions: Sequence[dict[str, Any]], objective: str, curve: bool = Fa
 
 
 def _told(solution: dict[str, Any], objective: str) -> Iterator[str]:
-    """What the table has no room for: who needs nothing, what the bounds are, and the topics, as far as they are few."""
+    """Results that are not in the table: subscribers that need nothing, the bounds, and the topics, if few."""
     if free := solution["free"]:
         yield f"{free:,} of {solution['subscribers']:,} subscribers need nothing; they are counted nowhere else."
     if solution["cost"] > solution["capacity"]:

@@ -121,8 +121,8 @@ def _told(solution: dict[str, Any]) -> Iterator[str]:
     """The mapping, and the swaps that led there, as far as they are few."""
     yield f"Node ids of brokers 0 to {len(solution['mapping']) - 1}: {_few(map(str, solution['mapping']), len(solution['mapping']))}"
     if swaps := solution["swaps"]:
-        told = (f"{broker} with {partner} ({_number(cost)})" for broker, partner, cost in swaps)
-        yield f"Swaps of brokers, with the cost after each: {_few(told, len(swaps))}"
+        listed = (f"{broker} with {partner} ({_number(cost)})" for broker, partner, cost in swaps)
+        yield f"Swaps of brokers, with the cost after each: {_few(listed, len(swaps))}"
 
 
 def _few(texts: Iterator[str], count: int) -> str:

@@ -49,7 +49,7 @@ def tune(
     """Search for the parameters at which metrics are best.
 
     What to search for stands in the scenario's [tune] table, or is said by options, which take its place. A point is given up after
-    few replications where it is surely worse than the best. The same command goes on where it was interrupted, and more trials go
+    few replications where it is surely worse than the best. The same command resumes an interrupted search, and more trials go
     on where fewer ended. Exit status 1 if no point keeps the limits.
     """
     from sim.cli.search import bench

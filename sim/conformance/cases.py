@@ -236,7 +236,7 @@ def offloading_cases(seed: int) -> dict[str, Case]:
         "rates that are no whole numbers": (problem(15, 10, 0.4, rng.lognormal(1, 1, 10)), None),
         "costs of any kind": (problem(12, 9, 0.5, cost=rng.uniform(0, 5, 9)), None),
         "no capacity": (problem(6, 5, 0.0), None),
-        "room for all": (problem(6, 5, 1.0), None),
+        "capacity for all": (problem(6, 5, 1.0), None),
         "no subscribers": (problem(0, 4, 0.5), None),
         "no topics": (problem(3, 0, 0.5), None),
         "less capacity than before": (

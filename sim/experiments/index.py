@@ -38,7 +38,7 @@ class Index:
         }
 
     def metric(self, run: str, name: str) -> float:
-        """As `rounds.Seen` has it. Raises ResultsError where the run is damaged."""
+        """As in `rounds.RunResults`. Raises ResultsError where the run is damaged."""
         if run not in self.done:
             return math.nan
         known = self._rows(name)
@@ -46,7 +46,7 @@ class Index:
         return math.nan if value is None else float(value)
 
     def windows(self, run: str, name: str) -> WindowSeries | None:
-        """As `rounds.Seen` has it. Raises ResultsError where the run is damaged."""
+        """As in `rounds.RunResults`. Raises ResultsError where the run is damaged."""
         if run not in self.done:
             return None
         path = self.folder / "runs" / run / "timeseries.parquet"

@@ -38,8 +38,8 @@ def simulated(spec: RunSpec, base: Path | None, tell: _Tell) -> Record | Failure
             found = simulate(scenario, workload, spec.replication, lambda part: tell(min(part, ALMOST)))
         return Record(found.metrics, found.tables, found.notes, _summary(workload, spec.workload_hash), timing)
     except (ScenarioError, WorkloadError) as error:
-        told = type(error)(f"variant {spec.variant}: {error}")
-        return Failure(str(error), "", told)
+        named = type(error)(f"variant {spec.variant}: {error}")
+        return Failure(str(error), "", named)
     except InputError as error:
         return Failure(str(error), "", error)
     except MemoryError as error:

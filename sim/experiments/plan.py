@@ -41,14 +41,14 @@ class RunSpec:
 
 def plan(experiment: Experiment, workload_hashes: Mapping[Path, str]) -> list[RunSpec]:
     """All runs, replication by replication, so that comparisons come early; hashes are by the workloads' folders."""
-    told: dict[int, str] = {}
+    texts: dict[int, str] = {}
     foreign = cache(_foreign)
     rows = []
     for number, point in enumerate(experiment.points):
         for variant, scenario in point.variants.items():
             workload = workload_hashes[scenario.workload.path] if scenario.workload.path else ""
             rows.append(
-                (number, point.label, variant, scenario, workload, _identity(scenario, workload, told, foreign))
+                (number, point.label, variant, scenario, workload, _identity(scenario, workload, texts, foreign))
             )
     return [
         RunSpec(number, label, variant, replication, scenario, workload, version(), _hash(identity, replication))
@@ -62,10 +62,10 @@ def run_hash(scenario: Scenario, replication: int, workload_hash: str) -> str:
     return _hash(_identity(scenario, workload_hash, {}, _foreign), replication)
 
 
-def _identity(scenario: Scenario, workload_hash: str, told: dict[int, str], foreign: Callable[[str, str], str]) -> str:
-    """The text that identifies a scenario's runs; `told` is the cache of `Scenario.identity_text`."""
+def _identity(scenario: Scenario, workload_hash: str, texts: dict[int, str], foreign: Callable[[str, str], str]) -> str:
+    """The text that identifies a scenario's runs; `texts` is the cache of `Scenario.identity_text`."""
     code = {"workload": workload_hash, "version": version(), "plugins": foreign_plugins(scenario, foreign)}
-    return f"{json.dumps(code, sort_keys=True)} {scenario.identity_text(told)}"
+    return f"{json.dumps(code, sort_keys=True)} {scenario.identity_text(texts)}"
 
 
 def _hash(identity: str, replication: int) -> str:

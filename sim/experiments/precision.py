@@ -24,7 +24,7 @@ def replications_needed(
 
     `values` has one number per replication (any unit), NaN where the metric is undefined or the run failed. They suffice
     once there are `least` and the t interval is `precise`. Else, as many as make it so if mean and standard deviation stay
-    what they are and NaN is as frequent; twice as many as there are at most, since the early s is rough. Asked again
+    what they are and NaN is as frequent; twice as many as there are at most, since the early s is rough. Applied again
     whenever those have run, it is a sequential procedure (Law & Kelton, Simulation Modeling and Analysis, 9.4.1), and one
     that depends on nothing but the values.
 

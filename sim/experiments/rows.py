@@ -90,10 +90,10 @@ def write_rows(folder: Path, rows: pa.Table, keys: Mapping[str, pa.Array]) -> No
 
     `rows` are those of `rows_of`, `keys` columns that come before the metrics. The notes of runs stand in the schema's metadata.
     """
-    notes = [tuple(told) for told in rows["notes"].to_pylist()]
+    notes = [tuple(note) for note in rows["notes"].to_pylist()]
     distinct = list(dict.fromkeys(notes))
-    number = {told: i for i, told in enumerate(distinct)}
-    said = json.dumps({"distinct": distinct, "rows": [number[told] for told in notes]}, ensure_ascii=False)
+    number = {note: i for i, note in enumerate(distinct)}
+    said = json.dumps({"distinct": distinct, "rows": [number[note] for note in notes]}, ensure_ascii=False)
     first = dict.fromkeys(rows["run"].to_pylist())
     at = {run: i for i, run in reversed(list(enumerate(rows["run"].to_pylist())))}
     timing = rows.select(["run", *TIMING_TYPES]).take(pa.array([at[run] for run in first], pa.int64()))

@@ -164,7 +164,7 @@ def _own_hosts(
 def _nearest_hosts(
     parameters: MatrixLatency.Parameters, places: File[Places], sites: Sites
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], tuple[str, ...]]:
-    """The host of each broker, the times (s) between all hosts that have a place, and what is to be told of them."""
+    """The host of each broker, the times (s) between all hosts with a position, and notes on them."""
     measured, name = parameters.file.content, parameters.file.name
     known = [i for i, host in enumerate(measured.hosts) if host in places.content]
     if not known:
@@ -214,7 +214,7 @@ class _Pairs:
         self.base, self.per_km = _line(km[sound], seconds[sound])
 
     def repair(self, what: str, rule: str) -> Iterator[str]:
-        """Apply a rule to what is missing or impossible; what is to be told of it."""
+        """Apply a rule to missing or impossible times; returns a note on it."""
         found = self.found[what]
         if not found.any():
             return

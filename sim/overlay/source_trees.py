@@ -98,7 +98,7 @@ def _room(tree: TopicTree) -> int:
 class SourceTrees(PublisherTrees):
     """Topic trees over paths from every node, for geometries in which a broker publishes on its own: there is no way up to a root.
 
-    A tree is the union of the paths from the source to all subscribers. Every node knows who subscribes: a join or leave is told
+    A tree is the union of the paths from the source to all subscribers. Every node knows who subscribes: a join or leave is sent
     to all others, along the paths from the node.
     """
 

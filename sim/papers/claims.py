@@ -69,7 +69,7 @@ class ClaimedQuantity:
     of: Callable[[pd.DataFrame], pd.Series]
 
     def interval(self, runs: pd.DataFrame) -> Interval:
-        """Its mean over the replications with the 95 % interval; no value at all where there are no runs."""
+        """Its mean over the replications with the 95 % confidence interval; no value at all where there are no runs."""
         return mean_interval(self.of(runs) if len(runs) else [])
 
 
@@ -111,7 +111,7 @@ class Misprint:
 
 
 def judge(number: Interval, target: Target) -> ClaimVerdict:
-    """The verdict on a claim, by one rule, from the number with its 95 % interval and the values that agree with the paper.
+    """The verdict on a claim, by one rule, from the number with its 95 % confidence interval and the values that agree with the paper.
 
     It reproduces where the whole interval agrees, does not where none of it does, and reproduces in part where some of it does. A
     number without an interval (one replication, or all the same) is its own. Without any number the claim was not run.

@@ -117,7 +117,7 @@ def statements(paper: Paper) -> list[list[Claim]]:
 def claims_summary(reproduction: Reproduction) -> list[str]:
     """How the verdicts are spread, a sentence for each reading."""
     paper, tables = reproduction.paper, reproduction.tables
-    told = []
+    sentences = []
     for reading in paper.readings:
         claims = [claim for claim in paper.claims if claim.reading in ("", reading)]
         if not claims:  # of a figure alone, of which the paper claims nothing
@@ -125,8 +125,8 @@ def claims_summary(reproduction: Reproduction) -> list[str]:
         counts = Counter(judge(claim.number(tables), claim.target) for claim in claims)
         words = [f"{counts[verdict]} {_many(verdict, counts[verdict])}" for verdict in VERDICTS if counts[verdict]]
         start = f"Read as {reading}: of" if reading else "Of"
-        told.append(f"{start} {len(claims)} claims {', '.join(words)}.")
-    return told
+        sentences.append(f"{start} {len(claims)} claims {', '.join(words)}.")
+    return sentences
 
 
 def _many(verdict: str, count: int) -> str:

@@ -21,7 +21,7 @@ from sim.papers.sweeps import Computed, PaperSweep, SweepSetting
 
 @dataclass(frozen=True)
 class Chart:
-    """A metric (mean and 95 % interval) against a column `x` of the table of runs, a line for each value of `colour`.
+    """A metric (mean and 95 % confidence interval) against a column `x` of the table of runs, a line for each value of `colour`.
 
     `x_title` is its axis; where `x` is no number, its values stand in the order of the runs. With `by`, there is a chart for each
     value of that column, side by side. With `relative_to`, it shows by how many % the variants differ from this one. With
@@ -54,7 +54,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """Means with 95 % intervals: a row for each value of the column `rows`, and the `metrics`.
+    """Means with 95 % confidence intervals: a row for each value of the column `rows`, and the `metrics`.
 
     Of a single metric the columns are the variants, unless these are the rows; else they are the metrics. With `by`, there is a
     table for each value of that column. With `relative_to`, each number has its paired difference to that variant below it, in %.

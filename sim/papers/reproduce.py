@@ -70,7 +70,7 @@ def reproduce(
     options: RunOptions = DEFAULT_OPTIONS,
     say: _Say = lambda line: None,
 ) -> Reproduction:
-    """Run what is missing in `out` and write the page there; `say` is told what is done.
+    """Run what is missing in `out` and write the page there; `say` is called with each step.
 
     A folder of results for each section, and the page `index.html`, or that of the figure that is asked for. Raises
     InputError where `out` holds something else, the data is not what is expected, or there is no such figure.
@@ -84,7 +84,7 @@ def reproduce(
     began = time.perf_counter()
     with as_file(files(paper.scenarios)) as scenarios:
         setting = SweepSetting(request.scale, Path(scenarios), out, request.data)
-        # what is wrong with the data is told before anything is run
+        # report problems with the data before anything is run
         planned = [sweep for sweep in paper.sweeps(setting) if sweep.section in sources]
         made = {name: _made(list(parts), setting, do, say) for name, parts in groupby(planned, attrgetter("section"))}
     reproduction = Reproduction(paper, made, request.command, version(), request.scale)

@@ -35,7 +35,7 @@ class SelectionSetting:
 
 @dataclass(frozen=True, eq=False)
 class BrokerStates:
-    """What brokers told each other at the last exchange of states.
+    """The state that brokers reported to each other at the last exchange.
 
     `wanted` (topics, brokers): users of the broker that want the topic; `topics` (brokers): topics with at least one such user;
     `load` (brokers): user subscriptions hosted; `users` (brokers): users hosted.

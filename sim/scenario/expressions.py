@@ -58,7 +58,7 @@ class Expression:
     text: str
 
     def __post_init__(self) -> None:
-        self.names  # noqa: B018  # what is not allowed is told at once
+        self.names  # noqa: B018  # reports what is not allowed at once
 
     @cached_property
     def names(self) -> list[str]:

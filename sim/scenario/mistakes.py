@@ -1,4 +1,4 @@
-"""What is wrong in a scenario: collected, to be told all at once, each mistake with the place where it was said."""
+"""The mistakes in a scenario, collected to be reported all at once, each with its place in the file or option."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Mistakes:
             named: Keys = ("variant", self.names[variant], *known) if variant is not None else ()
             own: Keys = ("variant", variant, *known) if variant is not None else ()
             if place := swept.get(named) or swept.get(known):
-                keys, text = self._told_once(place, text) if not rest else (place, text)
+                keys, text = self._once(place, text) if not rest else (place, text)
                 keys = ("sweep", *keys, *rest)
                 break
             if own in self._places or known in self._places:
                 keys = (*(own if own in self._places else known), *rest)
                 break
             if around := next((one.place for one in self.laid if one.keys[:length] in (named, known)), None):
-                keys, text = self._told_once(around, text)
+                keys, text = self._once(around, text)
                 keys, text = ("sweep", *keys), f"{dotted(known)}: {text}"
                 break
         found = next((keys[:n] for n in range(len(keys), 0, -1) if keys[:n] in self._places), ())
@@ -59,8 +59,8 @@ class Mistakes:
         self._lines.add((line, f"{at}: {self._dotted(keys)}: {text}"))
 
     @staticmethod
-    def _told_once(place: Keys, text: str) -> tuple[Keys, str]:
-        """The same of a key that nobody knows, whatever its values are."""
+    def _once(place: Keys, text: str) -> tuple[Keys, str]:
+        """A mistake about an unknown key without its value, so that it is reported once."""
         if not text.startswith(UNKNOWN):
             return place, text
         return place[:-1] if isinstance(place[-1], int) else place, text.rpartition(" (got ")[0]

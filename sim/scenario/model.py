@@ -264,21 +264,21 @@ class Scenario(_Section):
         return getattr(self.offloading.parameters, "tau", None) is not None
 
     def identity(self) -> Raw:
-        """What tells one run from another: all but the title, how many runs there are, and where a workload stands."""
+        """What identifies a run: everything but the title, the number of replications, and the location of the workload."""
         values: Raw = json.loads(self.identity_text({}))
         return values
 
-    def identity_text(self, told: dict[int, str]) -> str:
-        """The identity as JSON. `told` keeps what tables come to, by their ids, for other scenarios that share them."""
+    def identity_text(self, texts: dict[int, str]) -> str:
+        """The identity as JSON. `texts` caches the JSON of tables by their ids, for other scenarios that share them."""
         tables, others = [], {}
         for name, value in vars(self).items():
             if name in tables_of(Scenario):
-                if id(value) not in told:
+                if id(value) not in texts:
                     table = value.dump() if isinstance(value, Table) else value.model_dump(mode="json")
                     if name == "workload":
                         table.pop("path", None)
-                    told[id(value)] = json.dumps(table, sort_keys=True)
-                tables.append(f'"{name}": {told[id(value)]}')
+                    texts[id(value)] = json.dumps(table, sort_keys=True)
+                tables.append(f'"{name}": {texts[id(value)]}')
             elif name not in ("title", "replications"):
                 others[name] = value
         return ", ".join([json.dumps(others)[:-1], *tables]) + "}"

@@ -1,6 +1,6 @@
 """Reads scenario files: a base, variants that override keys of it, and a sweep that lays its points over the base.
 
-Mistakes are reported all at once, each with its line, what was found, what is allowed, and the nearest right name.
+Mistakes are reported all at once, each with its line, what was found, what is allowed, and the closest valid name.
 """
 
 from __future__ import annotations
@@ -214,14 +214,14 @@ class _Reader:
         return list(points.values())
 
     def _check_runs(self, points: Sequence[Point], precision: Precision | None) -> None:
-        """Runs are all listed before the first is done."""
+        """Check the number of runs, as all are listed before the first one."""
         if not points or self.mistakes:
             return
-        told: dict[Keys, int] = {("replications",): points[0].base.replications}
+        counts: dict[Keys, int] = {("replications",): points[0].base.replications}
         if precision is not None:
-            told["precision", "max_replications"] = precision.max_replications
+            counts["precision", "max_replications"] = precision.max_replications
         each = sum(len(point.variants) for point in points)
-        for keys, replications in told.items():
+        for keys, replications in counts.items():
             if each * replications > MOST_RUNS:
                 runs = f"{replications:,} replications of each of {each:,} points and variants"
                 self.mistakes.add(keys, f"{runs} are {each * replications:,} runs (allowed: {MOST_RUNS:,})")

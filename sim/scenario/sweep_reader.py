@@ -279,7 +279,7 @@ def _whole(value: object, least: int) -> bool:
 
 
 def _texts(values: Sequence[Any], paths: bool) -> list[str]:
-    """How people read values that may be text or tables: as shortly as they can be told apart."""
+    """Values that may be text or tables, as the shortest distinct texts."""
     short = [_short(value, paths) for value in values]
     often = Counter(short)
     return [toml.text(value) if often[text] > 1 else text for text, value in zip(short, values, strict=True)]

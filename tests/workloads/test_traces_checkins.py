@@ -388,7 +388,7 @@ def test_users_are_numbered_by_value_then_by_name() -> None:
     [
         (
             [GOOD, "a,b\n", "c,d\n"],
-            "line 2: expected 5 fields (user, time, latitude, longitude, place) parted by '\\t' in UTF-8, "
+            "line 2: expected 5 fields (user, time, latitude, longitude, place) separated by '\\t' in UTF-8, "
             "found 'a,b' (2 of 3 rows cannot be read as --format gowalla)",
         ),
         (

@@ -67,7 +67,7 @@ class OffloadingService:
 
     At the start of each period but the first, it weighs the last one's publications with those before and asks the policy, once or for
     each broker. Brokers that want a topic which has changed are informed by a message each; the change holds at once. While brokers
-    change places nothing is decided: that is made up for when they have.
+    move to other nodes nothing is decided; one decision follows when they have.
     """
 
     def __init__(

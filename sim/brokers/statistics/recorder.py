@@ -50,7 +50,7 @@ COUNTED: dict[str, float] = {
 
 
 class Recorder:
-    """The books of one run. Publications count in the window in which they were published, control messages when they are sent.
+    """The statistics of one run. Publications count in the window in which they were published, control messages when they are sent.
 
     Windows are `width` seconds wide from time 0 on and are cut at `warm_up` too; those before it are kept apart from the metrics.
     `hop_delay` (brokers, brokers): seconds of a hop without jitter, for the path stretch. `copies`: in how many each publication goes

@@ -123,12 +123,12 @@ def _end_with_parent() -> None:
 
 
 def _perform(spec: RunSpec, store: Store) -> RunOutcome:
-    told = time.monotonic()
+    last = time.monotonic()
 
     def tell(fraction: float) -> None:
-        nonlocal told
-        if _reports is not None and time.monotonic() - told >= _PAUSE:
-            told = time.monotonic()
+        nonlocal last
+        if _reports is not None and time.monotonic() - last >= _PAUSE:
+            last = time.monotonic()
             _reports.put((spec.hash, fraction))
 
     return perform(spec, store, tell)

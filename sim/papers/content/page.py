@@ -39,9 +39,7 @@ def _drawing(point: str, variant: str, targets: bool, runs: pd.DataFrame) -> alt
     placed = members.merge(dots[["subscription", "x", "y"]], on="subscription")
     names = [f"S{subset + 1}" for subset in sorted(placed["subset"].unique())]
     ends = placed.groupby("subset")["x"].agg(["min", "max"]).reset_index(drop=True)
-    tall = [
-        1.35 if subset % 2 else 1.15 for subset in ends.index
-    ]  # two sets that overlap can be told apart by their edges
+    tall = [1.35 if subset % 2 else 1.15 for subset in ends.index]  # the edges distinguish two overlapping sets
     frames = pd.DataFrame(
         {
             "set": names,

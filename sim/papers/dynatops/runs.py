@@ -194,7 +194,7 @@ def _sized(brokers: int, topics: int, pattern: str) -> tuple[str, ...]:
         f"workload.users={brokers}",
         f"workload.topics={topics}",
         f'workload.pattern="{pattern}"',
-        "workload.publication_rate=0",  # those that a policy is told of are not generated
+        "workload.publication_rate=0",  # the expected ones are given to the policy, not generated
     )
 
 

@@ -50,15 +50,15 @@ DERIVED = (
 )
 
 REASONS = {
-    "trace": "The generators are fitted to what is told.",
+    "trace": "The generators are fitted to the published numbers.",
     "tau": "Digits are cut off: 0.1 % of the mean is 2.8, and 2 is 0.07 % of it.",
     "gap": "From half of this capacity on the bound hardly rises, and GreedyB3M comes ever nearer. With sparse interests the gap grows "
     "up to about there, with dense ones at τ = 2763 alone.",
     "progress": "A run goes on with other topics where one does not fit. That is worth less than 0.1 % of the subscribers mostly, and "
     "2 % where it is most.",
-    "share": "Who subscribes to what decides this, and is not told. A tenth of the capacity is enough for most subscribers of either "
+    "share": "Who subscribes to what decides this, and is unknown. A tenth of the capacity is enough for most subscribers of either "
     "shape, and nearly enough for all by the bound.",
-    "ratio": "It depends on who subscribes to what, which is not told. With sparse interests ratios are near the paper's at τ = 2 and "
+    "ratio": "It depends on who subscribes to what, which is unknown. With sparse interests ratios are near the paper's at τ = 2 and "
     "2763, and higher between; with dense ones the bound is 100 % at every τ.",
     "pattern": "It goes on falling, in both shapes. The bound would have to fall faster than what greedy reaches, and stays above "
     "95 % here.",

@@ -11,7 +11,7 @@ SECTIONS = (
     Section(
         "trace",
         "The workloads and the trace",
-        "The paper's trace is not public. Sizes, mean event rate and thresholds are as told; how many topics a subscriber has, and how "
+        "The paper's trace is not public. Sizes, mean event rate and thresholds are known; how many topics a subscriber has, and how "
         "rates and popularity go together, is not, so there are two shapes: sparse, some 3 topics a subscriber and popular topics "
         "louder; dense, some 20, and rates that do not depend on popularity.",
         tables=(
@@ -81,7 +81,7 @@ PAPER = Paper(
     source="V. Setty, G. Kreitz, G. Urdaneta, R. Vitenberg, M. van Steen: Maximizing the Number of Satisfied Subscribers in Pub/Sub "
     "Systems Under Capacity Constraints.",
     text="A back end that can deliver a tenth of all notifications keeps those topics that satisfy the most subscribers. The trace is "
-    "not public and tells only sizes and a mean, so what it does not tell is read in two ways, as sparse and as dense interests. "
+    "not public, and only sizes and a mean are known, so the rest is read in two ways, as sparse and as dense interests. "
     "Beside the paper's bound, which is weak where subscribers have many topics, stands the best that is proven here.",
     readings=READINGS,
     sections=SECTIONS,

@@ -114,10 +114,10 @@ def _decisions(path: Path, scale: float, shape: str, replication: int) -> pd.Dat
                 question.ask(variant, policy)
         of = {**case.at(tau), "scale": scale}
         rows += [{**of, **row} for row in question.rows()]
-    for variant, told in PAPER_RATIOS.items():
+    for variant, printed in PAPER_RATIOS.items():
         rows += [
             {**case.at(tau), "variant": f"{PAPER}: {variant}", "capacity": CAPACITY, "ratio": ratio}
-            for tau, ratio in told.items()
+            for tau, ratio in printed.items()
         ]
     table = pd.DataFrame(rows)
     parts = [f", {capacity:g} %" if capacity < CAPACITY else "" for capacity in table["capacity"]]
@@ -179,15 +179,15 @@ class _Question:
                 yield row
 
     def _bounds(self) -> dict[str, dict[int, float]]:
-        told, proven = {}, {}
+        printed, proven = {}, {}
         for step in range(1, STEPS + 1):
             problem = self._at(step)
             if step % APART == 0:
                 found = upper_bounds(problem, self.objective, self.best[step][1])
-                told[step], proven[step] = found["threshold"], min(found.values())
+                printed[step], proven[step] = found["threshold"], min(found.values())
             else:
-                told[step] = threshold(problem, self.objective)
-        return {BOUND: told, BEST: proven}
+                printed[step] = threshold(problem, self.objective)
+        return {BOUND: printed, BEST: proven}
 
 
 def _slow(path: Path, scale: float, replications: Iterable[int]) -> pd.DataFrame:

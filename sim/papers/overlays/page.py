@@ -58,7 +58,7 @@ SECTIONS = (
         "real",
         "Interests that people really have",
         "All designs on real interests, and how far they are beyond the best lower bound on the number of links, which is a weak one "
-        "where most topics have few subscribers. The paper has made-up interests only.",
+        "where most topics have few subscribers. The paper has synthetic interests only.",
         tables=(
             PaperTable(
                 "Designs",

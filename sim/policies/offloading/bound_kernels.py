@@ -9,7 +9,7 @@ from sim.base.compiled import kernel
 
 NEVER = np.iinfo(np.int64).max
 MOST_SUMS = 1 << 15
-"""Up to this need, sums of event rates are told apart one by one: 512 words of a bit each."""
+"""Up to this need, sums of event rates are enumerated exactly, one bit each: 512 words."""
 _ONE, _ALL = np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
 
 

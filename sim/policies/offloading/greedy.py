@@ -16,9 +16,9 @@ from sim.policies.offloading.process import OffloadingWithoutParameters
 GreedyEngine = Literal["delta", "lazy", "slow"]
 _ENGINES: tuple[GreedyEngine, ...] = get_args(GreedyEngine)  # in the order of the kernels' numbers
 _LITTLE = 0.005
-"""The share of the capacity up to which room is filled by few topics."""
+"""The share of the capacity up to which free capacity is filled by few topics."""
 _FAIR = 1 / 8
-"""The share of such room that the first of them take at least."""
+"""The least share of such free capacity that each of the first topics takes."""
 
 
 def run_greedy(

@@ -36,7 +36,7 @@ class Portfolio(OffloadingWithoutParameters):
 def polished(problem: OffloadingProblem, topics: _Topics) -> _Topics:
     """The topics, or others in their places with which more subscribers are satisfied, until no step finds such.
 
-    A step gives away what nobody is satisfied by, and fills the room.
+    A step drops topics that satisfy nobody, and fills the free capacity.
     """
     value = satisfied(problem, topics).sum()
     while True:

@@ -12,7 +12,7 @@ from sim.policies.offloading.problem import Objective, OffloadingProblem
 
 _BITS, _SHARE_BITS = 40, 30
 """Of a score of B3M: in all, and those of what an event is worth to whoever needs most."""
-_Number = TypeVar("Number", bound=np.generic)
+_Number = TypeVar("_Number", bound=np.generic)
 
 
 def instance_of(

@@ -14,11 +14,11 @@ from sim.policies.offloading.problem import Decision, Objective, OffloadingProbl
 _MANY = 0.05
 """The share of the topics beyond whose change it is better to decide anew."""
 _TAIL = 0.05
-"""The share of the capacity that the last picks take which make room."""
+"""The share of the capacity of the last picks, which are dropped to free capacity."""
 _LARGE = 0.0125
 """The share of the capacity beyond which a pick is too large to be one of these."""
 _NEAR = 5
-"""As many of these tell what room is worth, so that one alone decides nothing."""
+"""How many of these set the value of free capacity, so that no single one decides."""
 _IGNORED = 3e-4
 """The share of the value that may be forgone for fewer moves, by topics that leave and by those that join."""
 

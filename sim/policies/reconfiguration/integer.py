@@ -36,7 +36,7 @@ def programme(problem: ReconfigurationProblem) -> Programme:
     z is x (n, n), whether a broker stands on a node, then y (t, n), whether a node is on a topic's tree. S, whether the broker on a
     node subscribes, is the sum of x over the topic's brokers (16d). Right for 16e and 16f is: y ≥ S, as a subscriber's node is on the
     tree, and y of the node above ≥ y, as the way there is. Costs hold y down to the largest of the S at or below its node, so that it
-    need not be told to be whole. (As printed, 16e and 16f have an edge in the tree only if all nodes behind it subscribe.)
+    need no integrality constraint. (As printed, 16e and 16f have an edge in the tree only if all nodes behind it subscribe.)
 
     External overhead is y - S at each node, weighted by publications; at the root only where it counts as a relay, which 16a, a sum
     over edges, leaves open. Delay is that of the assignment in appendix A.

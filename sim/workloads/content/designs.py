@@ -27,7 +27,7 @@ Likely = Literal["subsets", "targets"]
 """What is equally likely where targets are drawn: the subset that they are drawn from, or every target."""
 
 _TRIED = 1_000_000
-"""Subscriptions that are laid out at most only to tell how many there is room for."""
+"""Most subscriptions laid out only to find how many are possible."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +107,8 @@ class Design(ABC):
             indptr, flat, wanted.indptr, wanted.field, wanted.value, self.used, wanted.values, generator
         )
         if wrong >= 0:
-            told = ", ".join(map(str, flat[indptr[wrong] : indptr[wrong + 1]].tolist()))
-            raise WorkloadError(f"target {wrong} (subscriptions {told}): they ask for different values of one field")
+            listed = ", ".join(map(str, flat[indptr[wrong] : indptr[wrong + 1]].tolist()))
+            raise WorkloadError(f"target {wrong} (subscriptions {listed}): they ask for different values of one field")
         return values
 
 

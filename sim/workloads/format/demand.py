@@ -32,7 +32,7 @@ class Demand:
 def load_demand(folder: Path, fits: Fits) -> Demand:
     """Read it from a workload's folder, in little more memory than its arrays take.
 
-    `fits` is told the numbers of users, topics and interests before there is room made for them, and may raise. Raises WorkloadError
+    `fits` is called with the numbers of users, topics and interests before memory is allocated, and may raise. Raises WorkloadError
     where the folder is no workload, is of another format version, or what is read of it is damaged or breaks the format.
     """
     manifest, _ = read_manifest(folder)

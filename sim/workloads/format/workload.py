@@ -25,7 +25,7 @@ from sim.workloads.format.demand import read_interests
 from sim.workloads.format.manifest import read_manifest, verify_files, write_manifest
 
 DAY = 86400.0
-MOST_EVENTS = 1e9  # of a made-up workload: as many fill the memory of most machines
+MOST_EVENTS = 1e9  # of a synthetic workload: as many fill the memory of most machines
 INTERESTS_PER_PART = 5_000_000
 
 _POSITION = {"latitude": pa.float64(), "longitude": pa.float64()}

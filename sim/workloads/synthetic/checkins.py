@@ -55,7 +55,7 @@ def write_checkins(
 
     A share `dirt` (0 to below 0.5) of the file's rows cannot be used, for every reason that a pipeline may have in equal
     parts, at least one row each unless `dirt` is 0; they stand beside good rows that they were made from. Rows outside the
-    box or after the horizon can be told only by those who know these. Returns the rows of each reason, and the `good`.
+    box or after the horizon can only be determined by callers that know these. Returns the rows of each reason, and the `good`.
     The bytes depend on the arguments alone. Raises WorkloadError where the file cannot be written.
     """
     order = np.lexsort((-checkins.time, checkins.user))

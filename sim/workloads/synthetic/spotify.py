@@ -1,8 +1,8 @@
-"""Subscriptions and event rates of the size and shape of Spotify's notifications, as far as they were told.
+"""Subscriptions and event rates of the size and shape of Spotify's notifications, as far as these were published.
 
 "Maximizing the Number of Satisfied Subscribers in Pub/Sub Systems Under Capacity Constraints" (Setty, Kreitz, Urdaneta, Vitenberg,
 van Steen), section VII, tells of ten days with 1.1 million topics, 4.9 million subscribers and 2763 events per topic on average.
-Who subscribes to how many topics is not told: there are two shapes.
+The numbers of topics per subscriber were not published, so there are two shapes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Users who listen in sessions and are told what friends, playlists and artists do meanwhile.
+"""Users who listen in sessions and are notified of what friends, playlists and artists do meanwhile.
 
 After "The Hidden Pub/Sub of Spotify" (Setty, Kreitz, Vitenberg, van Steen, Urdaneta, Gimåker; DEBS 2013), which tells of topics for
 friends, playlists and artists, subscribed to by those who are online, and "Understanding User Behavior in Spotify" (Zhang et al.;
@@ -121,8 +121,8 @@ class SpotifySessions:
             sessions = self.users * self.session_rate * (self.horizon / DAY + 1)
             follows = self.friends_per_user + self.playlists_per_user + self.artists_per_user
             heard = self.artists * self.release_rate * self.horizon / SECONDS["w"]
-            told = self.listen_rate + self.playlist_rate * self.playlists / self.users
-            return sessions * (2 * follows + told * self.session / SECONDS["h"]) + heard * (1 + self.users)
+            notified = self.listen_rate + self.playlist_rate * self.playlists / self.users
+            return sessions * (2 * follows + notified * self.session / SECONDS["h"]) + heard * (1 + self.users)
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
@@ -215,15 +215,15 @@ class SpotifySessions:
     def _publications(self, follows: Interests, sessions: Sessions, streams: Streams) -> Publications:
         p = self.parameters
         released = self._releases(streams.generator("workload.releases"))
-        told = (
+        notified = (
             released,
             self._listening(sessions, streams.generator("workload.listening")),
             self._updates(sessions, streams.generator("workload.playlist-updates")),
             self._reactions(follows, sessions, released, streams.generator("workload.reactions")),
         )
-        time = np.concatenate([some.time for some in told])
+        time = np.concatenate([some.time for some in notified])
         order = np.argsort(time, kind="stable")
-        topic, publisher = (np.concatenate([some[i] for some in told])[order] for i in (1, 2))
+        topic, publisher = (np.concatenate([some[i] for some in notified])[order] for i in (1, 2))
         return Publications(time[order], topic, publisher, np.full(len(time), p.size, np.int32))
 
     def _releases(self, generator: np.random.Generator) -> _Told:

@@ -90,15 +90,15 @@ def judge_events(
 
     word = F.lower(F.trim("action"))
     code = F.coalesce(*(F.when(word == known, number) for known, number in words.items())).cast("tinyint")
-    told = F.col("size") if "size" in rows.columns else F.lit(None).cast("string")
-    whole = F.regexp_extract(told, r"^\s*([0-9]+)(\.0*)?\s*$", 1).try_cast("int")
+    given = F.col("size") if "size" in rows.columns else F.lit(None).cast("string")
+    whole = F.regexp_extract(given, r"^\s*([0-9]+)(\.0*)?\s*$", 1).try_cast("int")
     typed = rows.select(
         *("source", "block", "row", "raw", "parsed"),
         *(F.col(field).alias(f"{field}_text") for field in rows.columns if field in FIELDS),
         parse_time(F.col("time"), layout).alias("micros"),
         code.alias("action"),
         *(name(column) for column in ("client", "topic", "publisher")),
-        F.when(F.trim(told) != "", whole).otherwise(size).alias("size"),
+        F.when(F.trim(given) != "", whole).otherwise(size).alias("size"),
     )
     action, client, topic, micros = (F.col(column) for column in ("action", "client", "topic", "micros"))
     wrong = F.when(~F.col("parsed"), None).when(action.isNull(), "action")

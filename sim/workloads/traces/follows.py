@@ -23,7 +23,7 @@ _DIGITS = 12  # hexadecimal, of which a share is made: a float holds it exactly
 
 
 def expected_text(table: FollowTable) -> dict[str, str]:
-    """What should stand in the fields of a table, for people; times are told apart."""
+    """What is expected in the fields of a table, as text; each kind of time is described separately."""
     fields = {topics.fields[0]: f"a {topics.kind}, which is not empty" for topics in table.topics}
     dates = (
         dict.fromkeys(table.time, f"what {'-'.join(table.time)} is to make a date of") if len(table.time) > 1 else {}
@@ -42,18 +42,18 @@ def judge_follows(
     """
     from pyspark.sql import functions as F
 
-    def told(*fields: str) -> Column:
+    def text_of(*fields: str) -> Column:
         texts = [F.when(F.trim(field) != "", F.col(field)) for field in fields if field in rows.columns]
         return F.coalesce(*texts) if texts else F.lit(None).cast("string")
 
     def bound(field: str, otherwise: int) -> Column:
-        text = told(field)
+        text = text_of(field)
         return F.when(text.isNull(), otherwise).otherwise(parse_time(text, table.layout, bound=True))
 
     typed = {
-        "user": told(table.user),
-        **{f"topic_{n}": told(*topics.fields) for n, topics in enumerate(table.topics)},
-        **({} if table.events else {"kind": told(table.kind)}),
+        "user": text_of(table.user),
+        **{f"topic_{n}": text_of(*topics.fields) for n, topics in enumerate(table.topics)},
+        **({} if table.events else {"kind": text_of(table.kind)}),
         **{
             field: bound(field, otherwise)
             for field, otherwise in (("since", EVER), ("until", UNENDING))
@@ -133,9 +133,9 @@ def load_follows(
     Users are numbered by their names, topics by kind and then by what rows call them: whole numbers by value, then the others by
     code points. A topic of several kinds is of the first in that order. `labels`, by kind, are what topics are called at last.
     """
-    users, told = Names(), Names()
+    users, kind_names = Names(), Names()
     topics = {kind: Names() for kind in sorted({topics.kind for table in tables for topics in table.topics})}
-    found = [_load(folder, table, users, topics, told) for folder, table in zip(folders, tables, strict=True)]
+    found = [_load(folder, table, users, topics, kind_names) for folder, table in zip(folders, tables, strict=True)]
     ranks, shift, names, kinds = {}, 0, list[str](), list[str]()
     for kind, numbers in topics.items():
         ranks[kind] = numbers.sort()
@@ -143,8 +143,8 @@ def load_follows(
         shift += len(numbers.names)
         names += [labels.get(kind, {}).get(name, name) for name in numbers.names]
         kinds += [kind] * len(numbers.names)
-    user, kind_rank = users.sort(), told.sort()
-    first_kind = np.full(len(names), len(told.names))
+    user, kind_rank = users.sort(), kind_names.sort()
+    first_kind = np.full(len(names), len(kind_names.names))
     follows = list[Follows]()
     micros, topic, publisher = list[NDArray[np.int64]](), list[NDArray[np.int32]](), list[NDArray[np.int32]]()
     for table, (columns, row) in zip(tables, found, strict=True):
@@ -163,8 +163,8 @@ def load_follows(
                 follows.append(Follows(who, on[some], np.full(len(row), -1), columns["micros"]))
             else:
                 follows.append(Follows(who, on[some], row, columns.get("since"), columns.get("until")))
-    for which in np.flatnonzero(first_kind < len(told.names)).tolist():
-        kinds[which] = told.names[first_kind[which]]
+    for which in np.flatnonzero(first_kind < len(kind_names.names)).tolist():
+        kinds[which] = kind_names.names[first_kind[which]]
     published = FollowPublications(np.concatenate(micros), np.concatenate(topic), np.concatenate(publisher))
     return FollowLog(users.names, names, kinds, follows, published)
 

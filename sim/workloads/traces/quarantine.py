@@ -79,8 +79,8 @@ def _line(layout: Layout) -> str:
     if layout.kind == "jsonl":
         return f"an object of JSON in UTF-8, with a text or a number as {' and '.join(name_keys(layout))}"
     if isinstance(layout.columns, Mapping):
-        return f"as many fields as line 1 names, parted by {layout.delimiter!r}, in UTF-8"
-    return f"{len(layout.columns)} fields ({', '.join(layout.columns)}) parted by {layout.delimiter!r} in UTF-8"
+        return f"as many fields as line 1 names, separated by {layout.delimiter!r}, in UTF-8"
+    return f"{len(layout.columns)} fields ({', '.join(layout.columns)}) separated by {layout.delimiter!r} in UTF-8"
 
 
 def _shown(raw: str) -> str:

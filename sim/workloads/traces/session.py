@@ -69,7 +69,7 @@ def watched(spark: SparkSession, report: Callable[[str], None], every: float = 0
     ended = threading.Event()
 
     def watch() -> None:
-        with suppress(Py4JError, OSError):  # a JVM that is gone is told of by the body
+        with suppress(Py4JError, OSError):  # the body reports a dead JVM
             while not ended.wait(every):
                 stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
                 total = sum(stage.numTasks for stage in stages if stage)

@@ -74,7 +74,7 @@ def sampled(names: Sequence[str], share: float, streams: Streams) -> NDArray[np.
 
 
 def present_monthly(checkins: Checkins, months: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which users have a check-in in each of these months, told by their starts in µs since 1970; none is earlier."""
+    """Which users have a check-in in each of these months, given by their starts in µs since 1970; none is earlier."""
     month = np.searchsorted(months, checkins.micros, side="right")
     new = (np.diff(checkins.user, prepend=-1) != 0) | (np.diff(month, prepend=-1) != 0)  # they ascend by (user, time)
     present: NDArray[np.bool_] = np.bincount(checkins.user[new], minlength=len(checkins.names)) == len(months)
