@@ -101,17 +101,8 @@ def checkins(
     box = _box(bounding_box)
     check_room(out)
     sources = find_sources(inputs)  # report typing mistakes before Spark takes seconds to start
-    layout = options.choose_layout(
-        format,
-        LAYOUTS,
-        sources,
-        columns=columns,
-        delimiter=delimiter,
-        header=header,
-        quote=quote,
-        time_formats=time_format,
-        time_zone=time_zone,
-    )
+    over = options.LayoutOptions(columns, delimiter, header, quote, time_format or (), time_zone)
+    layout = options.choose_layout(format, LAYOUTS, sources, over)
     located = _places(places, places_columns, layout)
     check_layouts(layout, located and located[1])
     window = options.time_span(from_, to, layout.time_zone)

@@ -87,17 +87,8 @@ def events(
 
     check_room(out)
     sources = find_sources(inputs)  # report typing mistakes before Spark takes seconds to start
-    layout = options.choose_layout(
-        format,
-        EVENT_LAYOUTS,
-        sources,
-        columns=columns,
-        delimiter=delimiter,
-        header=header,
-        quote=quote,
-        time_formats=time_format,
-        time_zone=time_zone,
-    )
+    over = options.LayoutOptions(columns, delimiter, header, quote, time_format or (), time_zone)
+    layout = options.choose_layout(format, EVENT_LAYOUTS, sources, over)
     layout.require("events", NEEDED)
     words = action_words(actions)
     window = options.time_span(from_, to, layout.time_zone)

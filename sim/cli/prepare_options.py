@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -86,17 +86,22 @@ def layouts(presets: Iterable[Layout | Preset]) -> list[tuple[str, str]]:
     return [(layout.name, layout.text) for layout in (*presets, *PLAIN.values())]
 
 
+class LayoutOptions(NamedTuple):
+    """What options say of a layout, as `lay_over` takes it."""
+
+    columns: str | None
+    delimiter: str | None
+    header: bool | None
+    quote: bool | None
+    time_formats: Sequence[str]
+    time_zone: str | None
+
+
 def choose_layout(
     name: str | None,
     presets: Mapping[str, Layout],
     sources: Sequence[Source],
-    *,
-    columns: str | None,
-    delimiter: str | None,
-    header: bool | None,
-    quote: bool | None,
-    time_formats: Sequence[str] | None,
-    time_zone: str | None,
+    over: LayoutOptions,
 ) -> Layout:
     """The layout that options tell: a preset or a plain one by its name, or what the first file looks like; the others over it.
 
@@ -104,21 +109,13 @@ def choose_layout(
     """
     from sim.workloads.traces.layouts import PLAIN, guess_layout, lay_over
 
-    if name is None and columns is None:
+    if name is None and over.columns is None:
         raise InputError(f"--format ({', '.join(presets)}) or --columns is needed to know the fields of the files")
     known = {**PLAIN, **presets}
     if name is not None and name not in known:
         raise InputError(f"--format: {unknown('layout', name, known)}")
     layout = guess_layout(sources[0].path) if name is None else known[name]
-    return lay_over(
-        layout,
-        columns=columns,
-        delimiter=delimiter,
-        header=header,
-        quote=quote,
-        time_formats=time_formats or (),
-        time_zone=time_zone,
-    )
+    return lay_over(layout, **over._asdict())
 
 
 def time_span(first: str | None, end: str | None, zone: str) -> tuple[int | None, int | None]:
