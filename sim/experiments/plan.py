@@ -5,17 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version as installed_version
 from pathlib import Path
+from typing import NamedTuple
 
 from sim import plugins
+from sim.experiments.code import digest, imports, version
 from sim.scenario.experiment import Experiment
 from sim.scenario.model import Scenario
 
-SOURCE = Path(__file__).resolve().parents[1]
+
+class Foreign(NamedTuple):
+    """Code that this package's version does not cover: the hash of its files, and what they import of this package."""
+
+    hash: str
+    imports: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -62,9 +68,17 @@ def run_hash(scenario: Scenario, replication: int, workload_hash: str) -> str:
     return _hash(_identity(scenario, workload_hash, {}, _foreign), replication)
 
 
-def _identity(scenario: Scenario, workload_hash: str, texts: dict[int, str], foreign: Callable[[str, str], str]) -> str:
+def _identity(scenario: Scenario, workload_hash: str, texts: dict[int, str], foreign: Callable[[str], Foreign]) -> str:
     """The text that identifies a scenario's runs; `texts` is the cache of `Scenario.identity_text`."""
-    code = {"workload": workload_hash, "version": version(), "plugins": foreign_plugins(scenario, foreign)}
+    modules, sources = set(), {}
+    for name, module in _plugins(scenario):
+        if module.startswith("sim."):
+            modules.add(module)
+        else:
+            source = foreign(module)
+            modules |= source.imports
+            sources[name] = source.hash
+    code = {"workload": workload_hash, "version": version(*sorted(modules)), "plugins": sources}
     return f"{json.dumps(code, sort_keys=True)} {scenario.identity_text(texts)}"
 
 
@@ -72,26 +86,8 @@ def _hash(identity: str, replication: int) -> str:
     return hashlib.sha256(f"{replication} {identity}".encode()).hexdigest()[:32]
 
 
-@cache
-def version() -> str:
-    """The package's version and, in a source checkout, a hash of the files of `sim`: changed code is a different version."""
-    number = installed_version("brokersim")
-    return f"{number}+source.{_digest(SOURCE)[:16]}" if (SOURCE.parent / "pyproject.toml").is_file() else number
-
-
-def _foreign(group: str, kind: str) -> str:
-    """Hash of the source of a third-party plug-in; "" for built-in ones."""
-    if kind not in plugins.names(group):
-        return ""
-    root = sys.modules[plugins.load(group, kind).__module__.partition(".")[0]]
-    if root.__name__ == "sim" or not root.__file__:
-        return ""
-    file = Path(root.__file__)
-    return _digest(file.parent if file.name == "__init__.py" else file)
-
-
-def foreign_plugins(scenario: Scenario, foreign: Callable[[str, str], str] = _foreign) -> dict[str, str]:
-    """Hashes of the sources of third-party plug-ins, which this package's version does not cover."""
+def _plugins(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """The name and the module of each plug-in that a scenario takes."""
     kinds = {
         "workload": scenario.workload.kind,
         "geometry": scenario.network.geometry.kind,
@@ -100,13 +96,18 @@ def foreign_plugins(scenario: Scenario, foreign: Callable[[str, str], str] = _fo
         "reconfiguration": scenario.reconfiguration.kind,
         "offloading": scenario.offloading.kind,
     }
-    found = {f"{group}:{kind}": foreign(group, kind) for group, kind in kinds.items()}
-    return {name: source for name, source in found.items() if source}
+    for group, kind in kinds.items():
+        if kind in plugins.names(group):
+            yield f"{group}:{kind}", plugins.load(group, kind).__module__
 
 
-def _digest(source: Path) -> str:
-    """SHA-256 of a module, or of all modules of a package."""
-    digest = hashlib.sha256()
-    for file in sorted(source.rglob("*.py")) if source.is_dir() else [source]:
-        digest.update(f"{file.relative_to(source.parent).as_posix()}\0".encode() + file.read_bytes())
-    return digest.hexdigest()
+def _foreign(module: str) -> Foreign:
+    """A third-party plug-in's module, or the whole package that it is in."""
+    root = sys.modules[module.partition(".")[0]]
+    if not root.__file__:
+        return Foreign("", frozenset())
+    file = Path(root.__file__)
+    whole = file.name == "__init__.py"
+    files = sorted(file.parent.rglob("*.py")) if whole else [file]
+    ours = frozenset(name for one in files for name in imports(one) if name.startswith("sim."))
+    return Foreign(digest(files, file.parents[whole]), ours)

@@ -23,9 +23,10 @@ import numpy as np
 import pyarrow as pa
 
 from sim.base.errors import ResultsError
+from sim.experiments.code import version
 from sim.experiments.outcomes import Failure, FinishedRun, Record
 from sim.experiments.pages import remove_stale
-from sim.experiments.plan import RunSpec, version
+from sim.experiments.plan import RunSpec
 from sim.experiments.question import Question, asked
 from sim.experiments.results import FORMAT, FORMAT_VERSION, RUNS, Manifest, Results, read_json, read_run
 from sim.experiments.rows import Stream, forget_rows, row, rows_of, write_rows

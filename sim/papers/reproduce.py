@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sim.base.errors import InputError
+from sim.experiments.code import version
 from sim.experiments.options import DEFAULT_OPTIONS, RunOptions
 from sim.experiments.outcomes import Progress
-from sim.experiments.plan import RunSpec, version
+from sim.experiments.plan import RunSpec
 from sim.experiments.results import Results
 from sim.experiments.run import run_experiment
 from sim.files.atomic import whole_file
@@ -86,28 +87,31 @@ def reproduce(
         setting = SweepSetting(request.scale, Path(scenarios), out, request.data)
         # report problems with the data before anything is run
         planned = [sweep for sweep in paper.sweeps(setting) if sweep.section in sources]
-        made = {name: _made(list(parts), setting, do, say) for name, parts in groupby(planned, attrgetter("section"))}
+        code = version(paper.sweeps.__module__)
+        made = {
+            name: _made(list(parts), setting, code, do, say) for name, parts in groupby(planned, attrgetter("section"))
+        }
     reproduction = Reproduction(paper, made, request.command, version(), request.scale)
     write_page(reproduction, out / request.page)
     say(f"{sum(len(section.runs) for section in made.values()):,} runs, {time.perf_counter() - began:.1f} s")
     return reproduction
 
 
-def _made(parts: Sequence[PaperSweep | Computed], setting: SweepSetting, do: Do, say: _Say) -> SectionRuns:
-    """What one section shows: a sweep, or a table in parts."""
+def _made(parts: Sequence[PaperSweep | Computed], setting: SweepSetting, code: str, do: Do, say: _Say) -> SectionRuns:
+    """What one section shows: a sweep, or a table in parts, computed by this version of the code."""
     first = parts[0]
     if isinstance(first, PaperSweep):
         return _run(first, setting, do, say)
-    tables = [_table(part, setting, say) for part in parts if not isinstance(part, PaperSweep)]
+    tables = [_table(part, setting, code, say) for part in parts if not isinstance(part, PaperSweep)]
     table = pd.concat(tables, ignore_index=True)
     points = list(dict.fromkeys(table["point"]))
     return SectionRuns(table, setting.shown(first.scenario), points, table["replication"].nunique(), first.notes)
 
 
-def _table(part: Computed, setting: SweepSetting, say: _Say) -> pd.DataFrame:
+def _table(part: Computed, setting: SweepSetting, code: str, say: _Say) -> pd.DataFrame:
     """A table that is computed, or the one that is there."""
     path = setting.folder / part.section / f"{part.part}.parquet"
-    identity = {b"version": version().encode(), b"identity": part.identity.encode()}
+    identity = {b"version": code.encode(), b"identity": part.identity.encode()}
     known = pq.read_schema(path).metadata if path.is_file() else {}
     if any(known.get(key) != value for key, value in identity.items()):
         say(f"{part.section}: {part.part} computed as in {setting.shown(part.scenario)}")

@@ -24,9 +24,10 @@ from sim.base.errors import InputError, ResultsError, ScenarioError
 from sim.base.randomness import Streams
 from sim.experiments import perform as performing
 from sim.experiments import run as running
+from sim.experiments.code import version
 from sim.experiments.engines.pool import Pool
 from sim.experiments.outcomes import Failure
-from sim.experiments.plan import RunSpec, foreign_plugins, plan, version
+from sim.experiments.plan import RunSpec, plan, run_hash
 from sim.experiments.results import load_results
 from sim.experiments.store import Store
 from sim.metrics import METRICS
@@ -352,11 +353,10 @@ def test_an_edited_policy_from_elsewhere_is_another_run(
     more = {"mine": entry, **known("selection")}
     monkeypatch.setattr(plugins, "_entries", lambda group: more if group == "selection" else known(group))
     scenario = load_scenario({"selection": {"kind": "mine"}}).base
-    first = foreign_plugins(scenario)
-    assert list(first) == ["selection:mine"]
+    first = run_hash(scenario, 0, "")
+    assert run_hash(scenario, 0, "") == first
     source.write_text(PLUGIN.format(text="Two."))
-    assert foreign_plugins(scenario) != first
-    assert foreign_plugins(load_scenario({}).base) == {}
+    assert run_hash(scenario, 0, "") != first
     plugins.load.cache_clear()
 
 

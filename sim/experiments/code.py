@@ -1,0 +1,79 @@
+"""The code that decides what runs come to, found by reading the imports of its modules.
+
+What lies beside it, such as the command line and the pages, changes without making another version of any run.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+SIMULATION = f"{PACKAGE.name}.simulation"
+
+
+@cache
+def version(*modules: str) -> str:
+    """The package's version and, in a source checkout, a hash of what simulations and these modules import, and of themselves."""
+    number = installed_version("brokersim")
+    if not (PACKAGE.parent / "pyproject.toml").is_file():
+        return number
+    return f"{number}+source.{digest(imported(SIMULATION, *modules), PACKAGE.parent)[:16]}"
+
+
+def imported(*modules: str) -> list[Path]:
+    """The files of those of these modules that are of this package, and of all in it that they import, within functions too."""
+    found: dict[str, Path] = {}
+    left = list(modules)
+    while left:
+        module = left.pop()
+        if module not in found and (file := _file(module)):
+            found[module] = file
+            left += _own_imports(file)
+            left.append(module.rpartition(".")[0])  # the packages around it are loaded with it
+    return sorted(found.values())
+
+
+def digest(files: list[Path], below: Path) -> str:
+    """The SHA-256 of files and of their paths below a folder."""
+    found = hashlib.sha256()
+    for file in files:
+        found.update(f"{file.relative_to(below).as_posix()}\0".encode() + file.read_bytes())
+    return found.hexdigest()
+
+
+def _file(module: str) -> Path | None:
+    """The file of a module of this package; None where the name is of something else."""
+    if module.partition(".")[0] != PACKAGE.name:
+        return None
+    place = PACKAGE.parent.joinpath(*module.split("."))
+    files = (place / "__init__.py", place.with_name(f"{place.name}.py"))
+    return next((file for file in files if file.is_file()), None)
+
+
+def imports(file: Path) -> list[str]:
+    """What a file imports, wherever in it, but for type checkers: names of modules, or of what is in them."""
+    return [name for statement in _statements(ast.parse(file.read_bytes()).body) for name in _names(statement)]
+
+
+_own_imports = cache(imports)
+
+
+def _statements(block: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """All statements of a block and within them, but what is for type checkers only."""
+    for statement in block:
+        if not (isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING"):
+            yield statement
+            for part in ("body", "handlers", "cases", "orelse", "finalbody"):
+                yield from _statements(getattr(statement, part, ()))
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))

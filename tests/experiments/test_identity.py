@@ -1,0 +1,66 @@
+"""What makes another run of a run: the code that simulates it, and none beside."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sim.experiments import code
+from sim.experiments.plan import run_hash
+from sim.scenario.reader import load_scenario
+
+ROOT = Path(__file__).resolve().parents[2]
+Changed = Callable[[str], bool]
+
+
+@pytest.fixture
+def changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Changed]:
+    """Whether a run of the default scenario is another one once a file of a copy of the package has another line."""
+    shutil.copytree(ROOT / "sim", tmp_path / "sim", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.setattr(code, "PACKAGE", tmp_path / "sim")
+    scenario = load_scenario({"selection": {"kind": "similarity"}}).base
+
+    def identity() -> str:
+        code.version.cache_clear()
+        return run_hash(scenario, 0, "")
+
+    def check(name: str) -> bool:
+        before = identity()
+        with (tmp_path / "sim" / name).open("a") as file:
+            file.write("# another line\n")
+        return identity() != before
+
+    yield check
+    code.version.cache_clear()
+
+
+def test_the_command_line_and_the_store_may_change_and_runs_stay(changed: Changed) -> None:
+    assert not any(map(changed, ("cli/run.py", "cli/options.py", "studies/tune.py", "experiments/store.py")))
+
+
+def test_a_kernel_makes_other_runs(changed: Changed) -> None:
+    assert changed("brokers/data/rule_kernels.py")
+    assert changed("base/randomness_kernels.py")
+
+
+def test_so_does_what_a_policy_of_the_scenario_imports_and_no_other(changed: Changed) -> None:
+    assert changed("policies/selection/similarity.py")
+    assert changed("policies/selection/kernels.py")
+    assert changed("overlay/chord.py")
+    assert not changed("overlay/tapestry.py")
+    assert not changed("policies/reconfiguration/greedy.py")
+
+
+def test_what_is_imported_for_type_checkers_does_not_count(tmp_path: Path) -> None:
+    file = tmp_path / "some.py"
+    file.write_text(
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from sim.cli import run\n"
+        "def f():\n    try:\n        from sim.overlay import chord\n    except ImportError:\n        import sim.metrics\n"
+    )
+    found = code.imports(file)
+    assert {"sim.overlay.chord", "sim.metrics"} <= set(found)
+    assert not any(name.startswith("sim.cli") for name in found)
