@@ -1,4 +1,4 @@
-"""The command `brokersim`: its groups of commands, and what an error ends in."""
+"""The command `brokersim`: its groups of commands, and the exit status of errors."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ app.command()(scenario.policies)
 
 
 def main() -> None:
-    """Run the command line: exit status 2 and one message for what a person got wrong, a traceback for faults of ours."""
+    """Run the command line: exit status 2 and one message for invalid input, a traceback for internal faults."""
     try:
         with printable_streams():
             _run()

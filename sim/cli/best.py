@@ -1,4 +1,4 @@
-"""`brokersim best`: which point, and which variant there, does best in one metric under limits on others."""
+"""`brokersim best`: the point and variant that is best in one metric, under limits on others."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def best(
 
 
 def print_rankings(collection: Collection, rankings: Sequence[Ranking], top: int) -> None:
-    """The first of those that meet the limits, and what is to be known of the best, for each value of the keys held fixed."""
+    """Print the first candidates that meet the limits, and notes on the best, for each value of the keys held fixed."""
     from analysis.headlines import notes
 
     to, found = console(), [ranking for ranking in rankings if ranking.candidates]
@@ -153,7 +153,7 @@ def _sentences(collection: Collection, ranking: Ranking, explain: bool) -> Itera
 
 
 def _fixed(collection: Collection, ranking: Ranking) -> str:
-    """The values of the keys that are held fixed, as people read them."""
+    """The values of the keys that are held fixed, as text."""
     from analysis.sweeps.axes import Axis
     from sim.scenario.experiment import unit_of
 

@@ -60,9 +60,9 @@ def capacity(
 ) -> None:
     """Find the smallest value of a key at which a limit holds, or the largest.
 
-    Values are doubled until one is beyond, then those between are halved, which takes the metric to rise or fall with the key all
-    the way. At each, replications are added until the interval of the metric's mean lies on one side of the limit. Runs that are in
-    the results folder already are not run again. Exit status 1 if the limit holds nowhere.
+    Values are doubled until the limit is crossed, then bisected, which assumes that the metric rises or falls with the key all
+    the way. At each, replications are added until the confidence interval of the metric's mean lies on one side of the limit.
+    Runs that are already in the results folder are not repeated. Exit status 1 if the limit holds nowhere.
     """
     from sim.cli.search import bench
     from sim.scenario.expressions import Limit
@@ -89,7 +89,7 @@ def capacity(
 
 
 def _print(bench: Bench, question: CapacityQuestion, found: CapacityAnswer) -> None:
-    """All values that were tried, and what they say."""
+    """Print all tried values, and the conclusions."""
     from rich.table import Table
 
     from analysis.formatting import describe, scale

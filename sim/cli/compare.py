@@ -99,7 +99,7 @@ def console() -> Console:
 
 
 def print_headlines(said: Headlines, to: Console) -> None:
-    """What came out, a line for each sentence and note."""
+    """Print the findings, a line for each sentence and note."""
     for sentence in said.sentences:
         to.print(str(sentence))
     for note in said.notes:
@@ -107,7 +107,7 @@ def print_headlines(said: Headlines, to: Console) -> None:
 
 
 def print_comparison(collection: Collection) -> None:
-    """A table for each metric, how the numbers came about, what they say, and what was run differently."""
+    """Print a table for each metric, how the numbers were computed, the findings, and what was run differently."""
     from rich.table import Table
 
     from analysis.collection import changes
@@ -148,7 +148,7 @@ def print_comparison(collection: Collection) -> None:
 
 
 def as_json(collection: Collection) -> dict[str, Any]:
-    """The comparison for programs: every metric, point and variant; null where there is no interval, difference or test."""
+    """The comparison for programs: every metric, point and variant; null where there is no confidence interval, difference or test."""
     from analysis.collection import changes
     from analysis.comparison import baseline_of, compare_table, headline_of, variants_of
     from analysis.headlines import headlines

@@ -1,4 +1,4 @@
-"""`brokersim demo`: the whole way once, with nothing to prepare."""
+"""`brokersim demo`: the whole workflow, with nothing to prepare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a command's runs are, on standard error: live on a terminal, plain lines elsewhere, and failures always at once."""
+"""Progress of a command's runs on standard error: live on a terminal, plain lines elsewhere, and failures at once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LINES = 8
 
 
 class Pace:
-    """How fast runs are done, in runs per second; None until that is known. Times are those of one clock, in s.
+    """The rate of runs per second; None until it is known. Times are those of one clock, in s.
 
     The first run imports and compiles, before its first part and again where its result is written, which takes several
     times as long as a run may. So the clock starts with the first part, and anew when the first run has ended. Where no
@@ -42,7 +42,7 @@ class Pace:
         self._parts = self._ended = False
 
     def part(self, now: float, done: float) -> None:
-        """A part of a run is done, which makes so much of all runs."""
+        """Record progress within a run; `done` is the share of all runs."""
         if not self._parts and not self._ended:
             self._parts, self._since, self._before = True, now, done
         self._measure(now, done)
@@ -76,7 +76,7 @@ class Display:
 
     @property
     def total(self) -> int:
-        """How many runs there are, as far as that is known."""
+        """The number of runs known so far."""
         return max(self.known, self._least)
 
     @property
@@ -98,7 +98,7 @@ class Display:
         self.show(spec, fraction)
 
     def failed(self, record: Mapping[str, Any]) -> None:
-        """Say what failed, and why; the same traceback once."""
+        """Report a failure with its reason; equal tracebacks only once."""
         self.failures += 1
         where = ", ".join(filter(None, (record["label"], f"variant {record['variant']}")))
         trace = "" if record["traceback"] in self._shown else record["traceback"]
@@ -106,15 +106,15 @@ class Display:
         self.say(f"{trace}brokersim: {where}, replication {record['replication']} failed: {record['reason']}")
 
     def say(self, text: str) -> None:
-        """Say something that stays."""
+        """Print a permanent line."""
         print(text, file=sys.stderr, flush=True)
 
     def show(self, spec: RunSpec, fraction: float) -> None:
-        """Show how far it is, now that something is known of a run."""
+        """Update the progress display."""
 
     @property
     def left(self) -> str:
-        """How long the others may take, as text, if they take as long as those that were done; "" where too little was."""
+        """The estimated time left, as text, from finished runs; "" where too few have finished."""
         left = self.total - self.there - self.done - self.part
         if self.pace.rate is None or not self._parts:
             return ""

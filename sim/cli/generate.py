@@ -34,7 +34,7 @@ SHOWN = {"mean": "mean", "minimum": "least", "median": "median", "p95": "95 % be
 
 
 class Generate(TyperCommand):
-    """The command whose options are, beside its own, the parameters of the kind that is named; its help tells them."""
+    """A command whose options include the parameters of the given kind, which its help lists."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[__name__] = list(args)
@@ -95,7 +95,7 @@ def generate(
     ] = None,
     dirt: Annotated[float, typer.Option(min=0, max=0.49, help="Share of the raw file's rows to make unusable.")] = 0.0,
 ) -> None:
-    """Make up a workload, with no trace and without Spark."""
+    """Generate a synthetic workload, without a trace and without Spark."""
     from sim import plugins
     from sim.base.randomness import Streams
     from sim.workloads.format.workload import write_workload
@@ -128,7 +128,7 @@ def describe(
     workload: Annotated[Path, typer.Argument(metavar="WORKLOAD", help="A workload folder.")],
     json_: Annotated[bool, typer.Option("--json", help="Print the whole summary as JSON.")] = False,
 ) -> None:
-    """Tell what is in a workload.
+    """Summarise a workload.
 
     Counts, rates, distributions, span, and what became of a trace's rows.
     """

@@ -1,4 +1,4 @@
-"""The problems that `brokersim solve` reads: a file with one JSON object, or a list of them that gives a list."""
+"""Problem files of `brokersim solve`: a JSON object, or a list of objects, which gives a list of solutions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sim.base.errors import InputError
 from sim.base.memory import need
 
 _BYTES = 10
-"""That a byte of such a file takes once it is read, and its numbers and lists are objects."""
+"""Bytes of memory per byte of a file, once its numbers and lists are objects."""
 
 
 def read_instances(source: Path) -> tuple[list[Any], bool]:
@@ -26,5 +26,5 @@ def read_instances(source: Path) -> tuple[list[Any], bool]:
 
 
 def print_solutions(solutions: list[dict[str, Any]], listed: bool) -> None:
-    """As JSON: a list for a list, an object for an object."""
+    """Print solutions as JSON: a list for a list, an object for an object."""
     print(json.dumps(solutions if listed else solutions[0], allow_nan=False))

@@ -91,7 +91,7 @@ def _parameters(names: Iterable[str]) -> Generator[inspect.Parameter]:
 
 @contextmanager
 def resumable(folder: Path) -> Generator[None]:
-    """Say of an interrupted command that it can be given again; exit status 130."""
+    """Report that an interrupted command can be resumed; exit status 130."""
     try:
         yield
     except KeyboardInterrupt:

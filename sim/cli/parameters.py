@@ -1,4 +1,4 @@
-"""Parameters of plug-ins on the command line: what they are, and what a person gives for them."""
+"""Parameters of plug-ins on the command line: their descriptions, and the given values."""
 
 from __future__ import annotations
 

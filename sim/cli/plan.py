@@ -1,4 +1,4 @@
-"""`brokersim plan`: what a scenario's runs come to before anything is run."""
+"""`brokersim plan`: the number and estimated time of a scenario's runs before anything is run."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def plan(
     options: RunOptions,
     json_: Json = False,
 ) -> None:
-    """Tell how many runs a scenario asks for, how many are there already, and how long the others may take.
+    """Show how many runs a scenario needs, how many exist already, and how long the others may take.
 
-    The time is estimated from the runs that are there, those of the same variant where there are any.
+    The time is estimated from existing runs, those of the same variant where possible.
     """
     from sim.experiments.outlook import outlook
     from sim.experiments.question import default_folder

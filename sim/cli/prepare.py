@@ -22,14 +22,14 @@ app = typer.Typer(no_args_is_help=True, help="Turn raw traces into workloads.")
 
 
 class Publishing(StrEnum):
-    """What a publication is made of."""
+    """The event that makes a publication."""
 
     VISIT = "per-visit"
     CHECKIN = "per-check-in"
 
 
 class Consistent(StrEnum):
-    """How regularly a user has to be there."""
+    """How regularly a user has to check in."""
 
     MONTHLY = "monthly"
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Span(StrEnum):
-    """What the times of events tell, where that is less than a moment."""
+    """The resolution of event times, where it is coarser than an instant."""
 
     DAY = "day"
     MONTH = "month"

@@ -1,4 +1,4 @@
-"""What the commands of `brokersim prepare` share: options, how the text of some is understood, and progress."""
+"""Shared parts of the `brokersim prepare` commands: options, their parsing, and progress."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ SHORT = 64 << 20  # bytes of input that are read in a few seconds
 
 
 def short(sources: Sequence[Source]) -> bool:
-    """Whether these files are read so soon that Spark should rather start quickly."""
+    """Whether these files are so small that Spark should start quickly rather than run fast."""
     return sum(source.bytes for source in sources) < SHORT
 
 
@@ -103,7 +103,7 @@ def choose_layout(
     sources: Sequence[Source],
     over: LayoutOptions,
 ) -> Layout:
-    """The layout that options tell: a preset or a plain one by its name, or what the first file looks like; the others over it.
+    """The layout by options: a preset or plain layout by name, or that of the first file, overridden by the other options.
 
     Raises InputError where the name is unknown, or is missing and so are the columns.
     """
@@ -147,7 +147,7 @@ def _instant(option: str, text: str | None, zone: str) -> int | None:
 
 @contextmanager
 def progress_lines(quiet: bool) -> Iterator[Callable[[str, str], None]]:
-    """On a terminal one line that tells the step and its tasks; else a line per step; nothing when quiet. All on stderr.
+    """Show steps on stderr: on a terminal one line with the step and its tasks, else a line per step; nothing when quiet.
 
     What is implausible in a trace is reported in any case.
     """

@@ -1,4 +1,4 @@
-"""`brokersim prune`: runs that no results need any more."""
+"""`brokersim prune`: remove runs that results no longer need."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def prune(
     results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A result folder written by `brokersim run`.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
 ) -> None:
-    """Remove the runs that a folder keeps and its results do not need.
+    """Remove the runs in a folder that its results do not need.
 
-    A key that was changed leaves runs behind, which would be of use if it were changed back. They are listed with their sizes, and
-    removed once that is confirmed. Nothing else is touched.
+    A changed key leaves runs behind, which would be used again if it were changed back. They are listed with their sizes, and
+    removed after confirmation. Nothing else is touched.
     """
     from analysis.formatting import quantity
     from sim.experiments.orphans import orphans

@@ -1,4 +1,4 @@
-"""`brokersim reproduce`: the figures of a paper run again, and a page with its claims, ours and the verdicts."""
+"""`brokersim reproduce`: run the figures of a paper again, and write a page with its claims, our numbers and verdicts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def reproduce(
 ) -> None:
     """Reproduce a paper's figures.
 
-    Runs them, and writes one page with its claims, what came out, and verdicts with reasons. Runs that are in the folder already are
+    Writes one page with the paper's claims, our results, and verdicts with reasons. Runs that are in the folder already are
     not run again.
     """
     from sim.papers import reproduce as study

@@ -45,10 +45,10 @@ def run(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a scenario and summarise what came out.
+    """Run a scenario and summarise the results.
 
-    Every variant is run in every replication at every point of the sweep, on the same arrivals. Runs that are in the results
-    folder already are not run again, so an interrupted command resumes. A run that fails stops no other.
+    Every variant is run in every replication at every point of the sweep, on the same arrivals. Runs that are already in the
+    results folder are not repeated, so an interrupted command resumes. A failed run does not stop the others.
     """
     from sim.experiments.question import default_folder
     from sim.scenario.reader import load_scenario
@@ -84,7 +84,7 @@ def run(
 
 
 def _run(experiment: Experiment, folder: Path, options: RunOptions, quiet: bool) -> Results:
-    """Do the runs that are missing, with progress; exit status 1 where the first failure ends them."""
+    """Perform the missing runs, with progress; exit status 1 where the first failure stops them."""
     from sim.cli.display import display
     from sim.experiments.run import RunFailed, run_experiment
 
@@ -98,7 +98,7 @@ def _run(experiment: Experiment, folder: Path, options: RunOptions, quiet: bool)
 
 
 def print_summary(results: Results) -> None:
-    """The scenario's headline metrics by variant with intervals and differences to the baseline, and what that says.
+    """Print the headline metrics by variant with confidence intervals and differences to the baseline, and the findings.
 
     Of a sweep, the first points: a row for each point and variant.
     """
@@ -190,7 +190,7 @@ def print_check(check: DeliveryCheck) -> None:
 
 
 def as_json(results: Results, checks: Sequence[DeliveryCheck] = ()) -> dict[str, Any]:
-    """The summary for programs: all metrics of all variants, null where there is no interval, difference or test.
+    """The summary for programs: all metrics of all variants, null where there is no confidence interval, difference or test.
 
     Of a sweep, the headline metrics at all points.
     """

@@ -1,4 +1,4 @@
-"""`brokersim validate`, `schema` and `policies`: what a scenario says, and what one can say."""
+"""`brokersim validate`, `schema` and `policies`: check a scenario, and list what it can contain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def validate(
         bool, typer.Option("--json", help="Print every variant at every point, with all defaults filled in.")
     ] = False,
 ) -> None:
-    """Check a scenario file, all mistakes at once."""
+    """Check a scenario file, and report all mistakes at once."""
     from sim.scenario.reader import load_scenario
 
     experiment = load_scenario(scenario, set_ or (), workload)

@@ -1,4 +1,4 @@
-"""What the commands that search share."""
+"""Shared parts of the search commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`brokersim solve`: single problems of design, without a simulation."""
+"""`brokersim solve`: single design problems, without a simulation."""
 
 from __future__ import annotations
 

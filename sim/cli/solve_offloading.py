@@ -1,4 +1,4 @@
-"""`brokersim solve offloading`: which topics a back end keeps, whom that satisfies, and what more capacity would buy."""
+"""`brokersim solve offloading`: which topics a back end keeps, how many subscribers that satisfies, and the value of capacity."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def offloading(
 ) -> None:
     """Choose the topics that a back end of limited capacity keeps.
 
-    A subscriber is satisfied that gets tau events per period, or all of its topics' where these are fewer. Topics are named by
+    A subscriber is satisfied by tau events per period, or by all events of its topics if these are fewer. Topics are named by
     their place in event_rate, from 0. More keys, with their defaults: "cost": null ([per topic], in place of one for each
     notification), "seed": 1. Of a workload, interests are those at its start, and rates are per its period.
     """
@@ -277,7 +277,7 @@ def _show(source: Path, policy: str, objective: str, solutions: list[dict[str, A
             console.print(f"{source}{f' [{i}]' if listed else ''}: {policy}{per}, by capacity", style="bold")
             console.print(_table(solution["curve"], objective, curve=True))
     if not listed:
-        for line in _told(solutions[0], objective):
+        for line in _notes(solutions[0], objective):
             console.print(line)
     if changes := _changes(source):
         console.print(f"Interests are those at the start; {changes:,} later changes of subscriptions do not count.")
@@ -340,7 +340,7 @@ def _table(solutions: Sequence[dict[str, Any]], objective: str, curve: bool = Fa
     return table
 
 
-def _told(solution: dict[str, Any], objective: str) -> Iterator[str]:
+def _notes(solution: dict[str, Any], objective: str) -> Iterator[str]:
     """Results that are not in the table: subscribers that need nothing, the bounds, and the topics, if few."""
     if free := solution["free"]:
         yield f"{free:,} of {solution['subscribers']:,} subscribers need nothing; they are counted nowhere else."

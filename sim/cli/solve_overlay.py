@@ -1,4 +1,4 @@
-"""`brokersim solve overlay`: which nodes shall be linked so that the subscribers of each topic are connected."""
+"""`brokersim solve overlay`: which nodes to link so that the subscribers of each topic are connected."""
 
 from __future__ import annotations
 
@@ -189,12 +189,12 @@ def _show(title: str, solutions: list[_Solution]) -> None:
     console.print(title, style="bold")
     console.print(table)
     if len(solutions) == 1:
-        for line in _told(solutions[0]):
+        for line in _notes(solutions[0]):
             console.print(line)
 
 
-def _told(solution: _Solution) -> Iterator[str]:
-    """What the bounds are, and the edges in the order added, as far as they are few."""
+def _notes(solution: _Solution) -> Iterator[str]:
+    """The bounds, and the edges in the order added, if few."""
     if solution.bounds:
         bounds = [f"{name.replace('_', ' ')} {value:,}" for name, value in solution.bounds.items()]
         yield f"No overlay has fewer edges than: {', '.join(bounds)}."

@@ -1,4 +1,4 @@
-"""`brokersim solve reconfiguration`: which broker shall stand on which node of a ring."""
+"""`brokersim solve reconfiguration`: which broker to place on which node of a ring."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _show(title: str, solutions: list[dict[str, Any]]) -> None:
     console.print(title, style="bold")
     console.print(table)
     if len(solutions) == 1:
-        for line in _told(solutions[0]):
+        for line in _notes(solutions[0]):
             console.print(line)
 
 
@@ -117,8 +117,8 @@ def _number(value: int | float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() or value >= 10_000 else f"{value:,.2f}"
 
 
-def _told(solution: dict[str, Any]) -> Iterator[str]:
-    """The mapping, and the swaps that led there, as far as they are few."""
+def _notes(solution: dict[str, Any]) -> Iterator[str]:
+    """The mapping, and the swaps that led to it, if few."""
     yield f"Node ids of brokers 0 to {len(solution['mapping']) - 1}: {_few(map(str, solution['mapping']), len(solution['mapping']))}"
     if swaps := solution["swaps"]:
         listed = (f"{broker} with {partner} ({_number(cost)})" for broker, partner, cost in swaps)

@@ -1,4 +1,4 @@
-"""What commands print on: names and other text from files never control the terminal, whatever is in them."""
+"""Terminal output: names and other text from files can never control the terminal."""
 
 from __future__ import annotations
 

@@ -48,9 +48,9 @@ def tune(
 ) -> None:
     """Search for the parameters at which metrics are best.
 
-    What to search for stands in the scenario's [tune] table, or is said by options, which take its place. A point is given up after
-    few replications where it is surely worse than the best. The same command resumes an interrupted search, and more trials go
-    on where fewer ended. Exit status 1 if no point keeps the limits.
+    The search is defined by the scenario's [tune] table, or by options, which override it. A point is given up after
+    few replications where it is surely worse than the best. The same command resumes an interrupted search, and a larger
+    number of trials continues it. Exit status 1 if no point keeps the limits.
     """
     from sim.cli.search import bench
     from sim.scenario.tuning import Tune
@@ -74,7 +74,7 @@ def tune(
 
 
 def _line(tuned: Tuned, wanted: Tune) -> str:
-    """How the last trial ended, and which is the best by now."""
+    """The result of the last trial, and the best so far."""
     last = tuned.trials[-1]
     ended = last.state + (f" ({last.reason})" if last.reason else "")
     front = ", ".join(str(trial.number) for trial in tuned.best) or "none"
@@ -82,7 +82,7 @@ def _line(tuned: Tuned, wanted: Tune) -> str:
 
 
 def _print(bench: Bench, tuned: Tuned, wanted: Tune) -> None:
-    """The best trials with their metrics, and how they are said."""
+    """Print the best trials with their metrics, and their options."""
     from rich.table import Table
 
     from sim.cli.search import said
@@ -103,7 +103,7 @@ def _print(bench: Bench, tuned: Tuned, wanted: Tune) -> None:
 
 
 def _metrics(trial: Trial, wanted: Tune) -> list[str]:
-    """Each metric's mean in a unit of its size, and the interval."""
+    """Each metric's mean in a fitting unit, and its confidence interval."""
     from analysis.formatting import describe, scale, with_unit
     from sim.metrics import METRICS
 

@@ -73,17 +73,17 @@ class Chord(RendezvousTrees):
 
     class Parameters(plugins.Parameters):
         ids: Literal["hashed", "even"] = "hashed"
-        """Node ids: "hashed" (SHA-1, another draw in every replication) or "even" (equally spaced)."""
+        """Node ids: "hashed" (SHA-1, drawn anew in every replication) or "even" (equally spaced)."""
         bits: int = Field(32, ge=1, le=62)
         """Ids live on a ring of 2^bits."""
         state: TreeState = "children"
-        """What brokers keep of a topic's tree: their children on it, or all members below them, as in Bayeux."""
+        """State that brokers keep for a topic's tree: their children on it, or all members below them, as in Bayeux."""
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
         bits = parameters.bits
         if setting.nodes > 1 << bits:
             raise ScenarioError(
-                f"network.geometry.bits: a ring of 2^{bits} ids has no room for {setting.nodes} brokers (got {bits})"
+                f"network.geometry.bits: a ring of 2^{bits} ids is too small for {setting.nodes} brokers (got {bits})"
             )
         make = even_ids if parameters.ids == "even" else None
         self.ids = make(setting.nodes, bits) if make else hashed_ids(setting.key, setting.nodes, bits)

@@ -33,9 +33,9 @@ class Geographic(RendezvousTrees):
 
     class Parameters(plugins.Parameters):
         levels: int | None = Field(None, ge=0, le=MOST_LEVELS, json_schema_extra={"default": "as needed"})
-        """The grid has 2^levels × 2^levels cells; as few levels as let no two brokers share a cell by default."""
+        """The grid has 2^levels × 2^levels cells; by default the fewest levels at which no two brokers share a cell."""
         representative: Literal["centre", "random", "closest"] = "centre"
-        """Whom brokers know in a quadrant: all the one nearest to its middle, each any one, or each the nearest by round-trip time."""
+        """The broker known in a quadrant: the one nearest to its middle, a random one, or the nearest by round-trip time."""
 
     nodes_are_brokers = True
 

@@ -1,4 +1,4 @@
-"""What every overlay geometry offers: uplink paths and topic trees, rooted at a rendezvous node or at the publisher's."""
+"""The interface of overlay geometries: uplink paths and topic trees, rooted at a rendezvous node or at the publisher's."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TopicTree:
 
     @cached_property
     def next_hops(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """To which positions each sends on, as CSR: its children, or its neighbours where topics are flooded."""
+        """The positions that each position forwards to, as CSR: its children, or its neighbours where topics are flooded."""
         if not self.neighbours:
             return self.first_child, np.arange(len(self), dtype=np.int32)
         sizes = [len(linked) for linked in self.neighbours]
@@ -69,7 +69,7 @@ EMPTY_TREE = TopicTree(np.empty(0, np.int32), np.empty(0, np.int32), np.zeros(1,
 
 
 def broker_degrees(nodes: int, edges: NDArray[np.int32]) -> NDArray[np.int64]:
-    """How many other nodes each node is linked to by edges (m, 2), whichever way these go."""
+    """The degree of each node by edges (m, 2), regardless of their direction."""
     linked = np.zeros((nodes, nodes), np.bool_)
     linked[edges[:, 0], edges[:, 1]] = True
     degree: NDArray[np.int64] = np.count_nonzero(linked | linked.T, axis=1)
@@ -79,7 +79,7 @@ def broker_degrees(nodes: int, edges: NDArray[np.int32]) -> NDArray[np.int64]:
 class Dissemination(Protocol):
     """A geometry: how a publication gets from its publisher's node to the root, and from there to all subscribing nodes.
 
-    Where links follow interests, a join or leave costs nothing by itself, but `adjust` tells what the links cost.
+    Where links follow interests, a join or leave costs nothing by itself, but `adjust` returns what the links cost.
 
     Plug-in group `brokersim.geometry`: a class with a nested `Parameters(sim.plugins.Parameters)`, made by
     `Geometry(parameters, setting)` with a GeometrySetting.
@@ -95,11 +95,11 @@ class Dissemination(Protocol):
 
     @property
     def floods(self) -> bool:
-        """Whether a node sends a publication on to all its neighbours in the topic, instead of to its children on the tree."""
+        """Whether a node forwards a publication to all its neighbours in the topic, instead of to its children on the tree."""
 
     @property
     def positions(self) -> NDArray[np.float64] | None:
-        """Where each node stands on the ring, in [0, 1); None where the geometry is no ring."""
+        """The position of each node on the ring, in [0, 1); None where the geometry is not a ring."""
 
     @property
     def round_trips(self) -> NDArray[np.float64] | None:
@@ -124,7 +124,7 @@ class Dissemination(Protocol):
     def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
         """The nodes from `source` to the root, both included; the root alone where the source is the root.
 
-        It holds as long as the topic's subscribers do; where the geometry is a `rendezvous`, for good.
+        It holds as long as the topic's subscribers do; with `single_root`, for good.
         """
 
     def tree(self, topic: int, root: int) -> TopicTree:
@@ -140,15 +140,15 @@ class Dissemination(Protocol):
         """How many messages between brokers a join or leave of the node takes, each hop counted."""
 
     def control_requests(self, topic: int, node: int) -> int:
-        """How many messages it takes when each counts once, however many hops it goes."""
+        """The same number where a message counts once, regardless of its hops."""
 
     def adjust(self) -> int:
-        """Have the links follow what was joined and left since the last time; how many messages between brokers that takes."""
+        """Update the links after joins and leaves since the last call; returns the messages between brokers that this takes."""
 
     def control_path(self, topic: int, node: int) -> NDArray[np.int32]:
         """The nodes that a join or leave request and its answer pass: from the node to the root and back to the node.
 
-        Only where the geometry is a `rendezvous`.
+        Only with `single_root`.
         """
 
 

@@ -1,4 +1,4 @@
-"""A graph of brokers that a file gives: publications take the quickest paths from the publisher's broker."""
+"""A graph of brokers from a file: publications take the fastest paths from the publisher's broker."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from sim.overlay.source_trees import SourceTrees
 
 
 class Graph(SourceTrees):
-    """Links between brokers as a file gives them; a publication takes the quickest paths from its publisher's broker.
+    """Links between brokers from a file; a publication takes the fastest paths from its publisher's broker.
 
     Of equally quick paths the one with the fewest hops is taken, and of these, seen from its end, the one by the lowest broker.
     """
 
     class Parameters(plugins.Parameters):
         file: Annotated[File[tuple[Edge, ...]], InputFile(read_edges)]
-        """Edge list (CSV with the columns source, target and maybe rtt_ms) or GraphML, with the names of brokers. A link's own time
-        takes the place of the latency model's."""
+        """Edge list (CSV with the columns source, target and optionally rtt_ms) or GraphML, by names of brokers. A link's own time
+        replaces the latency model's."""
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
         """Raises ScenarioError where the links are not those of all brokers, each of which can reach each other."""

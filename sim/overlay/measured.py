@@ -107,15 +107,15 @@ class MatrixLatency:
         file: Annotated[File[Measurements], InputFile(parse_measurements)]
         """Round-trip times (ms): a square of numbers, or CSV with the columns source, destination and avg."""
         hosts_file: Annotated[File[Places], InputFile(parse_places)] | None = None
-        """Where the hosts stand: CSV with the columns id, latitude and longitude."""
+        """The positions of hosts: CSV with the columns id, latitude and longitude."""
         assign: Literal["drawn", "in-order"] = "drawn"
-        """Without hosts_file: brokers stand at hosts drawn without replacement, or at the first ones."""
+        """Without hosts_file: brokers are at hosts drawn without replacement, or at the first ones."""
         same_host: Duration = 0.0005
         """Round-trip time between brokers at the same host."""
         missing: Literal["fit", "error"] = "fit"
-        """With hosts_file, pairs of hosts without a time get that of the line fitted to the sound pairs over their distance."""
+        """With hosts_file, pairs of hosts without a time get that of the line fitted to all valid pairs over distance."""
         impossible: Literal["fit", "floor", "keep", "error"] = "fit"
-        """With hosts_file, pairs faster than light in fibre get the time of the fitted line or that of light, or keep theirs."""
+        """With hosts_file, pairs faster than light in fibre get the time of the fitted line or of light, or keep their own."""
         jitter: Sigma = 0.0
         """σ of a lognormal factor with mean 1 on every hop; messages on one link keep their order."""
 

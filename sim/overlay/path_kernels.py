@@ -14,7 +14,7 @@ from sim.base.compiled import kernel
 def shortest_paths(
     starts: NDArray[np.int64], neighbours: NDArray[np.int64], times: NDArray[np.float64]
 ) -> NDArray[np.int32]:
-    """The node before v on the quickest path from u, for all u and v: `parent[u, v]`, -1 for v = u and where there is no path.
+    """The node before v on the fastest path from u, for all u and v: `parent[u, v]`, -1 for v = u and where there is no path.
 
     The neighbours of v are `neighbours[starts[v]:starts[v + 1]]`, as far away as `times` (0 or more) say. Times are added up from u
     on. Of equals the path with fewest hops is taken, and of these the one whose last node but one is the lowest (Dijkstra, n times).

@@ -18,7 +18,7 @@ def nearest_candidates(
 ) -> NDArray[np.int32]:
     """The nearest candidate of each entry (n, levels, base), the lowest node on ties; -1 where there is none.
 
-    Those of entry (x, l, d) are `order[bounds[x, l, d]:bounds[x, l, d + 1]]`; `times` (n, n) tells how far they are.
+    Those of entry (x, l, d) are `order[bounds[x, l, d]:bounds[x, l, d + 1]]`; `times` (n, n) are their distances.
     """
     n, levels, base = bounds.shape[0], bounds.shape[1], bounds.shape[2] - 1
     nearest = np.full((n, levels, base), -1, np.int32)

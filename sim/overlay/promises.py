@@ -79,9 +79,9 @@ class GeometryPromises(Promises):
             self._trees[arguments] = found
         yield from super().breaches(member, found, *arguments)
 
-    @promise("nodes_are_brokers", "rendezvous", "floods")
+    @promise("nodes_are_brokers", "single_root", "floods")
     def flags(self, found: Any) -> Iterator[str]:
-        """`nodes_are_brokers`, `rendezvous` and `floods` are True or False."""
+        """`nodes_are_brokers`, `single_root` and `floods` are True or False."""
         if not isinstance(found, (bool, np.bool_)):
             yield f"{self.member} is {found!r}, allowed: True, False"
 
@@ -118,13 +118,13 @@ class GeometryPromises(Promises):
 
     @promise("uplink")
     def way_up(self, found: Any, topic: int, source: int) -> Iterator[str]:
-        """`uplink` goes from the source to the root, without circles; in a `rendezvous` along links, to the one root of the topic."""
+        """`uplink` goes from the source to the root, without circles; with `single_root` along links, to the one root of the topic."""
         what = f"the uplink of topic {topic} from node {source}"
         yield from self._detours(what, found, source)
         if len(np.unique(found)) != len(found):
             yield f"{what} is {np.asarray(found).tolist()}, which passes a node twice"
         root, end = self._roots.setdefault(topic, int(found[-1])), int(found[-1])
-        if self.plugin.rendezvous and root != end:
+        if self.plugin.single_root and root != end:
             yield f"{what} leads to {end}, and another one to {root}, the root of all"
 
     @promise("control_path")
@@ -170,9 +170,9 @@ class GeometryPromises(Promises):
 
     @promise("tree")
     def along_links(self, found: Any, topic: int, root: int) -> Iterator[str]:
-        """A tree sends along links, but from a root that does not want the topic and is no `rendezvous`."""
+        """A tree sends along links, but from a root that does not want the topic, without `single_root`."""
         children = np.arange(1, len(found.nodes))
-        if not self.plugin.rendezvous and root not in self._members.get(topic, ()):
+        if not self.plugin.single_root and root not in self._members.get(topic, ()):
             children = children[found.parents[1:] > 0]
         yield from self._jumps(_tree(topic, root), found.nodes[found.parents[children]], found.nodes[children])
 
@@ -236,7 +236,7 @@ class GeometryPromises(Promises):
         yield from self._strangers(what, nodes)
         if nodes[0] != source:
             yield f"{what} begins at {nodes[0]}"
-        if self.plugin.rendezvous:  # else whoever is not on the tree may reach it otherwise
+        if self.plugin.single_root:  # else whoever is not on the tree may reach it otherwise
             yield from self._jumps(what, nodes[:-1], nodes[1:])
 
     def _jumps(self, what: str, senders: NDArray[Any], receivers: NDArray[Any]) -> Iterator[str]:

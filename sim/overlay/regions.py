@@ -20,7 +20,7 @@ class RegionLatency:
 
     class Parameters(plugins.Parameters):
         round_trips: dict[str, dict[str, Duration]]
-        """By region and region, such as `{ eu = { eu = "2ms", us = "85ms" }, us = { us = "3ms" } }`; said once, it holds both ways."""
+        """By region and region, such as `{ eu = { eu = "2ms", us = "85ms" }, us = { us = "3ms" } }`; given once, both ways."""
         jitter: Sigma = 0.0
         """σ of a lognormal factor with mean 1 on every hop; messages on one link keep their order."""
 

@@ -19,7 +19,7 @@ class Star(RendezvousTrees):
 
     class Parameters(plugins.Parameters):
         hub: str = CENTRAL
-        """A broker's name, or "central": the broker with the least sum of round-trip times to the others."""
+        """A broker's name, or "central": the broker with the smallest sum of round-trip times to the others."""
 
     nodes_are_brokers = True
 

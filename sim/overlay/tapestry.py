@@ -27,13 +27,13 @@ class Tapestry(RendezvousTrees):
 
     class Parameters(plugins.Parameters):
         digits: int = Field(8, ge=1, le=62)
-        """Digits of an id."""
+        """Number of digits of an id."""
         base: Literal[2, 4, 8, 16, 32, 64] = 16
-        """What a digit counts to."""
+        """Base of the digits."""
         pns: bool = False
         """Proximity neighbour selection: each entry of a routing table is the nearest candidate by round-trip time, else any one."""
         state: TreeState = "members"
-        """What brokers keep of a topic's tree: all members below them, as in Bayeux, or their children on it."""
+        """State that brokers keep for a topic's tree: all members below them, as in Bayeux, or their children on it."""
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
         """Raises ScenarioError where ids are too long, or too few for all brokers."""

@@ -35,11 +35,11 @@ from sim.scenario.sweep import Raw
 
 MORE_SHARED = ("variant", "report", "precision", "sweep", "tune")
 SHARED = {"title", "seed", "replications", *MORE_SHARED}
-"""Keys that variants may not override, and no sweep has: runs are paired by seed and replication."""
+"""Keys that neither variants nor sweeps may set: runs are paired by seed and replication."""
 MOST_STEPS = 1_000_000
-"""Windows, periods of decisions and the like up to the horizon, at most: as many take a minute and a gigabyte."""
+"""Most windows, decision periods and the like up to the horizon: as many take a minute and a gigabyte."""
 MOST_RUNS = 1_000_000
-"""Runs of an experiment at most: as many take a gigabyte to plan, before any is done."""
+"""Most runs of an experiment: as many take a gigabyte to plan, before any is performed."""
 MOST_BROKERS = 2**31
 """The numbers of brokers are below it."""
 DETECT = "detect"
@@ -52,7 +52,7 @@ class Prepared(Parameters):
     path: Path | None = None
     """The workload's folder, relative to the scenario file; or give it by `--workload`."""
     resample_users: bool = False
-    """Draw the users with replacement, anew in each replication."""
+    """Draw the users with replacement in each replication."""
 
     @field_serializer("path")
     def _name(self, path: Path | None) -> str | None:
@@ -67,7 +67,7 @@ class Unlimited(Parameters):
     """The back end keeps all topics, whatever that takes."""
 
     tau: Quantity | None = None
-    """The notifications per period that satisfy a user; satisfaction is measured where this is given."""
+    """The notifications per period that satisfy a user; satisfaction is measured if this is set."""
     period: Period = 86400.0
     """Satisfaction is measured over each period."""
 
@@ -164,11 +164,11 @@ class NetworkTable(_Section):
     latency: Annotated[Table, LATENCY] = Field(default_factory=LATENCY.default_table)
     """Round-trip times between brokers."""
     hop_cost: Literal["one_way", "rtt"] = "one_way"
-    """What a hop costs: half of the round-trip time, or all of it."""
+    """The latency of a hop: half of the round-trip time, or all of it."""
     join: Literal["instant", "message"] = "instant"
-    """When a broker's join or leave changes a tree: at once, or when the answer of the root has travelled back."""
+    """When a broker's join or leave changes a tree: at once, or when the root's answer has arrived."""
     control_count: Literal["hops", "requests"] = "hops"
-    """What a join or leave counts as: the hops to the root and back, or two messages."""
+    """How a join or leave is counted: the hops to the root and back, or two messages."""
     data_plane: Literal["auto", "messages", "folded"] = "auto"
     """How publications travel: "messages" makes every hop an event, "folded" computes a publication's whole way at once, to the same
     bits, where nothing contends; "auto" takes the fastest that is exact."""
@@ -178,11 +178,11 @@ class Service(_Section):
     """The time that a broker needs for a message."""
 
     kind: Literal["none", "deterministic", "exponential"] = "none"
-    """No time at all, always the same, or drawn for each message."""
+    """No service time, a constant one, or one drawn for each message."""
     time: Duration = 0.0
     """The (mean) service time of a message."""
     matching: Duration = 0.0
-    """What matching adds to it for every counter that a broker moves; of workloads with content only."""
+    """Additional service time per counter that matching increments; only for workloads with content."""
 
     @model_validator(mode="after")
     def _time_where_needed(self) -> Service:
@@ -204,15 +204,15 @@ class Scenario(_Section):
     """One variant of a scenario, resolved: every default filled in, durations in seconds."""
 
     title: str = ""
-    """What the comparison is about; the file's name by default."""
+    """The title of the comparison; the file's name by default."""
     seed: int = Field(default=1, ge=0, lt=2**63)
-    """The seed from which all randomness follows."""
+    """The seed of all random draws."""
     replications: int = Field(default=1, ge=1, le=MOST_RUNS)
-    """How often every variant is run, with every random stream drawn anew."""
+    """The number of replications of every variant, each with new random streams."""
     horizon: PositiveDuration | None = None
-    """When a run ends; where the workload ends by default."""
+    """When a run ends; by default the end of the workload."""
     warm_up: Duration = 0.0
-    """What is published and sent before this time counts for nothing."""
+    """Metrics leave out what is published and sent before this time."""
     window: Annotated[PositiveDuration, Repeats("windows")] = 3600.0
     """Width of the windows of time series."""
     trace: bool = False
@@ -220,7 +220,7 @@ class Scenario(_Section):
     subscribers: bool = False
     """Also write how much each user received on each topic."""
     workload: Annotated[WorkloadTable, WORKLOAD] = Field(default_factory=WORKLOAD.default_table)
-    """What happens to the network from outside."""
+    """The workload: what happens to the network from outside."""
     network: NetworkTable = Field(default_factory=NetworkTable)
     """The overlay network."""
     brokers: Brokers = Brokers()
@@ -324,17 +324,17 @@ class Report(_Section):
         BeforeValidator(_metrics),
         WithJsonSchema({"type": "array", "items": {"enum": list(METRICS)}, "minItems": 1}),
     ] = ("broker_subscription_changes", "subscription_overhead", "notification_delay", "notification_overhead")
-    """The metrics that are shown with intervals, differences and charts."""
+    """The metrics shown with confidence intervals, differences and charts."""
 
 
 class Precision(_Section):
-    """How narrow intervals have to be: replications are added until they are."""
+    """The requested precision: replications are added until it is reached."""
 
     metric: Annotated[str, AfterValidator(_metric), WithJsonSchema({"enum": list(METRICS)})] = "notification_delay"
-    """The metric whose mean is to be known."""
+    """The metric whose mean is to be precise."""
     relative: float = Field(default=0.02, gt=0, lt=1)
-    """The half-width of its interval at most, relative to the mean."""
+    """The largest half-width of its confidence interval, relative to the mean."""
     confidence: float = Field(default=0.95, gt=0, lt=1)
-    """The confidence of the interval."""
+    """The confidence level."""
     max_replications: int = Field(default=50, ge=2, le=MOST_RUNS)
-    """No more replications than these."""
+    """The most replications."""

@@ -1,4 +1,4 @@
-"""What is tuned: metrics to make small or large, limits to keep, and the values that parameters may take."""
+"""The [tune] table: metrics to minimise or maximise, limits to meet, and the values that parameters may take."""
 
 from __future__ import annotations
 
@@ -151,13 +151,13 @@ class Tune(BaseModel):
     )
 
     minimise: Metrics = ()
-    """Metrics that should be small."""
+    """Metrics to minimise."""
     maximise: Metrics = ()
-    """Metrics that should be large."""
+    """Metrics to maximise."""
     subject_to: Limits = ()
-    """Limits that the means of metrics have to keep, such as "load_stddev < 0.5"."""
+    """Limits that the means of metrics must meet, such as "load_stddev < 0.5"."""
     trials: int = Field(default=50, ge=1, le=100_000)
-    """How many points are tried."""
+    """The number of points to try."""
     vary: SkipJsonSchema[Annotated[Mapping[str, Any], PlainValidator(dict)]] = Field(default={}, exclude=True)
 
     @model_validator(mode="before")

@@ -108,7 +108,7 @@ def test_positions_are_fractions_of_the_ring() -> None:
 
 
 def test_ring_without_room_for_all_brokers() -> None:
-    with pytest.raises(ScenarioError, match=r"network\.geometry\.bits: a ring of 2\^3 ids has no room for 9 brokers"):
+    with pytest.raises(ScenarioError, match=r"network\.geometry\.bits: a ring of 2\^3 ids is too small for 9 brokers"):
         chord(9, bits=3)
 
 

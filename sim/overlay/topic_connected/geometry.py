@@ -29,15 +29,15 @@ class TopicConnected(PublisherTrees):
 
     class Parameters(plugins.Parameters):
         design: Literal[Algorithm, "dcb-m"] = "low-oda"
-        """The algorithm that chooses the links; "dcb-m" runs GM in parts of the brokers and then between them."""
+        """The algorithm that chooses the links; "dcb-m" runs GM within parts of the brokers and then between them."""
         k: FactorAboveOne = DEFAULT_K
-        """Low-ODA: how much heavier a link must be to be worth a higher maximum degree; 1.5 or "3/2"."""
+        """Low-ODA: how many times heavier a link must be to justify a higher maximum degree; 1.5 or "3/2"."""
         strict: bool = False
-        """Low-ODA: prefer the lighter link only if k times its weight is more, not if it is the same."""
+        """Low-ODA: prefer the lighter link only if k times its weight is larger, not if it is equal."""
         parts: int = Field(10, ge=1, lt=2**31)
-        """DCB-M: the number of parts that brokers are dealt out into at random, for good."""
+        """DCB-M: the number of parts that brokers are assigned to at random, for the whole run."""
         dissemination: Literal["tree", "flood"] = "tree"
-        """Along a breadth-first tree from the root, or from each broker to all its neighbours in the topic but the first to send."""
+        """Along a breadth-first tree from the root, or from each broker to all its neighbours in the topic except the sender."""
         on_change: Literal["repair", "rebuild", "break", "periodic"] = "repair"
         """What a change of interests leads to: the design goes on from the links there are; or it is made anew, as stars always are:
         at once; once a topic has come apart; or every `period`, while topics that have come apart are served in part. DCB-M makes the
@@ -45,9 +45,9 @@ class TopicConnected(PublisherTrees):
         period: Period = 3600.0
         """Time between periodic designs."""
         messages_per_link: int = Field(2, ge=1, lt=2**31)
-        """Messages that a link takes to set up or to take down: a request and its answer; 1 counts links."""
+        """Messages to set up or take down a link: a request and its answer; 1 counts links."""
         check: int = Field(100, ge=1, lt=2**31)
-        """After so many repairs a fresh design is made, and takes over where it needs less than 1 / 1.05 of the links."""
+        """Number of repairs after which a new design is made; it takes over if it needs less than 1 / 1.05 of the links."""
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
         super().__init__(setting.nodes)
@@ -107,11 +107,11 @@ class TopicConnected(PublisherTrees):
             self._unchecked.add(topic)
 
     def control_hops(self, topic: int, node: int) -> int:
-        """None: what links cost, `adjust` tells."""
+        """None: `adjust` returns what links cost."""
         return 0
 
     def control_requests(self, topic: int, node: int) -> int:
-        """None: what links cost, `adjust` tells."""
+        """None: `adjust` returns what links cost."""
         return 0
 
     def adjust(self) -> int:
@@ -121,7 +121,7 @@ class TopicConnected(PublisherTrees):
         return messages
 
     def _keep_up(self) -> None:
-        """Have the links follow unless they do so at certain times alone."""
+        """Update the links, unless they are only updated at fixed times."""
         if self.period is None:
             self._follow()
 

@@ -32,7 +32,7 @@ class BrokerInterests:
 
     @classmethod
     def where(cls, wanted: NDArray[np.bool_]) -> BrokerInterests:
-        """From a matrix (nodes, topics) that tells who wants what."""
+        """From a boolean matrix (nodes, topics) of who wants what."""
         indptr = np.zeros(len(wanted) + 1, np.int64)
         np.cumsum(wanted.sum(axis=1), out=indptr[1:])
         return cls(indptr, np.nonzero(wanted)[1].astype(np.int32), wanted.shape[1])

@@ -1,4 +1,4 @@
-"""What an overlay is worth: whether every topic is connected, degrees, and the diameters of the topics' own sub-overlays."""
+"""Measures of an overlay: whether every topic is connected, degrees, and the diameters of the topics' sub-overlays."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Compiled walks over an overlay that changes.
 
-The neighbours of node v are `links[v, :degree[v]]`, in no order; `links` (n, ·) has room for more.
+The neighbours of node v are `links[v, :degree[v]]`, in no order; `links` (n, ·) has spare columns.
 """
 
 from __future__ import annotations

@@ -55,21 +55,21 @@ class OffloadingParameters(plugins.Parameters):
         PlainSerializer(lambda capacity: str(capacity) if capacity.relative else capacity.amount),
         WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": "%$"}]}),
     ] = Field(default=Capacity(0.1, relative=True), json_schema_extra={"default": "10%"})
-    """What the back end can deliver: notifications per period, or a share of all ("10%")."""
+    """The back end's capacity: notifications per period, or a share of all ("10%")."""
     scope: Literal["network", "broker"] = "network"
-    """Whose capacity it is: that of all brokers together, or of each, which decides alone (a share is of what its own users want)."""
+    """Whether the capacity is that of all brokers together, or of each, which decides alone (a share of what its own users want)."""
     tau: Quantity = 27
-    """The notifications per period that satisfy a user; who is due fewer needs all of them."""
+    """The notifications per period that satisfy a user; a user who is due fewer needs all of them."""
     period: Period = 86400.0
-    """A decision falls at the start of each period; satisfaction is measured over each."""
+    """Decisions are made at the start of each period; satisfaction is measured over each period."""
     smoothing: float = Field(0.3, gt=0, le=1)
     """Weight of the last period in the expected event rates."""
     warm_start: bool = True
-    """Whether a decision starts from the one before, where few rates have changed: faster, and fewer topics change sides."""
+    """Whether a decision starts from the previous one if few rates have changed: faster, with less churn."""
     delivery_probability: float = Field(0.9, ge=0, le=1)
-    """How likely the best-effort channel delivers."""
+    """Probability that the best-effort channel delivers."""
     extra_delay: Duration = 1.0
-    """What a delivery by the best-effort channel takes beyond the direct way from the root to the broker."""
+    """Additional delay of the best-effort channel over the direct way from the root to the broker."""
 
 
 class OffloadingWithoutParameters:

@@ -22,7 +22,7 @@ def delay_costs(problem: ReconfigurationProblem) -> NDArray[np.float64]:
 def least_delay(problem: ReconfigurationProblem, relocation_cost: float = 0.0) -> NDArray[np.int32]:
     """The node of each broker (n) for which the delay in hops is least.
 
-    With a relocation_cost, which is in units of cost, every broker that stands elsewhere than now pays it on top of its weighted delay.
+    Every broker that would move pays the `relocation_cost` on top of its weighted delay.
     """
     costs = delay_costs(problem)
     if relocation_cost:

@@ -72,7 +72,7 @@ class Ilp:
 
     class Parameters(ProcessParameters):
         time_limit: PositiveDuration = 60.0
-        """Time of the clock, after which the best places found so far are taken, unproven: which they are, depends on the machine."""
+        """Wall-clock time limit; the best configuration found by then is taken, unproven, and depends on the machine."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters

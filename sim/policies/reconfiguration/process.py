@@ -24,23 +24,23 @@ class ProcessParameters(plugins.Parameters):
     """The reconfiguration process: monitoring, test, computation, protocol."""
 
     period: Period = 10 * SECONDS["h"]
-    """The reconfiguration-free period T_free: a decision falls at the end of each."""
+    """The reconfiguration-free period T_free: a decision is made at the end of each."""
     smoothing: float = Field(0.3, gt=0, le=1)
     """Weight of the last period in the expected publication rates (alpha of eq. 12)."""
     threshold: Quantity = 0.1
-    """Nothing is computed while the cost is not above this share of the largest cost of reconfiguration (beta)."""
+    """The policy is asked only if the cost exceeds this share of the largest cost of reconfiguration (beta)."""
     delay_weight: Quantity = 1.0
-    """What a unit of delay counts, where a message to an unrelated relay counts 1 (w_d of eq. 6)."""
+    """Weight of a unit of delay, relative to a message to an unrelated relay (w_d of eq. 6)."""
     delay: Literal["hops", "round-trips"] = "hops"
-    """The unit of delay: a hop, or the mean round-trip time between two brokers, every hop being as long as it takes."""
+    """The unit of delay: a hop, or the mean round-trip time between two brokers, with hops weighted by their time."""
     count_rendezvous: bool = False
     """Whether a rendezvous broker that does not subscribe counts as a relay."""
     constants: tuple[Quantity, Quantity, Quantity] = (1.0, 1.0, 1.0)
     """Weights of the three terms of the cost of reconfiguration (eq. 11)."""
     timeout: PositiveDuration = 60.0
-    """How long a broker waits in vain for the manager until brokers settle among themselves whether to fall back."""
+    """How long a broker waits for the manager before brokers agree among themselves whether to fall back."""
     manager_down: tuple[_Span, ...] = ()
-    """Times from and to which the manager is dead."""
+    """Intervals (from, to) in which the manager is dead."""
 
 
 class ReconfigurationWithoutParameters:

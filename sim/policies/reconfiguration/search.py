@@ -15,7 +15,7 @@ from sim.policies.reconfiguration.problem import Reconfiguration, Reconfiguratio
 from sim.policies.reconfiguration.process import ProcessParameters, ReconfigurationWithoutParameters
 
 FEWEST_PROPOSALS = 50_000
-"""Small networks get as many: a few hundred for each broker would miss the least cost now and then."""
+"""Fewest proposals: in small networks a few hundred per broker would sometimes miss the least cost."""
 
 
 def _improvements(objective: CostModel) -> Iterator[Swap]:
@@ -58,11 +58,11 @@ class AnnealParameters(ProcessParameters):
     """How long a walk is, and how it cools."""
 
     proposals: int = Field(500, gt=0, le=1_000_000)
-    """Swaps that are proposed for each broker; in small networks 50,000 in all."""
+    """Proposed swaps per broker; in small networks 50,000 in all."""
     hot: float = Field(0.1, gt=0, le=2**53)
-    """Temperature at the start, as a share of what the cost changes by in the mean of random swaps."""
+    """Initial temperature, as a share of the mean cost change of random swaps."""
     cold: float = Field(0.02, gt=0, le=2**53)
-    """Temperature at the end."""
+    """Final temperature."""
 
     @model_validator(mode="after")
     def _cools(self) -> Self:
@@ -115,7 +115,7 @@ class CostAware:
 
 
 def _walk(objective: CostModel, parameters: AnnealParameters, relocation_cost: float) -> None:
-    """Put brokers on the best places of a cooling walk, when each that moves pays the relocation_cost."""
+    """Move brokers to the best configuration of a simulated annealing in which each moved broker pays the relocation cost."""
     problem = objective.problem
     objective.place(least_delay(problem, relocation_cost))
     proposals = max(parameters.proposals * len(problem.node_of), FEWEST_PROPOSALS)

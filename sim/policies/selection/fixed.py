@@ -17,7 +17,7 @@ class StaticSelection:
 
     class Parameters(plugins.Parameters):
         assign: Literal["random", "in-order"] = "random"
-        """Any broker, uniformly at random; or broker i for user i, beginning again with broker 0 after the last."""
+        """A uniformly random broker, or broker i modulo the number of brokers for user i."""
 
     reacts_to: frozenset[str] = frozenset()
     exchange: Exchange | None = None

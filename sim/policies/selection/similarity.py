@@ -29,17 +29,17 @@ class SimilaritySelection:
 
     class Parameters(plugins.Parameters):
         load_weight: Quantity = 1.0
-        """Weight w_l of a broker's load against similarity."""
+        """Weight w_l of a broker's load relative to similarity."""
         load: Literal["share", "relative"] = "share"
         """Load L_b: the broker's share of all user subscriptions (mean 1/brokers, as in the paper), or "relative" (mean 1)."""
         similarity: Literal["overlap", "jaccard", "mean-user"] = "overlap"
-        """|S_b ∩ s|/|s| ("overlap", the paper's simplified one), |S_b ∩ s|/|S_b ∪ s|, or the mean over the broker's users."""
+        """|S_b ∩ s|/|s| ("overlap", simplified as in the paper), |S_b ∩ s|/|S_b ∪ s| ("jaccard"), or the mean over its users."""
         update_period: Period = 43200.0
         """T_update: time between exchanges of states inside a cluster."""
         cluster_size: int = Field(10, ge=1, lt=2**31)
-        """Brokers that a cluster has, c; of cells: the block of c cells, some of which may have no broker."""
+        """Number of brokers c in a cluster; with cells: the block of c cells, some of which may have no broker."""
         hysteresis: Quantity = 0.0
-        """A user moves inside its cluster only where this is exceeded by the gain in utility."""
+        """A user moves within its cluster only if the gain in utility exceeds this."""
 
     reacts_to: frozenset[str] = frozenset({"subscription", "movement"})
 
