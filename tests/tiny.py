@@ -76,7 +76,7 @@ def workload(
 def conjunctions(subscriptions: Sequence[tuple[int, Mapping[int, int]]], fields: int, values: int) -> Conjunctions:
     """Subscriptions (owner, field → value)."""
     rows = [(field, value) for _, wanted in subscriptions for field, value in sorted(wanted.items())]
-    return Conjunctions(
+    return Conjunctions(  # type: ignore[call-arg]
         np.cumsum([0, *(len(wanted) for _, wanted in subscriptions)]),
         *np.array(rows, np.int32).reshape(-1, 2).T.copy(),
         np.array([owner for owner, _ in subscriptions], np.int32),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -19,7 +20,7 @@ def drawn(seed: int) -> tuple[list[oracle.Subscription], list[list[int]], int, i
     fields, values = rng.choice((1, 2, 3, 5, 300)), rng.choice((1, 2, 3, 2**31 - 1))
     drawn_values = [rng.randrange(values) for _ in range(4)]
     few = rng.choice((0, 1, 7, 8, 9, 40))
-    subscriptions = [
+    subscriptions: list[tuple[int, Mapping[int, int]]] = [
         (rng.randrange(5), {f: rng.choice(drawn_values) for f in rng.sample(range(fields), rng.randint(1, fields))})
         for _ in range(few)
     ]

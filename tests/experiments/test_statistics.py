@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,7 +114,9 @@ def test_unpaired_test_is_welchs(values: list[int], baseline: list[int]) -> None
 
 @pytest.mark.parametrize("compare", [paired_t, welch_t])
 @given(both=pairs, factor=st.integers(1, 50), shift=st.integers(-500, 500))
-def test_differences_keep_to_the_scale(compare, both: tuple[list[int], list[int]], factor: int, shift: int) -> None:
+def test_differences_keep_to_the_scale(
+    compare: Any, both: tuple[list[int], list[int]], factor: int, shift: int
+) -> None:
     values, baseline = map(np.array, both)
     test = compare(values, baseline)
     assume(test.difference.varies)
@@ -129,7 +133,7 @@ def test_differences_keep_to_the_scale(compare, both: tuple[list[int], list[int]
 
 
 @pytest.mark.parametrize(("compare", "other"), [(paired_t, 0.0), (welch_t, 1.0)])
-def test_effects_of_small_samples_are_unbiased(compare, other: float) -> None:
+def test_effects_of_small_samples_are_unbiased(compare: Any, other: float) -> None:
     """Five replications overrate an effect by a quarter without Hedges' correction."""
     generator, effect = np.random.default_rng(5), 1.5
     samples, baselines = generator.normal(effect, 1, (3000, 5)), other * generator.normal(0, 1, (3000, 5))
@@ -210,7 +214,7 @@ p_values = st.lists(st.sampled_from([0, 0.001, 0.01, 0.02, 0.5, 1]) | st.floats(
 
 
 @given(p_values, st.randoms(use_true_random=False))
-def test_holm_is_bonferronis_test_closed(values: list[float], random) -> None:
+def test_holm_is_bonferronis_test_closed(values: list[float], random: random.Random) -> None:
     adjusted = holm(values)
     assert adjusted == pytest.approx(oracle.holm(values))
     assert (adjusted >= values).all()

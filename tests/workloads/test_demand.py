@@ -39,7 +39,7 @@ def test_in_parts_of_any_size_it_is_what_the_whole_workload_has(
     for one in (found, load_workload(tmp_path).interests):
         np.testing.assert_array_equal(one.indptr, made.interests.indptr)
         np.testing.assert_array_equal(one.indices, made.interests.indices)
-        assert (one.indptr.dtype, one.indices.dtype) == (np.int64, np.int32)
+        assert [one.indptr.dtype, one.indices.dtype] == [np.int64, np.int32]
     np.testing.assert_array_equal(found.event_rate, made.topics.event_rate)
     assert (found.period, told) == (made.period, [(30, 9, len(made.interests.indices))])
     assert topic_names(tmp_path).equals(made.topics.names)

@@ -152,7 +152,7 @@ def workloads(draw: st.DrawFn) -> Workload:
         interests=Interests(
             np.cumsum([0, *map(len, wanted)], dtype=np.int64), np.array([t for row in wanted for t in row], np.int32)
         ),
-        subscription_events=SubscriptionEvents(
+        subscription_events=SubscriptionEvents(  # type: ignore[call-arg]
             np.sort(column(times, len(event), float)), *(event.T[:2].astype(np.int32)), event[:, 2].astype(np.int8)
         ),
         publications=Publications(
