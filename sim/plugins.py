@@ -95,15 +95,15 @@ def promise(*members: str, costly: bool = False) -> Callable[[Callable[..., Iter
 
 
 class BrokenPromise(PluginError):
-    """A plug-in has broken a promise: the message names its class and says how."""
+    """A plug-in has broken a promise: the message names its class and says how; `promise` is the promise's sentence."""
 
-    promise: Promise | None = None
+    promise = ""
 
 
 def broken(kind: type, promise: Promise, wrong: str) -> BrokenPromise:
     """The error that says how a plug-in's class breaks a promise."""
     error = BrokenPromise(f"{described(kind)}: {wrong}")
-    error.promise = promise
+    error.promise = promise.sentence
     return error
 
 

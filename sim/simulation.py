@@ -207,8 +207,8 @@ def _reconfiguration(scenario: Scenario, overlay: Dissemination, key: int) -> Re
             f'reconfiguration.kind: "{kind}" moves brokers from node to node, but on geometry "{geometry}" node i is broker i '
             'for good (allowed: "none")'
         )
-    assert isinstance(parameters, ProcessParameters)
     policy: ReconfigurationPolicy = plugins.make(ReconfigurationPromises, kind, parameters)
+    assert isinstance(parameters, ProcessParameters)
     return ReconfigurationSetting(policy, parameters, key)
 
 
@@ -221,8 +221,8 @@ def _offloading(scenario: Scenario, workload: Workload, key: int) -> OffloadingS
             return None
         chosen = OffloadingParameters(tau=parameters.tau, period=parameters.period)
     else:
-        assert isinstance(parameters, OffloadingParameters)
         policy = plugins.make(OffloadingPromises, kind, parameters)
+        assert isinstance(parameters, OffloadingParameters)
         chosen = parameters
     if workload.content is not None:
         raise ScenarioError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,10 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import sim
 from sim import plugins
-from sim.base.errors import PluginError
+from sim.base.errors import InputError, PluginError
+from sim.cli.app import app
 from sim.overlay.chord import Chord
 from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geometry import GeometrySetting, TopicTree
@@ -264,12 +268,68 @@ class WithoutSetting(StaticSelection):
         pass
 
 
+class WithoutView(StaticSelection):
+    def select(self) -> Selection:  # type: ignore[override]
+        return Selection(0)
+
+
+class Forgotten(StaticSelection):
+    def select(self, view: Any) -> Selection:
+        raise NotImplementedError("to be written")
+
+
+class NoProcess(SsbrGreedy):
+    class Parameters(plugins.Parameters):  # type: ignore[assignment]
+        pass
+
+
+class NoService(Random):
+    class Parameters(plugins.Parameters):  # type: ignore[assignment]
+        pass
+
+
 def test_a_class_that_is_half_written(refused: Callable[..., str]) -> None:
     assert refused("geometry", HalfWritten) == (
         "plug-in HalfWritten (elsewhere): it lacks adjust, control_hops, control_path, control_requests, edges, join, "
         "leave, period, round_trips, topic_diameters, tree, tree_state of Dissemination"
     )
     assert "cannot be made of" in refused("selection", WithoutSetting)
+    assert "select cannot take (view): too many positional arguments" in refused("selection", WithoutView)
+    assert "select raised NotImplementedError: to be written (test_broken_plugins.py, line" in refused(
+        "selection", Forgotten
+    )
+    for group, kind, base in (
+        ("reconfiguration", NoProcess, "reconfiguration.process.ProcessParameters"),
+        ("offloading", NoService, "offloading.process.OffloadingParameters"),
+    ):
+        assert f"it has no nested class Parameters(sim.policies.{base})" in refused(group, kind)
+
+
+def test_the_sentence_crosses_to_other_processes() -> None:
+    with pytest.raises(PluginError) as error:
+        GeometryPromises(HalfWritten, HalfWritten.Parameters(), GeometrySetting(4, 2, 0))
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+
+
+@pytest.mark.parametrize("command", ["solve reconfiguration figure.json --policy broken", "generate broken --out w"])
+def test_commands_without_a_run_refuse_broken_plugins_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "figure.json").write_text(
+        '{"bits": 3, "node_ids": [0, 4], "topic_hashes": [1], "subscriptions": [[0], []], "publications": [3], '
+        '"mapping": [0, 4], "delay_weight": 1}'
+    )
+    entries = {
+        group: {"broken": EntryPoint("broken", f"{__name__}:{kind.__name__}", group)}
+        for group, kind in (("reconfiguration", Silent), ("workload", Nothing))
+    }
+    monkeypatch.setattr(plugins, "_entries", entries.__getitem__)
+    plugins.load.cache_clear()
+    done = CliRunner().invoke(app, command.split())
+    assert isinstance(done.exception, InputError)
+    assert re.search(r"plug-in \w+ \(test_broken_plugins\): \w+ returned None, expected a", str(done.exception))
+    plugins.load.cache_clear()
 
 
 def test_a_module_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ class _Trial:
 
     def __init__(self, promises: type[Promises], plugin: type) -> None:
         self.promises, self.plugin = promises, plugin
-        self.broken: dict[Promise | None, str] = {}
+        self.broken: dict[str, str] = {}
         self.refusal: str | None = None
         self.answered = False
 

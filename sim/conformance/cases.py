@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,33 +77,29 @@ def geometry_cases(seed: int) -> dict[str, Case]:
         times = rng.uniform(0.01, 0.3, (nodes, nodes))
         np.fill_diagonal(times := times + times.T, 0.0)
         setting = GeometrySetting(nodes, topics, _key(rng), sites, _frozen(times), _frozen(places))
-        cases[name] = Case((setting,), _Joining(setting, _key(rng)).calls)
+        cases[name] = Case((setting,), partial(_joining, setting, _key(rng)))
     return cases
 
 
-class _Joining(NamedTuple):
-    setting: GeometrySetting
-    seed: int
-
-    def calls(self, geometry: Any) -> Generator[Call, Any, None]:
-        """Nodes that join and leave at random; after each, links follow, and a node publishes on the topic."""
-        rng = np.random.default_rng(self.seed)
-        joined = np.zeros((self.setting.topics, self.setting.nodes), np.bool_)
-        for _ in range(_CHANGES):
-            topic, node, source = (int(rng.integers(size)) for size in (*joined.shape, self.setting.nodes))
-            yield Call("control_hops", (topic, node))
-            yield Call("control_requests", (topic, node))
-            if geometry.single_root:
-                yield Call("control_path", (topic, node))
-            yield Call("leave" if joined[topic, node] else "join", (topic, node))
-            joined[topic, node] ^= True
-            yield Call("adjust")
-            yield Call("edges")
-            path = yield Call("uplink", (topic, source))
-            if path is not None:
-                yield Call("tree", (topic, int(path[-1])))
-            yield Call("topic_diameters")
-            yield Call("tree_state")
+def _joining(setting: GeometrySetting, seed: int, geometry: Any) -> Generator[Call, Any, None]:
+    """Nodes that join and leave at random; after each, links follow, and a node publishes on the topic."""
+    rng = np.random.default_rng(seed)
+    joined = np.zeros((setting.topics, setting.nodes), np.bool_)
+    for _ in range(_CHANGES):
+        topic, node, source = (int(rng.integers(size)) for size in (*joined.shape, setting.nodes))
+        yield Call("control_hops", (topic, node))
+        yield Call("control_requests", (topic, node))
+        if geometry.rendezvous:
+            yield Call("control_path", (topic, node))
+        yield Call("leave" if joined[topic, node] else "join", (topic, node))
+        joined[topic, node] ^= True
+        yield Call("adjust")
+        yield Call("edges")
+        path = yield Call("uplink", (topic, source))
+        if path is not None:
+            yield Call("tree", (topic, int(path[-1])))
+        yield Call("topic_diameters")
+        yield Call("tree_state")
 
 
 def workload_cases(seed: int) -> dict[str, Case]:
@@ -236,7 +233,7 @@ def offloading_cases(seed: int) -> dict[str, Case]:
         "rates that are no whole numbers": (problem(15, 10, 0.4, rng.lognormal(1, 1, 10)), None),
         "costs of any kind": (problem(12, 9, 0.5, cost=rng.uniform(0, 5, 9)), None),
         "no capacity": (problem(6, 5, 0.0), None),
-        "capacity for all": (problem(6, 5, 1.0), None),
+        "room for all": (problem(6, 5, 1.0), None),
         "no subscribers": (problem(0, 4, 0.5), None),
         "no topics": (problem(3, 0, 0.5), None),
         "less capacity than before": (

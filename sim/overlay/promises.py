@@ -208,17 +208,10 @@ class GeometryPromises(Promises):
         if found is not None and (np.asarray(found).dtype.kind not in "iu" or np.ndim(found) != 1 or np.any(found < 0)):
             yield f"topic_diameters are {found!r}, expected None or a number of hops for each of some topics"
 
-    @promise("join", costly=True)
-    def joins_once(self, _: None, topic: int, node: int) -> Iterator[str]:
-        """`join` raises a ValueError where the node has joined the topic already."""
-        yield from self._repeated("join", topic, node)
-
-    @promise("leave", costly=True)
-    def leaves_once(self, _: None, topic: int, node: int) -> Iterator[str]:
-        """`leave` raises a ValueError where the node has not joined the topic."""
-        yield from self._repeated("leave", topic, node)
-
-    def _repeated(self, member: str, topic: int, node: int) -> Iterator[str]:
+    @promise("join", "leave", costly=True)
+    def once(self, _: None, topic: int, node: int) -> Iterator[str]:
+        """`join` raises a ValueError where the node has joined the topic already, and `leave` where it has not."""
+        member = self.member
         try:
             getattr(type(self.plugin), member)(self.plugin, topic, node)
         except ValueError:
