@@ -178,8 +178,9 @@ class Promises:
                 wrong = next(check(self, found, *arguments), None)
             except (BrokersimError, MemoryError):
                 raise
-            except Exception:  # of a kind that the check did not think of
-                wrong = f"{member} is {cut(repr(found))} (promised: {promise.sentence})"
+            except Exception as error:  # of a kind that the check did not think of
+                reason = f"{type(error).__name__}: {error}; promised: {promise.sentence}"
+                wrong = f"{member} is {cut(repr(found))} ({reason})"
             if wrong is not None:
                 yield broken(self.kind, promise, wrong)
                 return

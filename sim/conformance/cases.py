@@ -89,7 +89,7 @@ def _joining(setting: GeometrySetting, seed: int, geometry: Any) -> Generator[Ca
         topic, node, source = (int(rng.integers(size)) for size in (*joined.shape, setting.nodes))
         yield Call("control_hops", (topic, node))
         yield Call("control_requests", (topic, node))
-        if geometry.rendezvous:
+        if geometry.single_root:
             yield Call("control_path", (topic, node))
         yield Call("leave" if joined[topic, node] else "join", (topic, node))
         joined[topic, node] ^= True

@@ -59,6 +59,7 @@ class GeometryPromises(Promises):
     """
 
     group, protocol = "geometry", Dissemination
+    plugin: Dissemination
 
     def __init__(self, kind: type, parameters: Any, setting: GeometrySetting, *, costly: bool = False) -> None:
         self._links = np.zeros((setting.nodes, setting.nodes), np.bool_)
@@ -118,7 +119,7 @@ class GeometryPromises(Promises):
 
     @promise("uplink")
     def way_up(self, found: Any, topic: int, source: int) -> Iterator[str]:
-        """`uplink` goes from the source to the root, without circles; with `single_root` along links, to the one root of the topic."""
+        """`uplink` goes from the source to a root, without circles; with a `single_root` along links to the one root of the topic."""
         what = f"the uplink of topic {topic} from node {source}"
         yield from self._detours(what, found, source)
         if len(np.unique(found)) != len(found):
@@ -170,7 +171,7 @@ class GeometryPromises(Promises):
 
     @promise("tree")
     def along_links(self, found: Any, topic: int, root: int) -> Iterator[str]:
-        """A tree sends along links, but from a root that does not want the topic, without `single_root`."""
+        """A tree sends along links, unless from a root that does not want the topic in a geometry without `single_root`."""
         children = np.arange(1, len(found.nodes))
         if not self.plugin.single_root and root not in self._members.get(topic, ()):
             children = children[found.parents[1:] > 0]
