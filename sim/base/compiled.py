@@ -22,9 +22,23 @@ if "NUMBA_CACHE_DIR" not in os.environ and not _writable(Path(__file__).parent /
     os.environ["NUMBA_CACHE_DIR"] = str((user_cache() or temporary_home()) / "numba")
 
 import numba  # noqa: E402  (it reads the environment when it is imported)
+from numba.core.caching import IndexDataCacheFile  # noqa: E402
+
+
+class _Index(IndexDataCacheFile):  # type: ignore[misc]
+    """Numba's index of cached code; it counts as empty where records that it names have been renamed or moved since."""
+
+    def _load_index(self) -> dict[object, str]:
+        try:
+            found: dict[object, str] = super()._load_index()
+        except (AttributeError, ModuleNotFoundError):
+            return {}
+        return found
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a plain function over arrays (nopython, cached on disk); results do not depend on threads."""
-    compiled: Callable[P, R] = numba.njit(cache=True)(function)
-    return compiled
+    compiled = numba.njit(cache=True)(function)
+    compiled._cache._cache_file.__class__ = _Index
+    kernel: Callable[P, R] = compiled
+    return kernel
