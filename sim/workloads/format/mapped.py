@@ -1,45 +1,77 @@
-"""Workloads that many processes share: written once as they lie in memory, and mapped from there by all, read-only."""
+"""Workloads that many processes share: written once as an Arrow IPC file, and mapped from there by all, read-only."""
 
 from __future__ import annotations
 
-import mmap
-import os
-import pickle
+import json
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
+import numpy as np
+import pyarrow as pa
+
+from sim.files.parquet import arrow
 from sim.workloads.format.workload import Workload
-
-ALIGNMENT = 64  # bytes: where arrow wants its buffers to begin; numpy is content with less
 
 
 def write_mapped(workload: Workload, path: Path) -> None:
-    """Write a loaded workload to one file, its arrays one behind the other, for `open_mapped` of the same version.
+    """Write a loaded workload to one file for `open_mapped` of the same version.
 
-    Arrays, numpy's and arrow's, are pickle's out-of-band buffers: whatever tables a workload has, and comes to have, is in it.
+    Each array of its tables, whatever tables it has, is a column of one row, which holds a list; everything else is JSON in the
+    metadata of the schema.
     """
-    buffers: list[pickle.PickleBuffer] = []
-    frame = pickle.dumps(workload, protocol=5, buffer_callback=buffers.append)
-    views = [buffer.raw() for buffer in buffers]
-    with path.open("wb") as file:
-        pickle.dump((frame, [len(view) for view in views]), file)
-        for view in views:
-            file.seek(-file.tell() % ALIGNMENT, os.SEEK_CUR)
-            file.write(view)
+    columns: dict[str, pa.Array] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
+    values: dict[str, Any] = {}
+    for name, value in _parts("", workload):
+        if isinstance(value, np.ndarray):
+            shapes[name], value = value.shape, _column(value.ravel())
+        if isinstance(value, pa.Array):
+            columns[name] = pa.LargeListArray.from_arrays(arrow(np.array([0, len(value)])), value)
+        else:
+            values[name] = value
+    schema = pa.schema(
+        [pa.field(name, column.type) for name, column in columns.items()],
+        metadata={"shapes": json.dumps(shapes), "values": json.dumps(values)},
+    )
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(list(columns.values()), schema=schema))
 
 
 def open_mapped(path: Path) -> Workload:
-    """The workload, nothing of it read before it is used: its arrays are read-only, and in memory once for all processes.
-
-    They are plain arrays and none of `np.memmap`, whose elements take Python twice as long to fetch.
-    """
-    with path.open("rb") as file:
-        frame, lengths = pickle.load(file)  # noqa: S301
-        start = file.tell()
-        mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    views = []
-    for length in lengths:
-        start += -start % ALIGNMENT
-        views.append(mapped[start : start + length])
-        start += length
-    workload: Workload = pickle.loads(frame, buffers=views)  # noqa: S301
+    """The workload, nothing of it read before it is used: its arrays are read-only, and in memory once for all processes."""
+    with pa.memory_map(str(path)) as source:
+        batch = pa.ipc.open_file(source).get_batch(0)
+    shapes, found = (json.loads(batch.schema.metadata[key]) for key in (b"shapes", b"values"))
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        found[name] = _values(column.values).reshape(shapes[name]) if name in shapes else column.values
+    workload: Workload = _built(Workload, "", found)
     return workload
+
+
+def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """What is in a dataclass and in those within, by dotted names."""
+    if not is_dataclass(value):
+        yield name, value
+        return
+    for field in fields(value):
+        yield from _parts(f"{name}.{field.name}", getattr(value, field.name))
+
+
+def _built(kind: Any, name: str, found: dict[str, Any]) -> Any:
+    """The value of a type whose parts are found by dotted names."""
+    if name in found:
+        return tuple(found[name]) if isinstance(found[name], list) else found[name]
+    [kind] = [one for one in (kind, *get_args(kind)) if is_dataclass(one)]
+    return kind(**{key: _built(hint, f"{name}.{key}", found) for key, hint in get_type_hints(kind).items()})
+
+
+def _column(values: np.ndarray[Any, Any]) -> pa.Array:
+    """The array as it lies in memory; NaN stays what it is."""
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
+
+
+def _values(column: pa.Array) -> np.ndarray[Any, Any]:
+    dtype = np.dtype(column.type.to_pandas_dtype())
+    return np.frombuffer(column.buffers()[1], dtype, len(column)) if len(column) else np.empty(0, dtype)
