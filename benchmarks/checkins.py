@@ -15,7 +15,7 @@ import sys, time
 from pathlib import Path
 from sim.scenario.reader import load_scenario
 from sim.simulation import simulate
-from sim.workloads.format.workload import load_workload
+from sim.workloads.format.folder import load_workload
 selection = {"kind": sys.argv[2]} | ({"update_period": "7d"} if sys.argv[2] == "similarity" else {})
 network = {"brokers": 1200, "latency": {"kind": "distance"}}
 scenario = load_scenario({"network": network, "selection": selection}).base

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.measure import Figure
 from benchmarks.networks import crowd
-from sim.workloads.format.workload import write_workload
+from sim.workloads.format.folder import write_workload
 
 USERS, PER_USER, TOPICS = 100_000, 10, 10_000
 _RUN = """
@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from sim.scenario.reader import load_scenario
 from sim.simulation import simulate
-from sim.workloads.format.workload import load_workload
+from sim.workloads.format.folder import load_workload
 scenario = load_scenario({"network": {"brokers": 200}, "selection": {"kind": sys.argv[2]}}).base
 record = simulate(scenario, load_workload(Path(sys.argv[1])), 0)
 assert record.metrics["publications"] == 1000

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.measure import Figure, family
 from benchmarks.networks import crowd
-from sim.workloads.format.workload import write_workload
+from sim.workloads.format.folder import write_workload
 
 PUBLICATIONS = 20_000_000
 HORIZON = 100_000.0  # s, of which runs simulate a thousandth: what they hold counts here, not what they do

@@ -98,7 +98,7 @@ def generate(
     """Generate a synthetic workload, without a trace and without Spark."""
     from sim import plugins
     from sim.base.randomness import Streams
-    from sim.workloads.format.workload import write_workload
+    from sim.workloads.format.folder import write_workload
     from sim.workloads.promises import WorkloadPromises
     from sim.workloads.synthetic.checkins import write_checkins
 
@@ -132,8 +132,8 @@ def describe(
 
     Counts, rates, distributions, span, and what became of a trace's rows.
     """
+    from sim.workloads.format.folder import load_workload
     from sim.workloads.format.summary import summarise_workload
-    from sim.workloads.format.workload import load_workload
 
     summary = {"workload": str(workload), **summarise_workload(load_workload(workload))}
     if json_:

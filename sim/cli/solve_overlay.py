@@ -119,7 +119,7 @@ def _read(source: Path) -> tuple[list[list[list[int]]], bool]:
     from sim.workloads.synthetic.interests import interest_rows
 
     if source.is_dir():
-        from sim.workloads.format.workload import load_workload
+        from sim.workloads.format.folder import load_workload
 
         interests = load_workload(source).interests
         bounds, topics = interests.indptr.tolist(), interests.indices.tolist()

@@ -12,7 +12,7 @@ from sim.experiments.run import naming, prepared_folder
 from sim.scenario.experiment import Experiment
 from sim.scenario.reader import load_scenario
 from sim.simulation import broker_sites, build, prepare_workload
-from sim.workloads.format.workload import load_workload
+from sim.workloads.format.folder import load_workload
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -22,8 +22,9 @@ from sim.scenario.experiment import Experiment
 from sim.scenario.model import Scenario
 from sim.scenario.reader import load_scenario
 from sim.simulation import check_steps
+from sim.workloads.format.folder import load_workload
 from sim.workloads.format.mapped import write_mapped
-from sim.workloads.format.workload import Workload, load_workload
+from sim.workloads.format.workload import Workload
 
 OnFailure = Callable[[Mapping[str, Any]], None]
 """Called with a failed run, as `Results.failed` has it."""

@@ -28,8 +28,8 @@ from sim.scenario.expressions import KEEPS_UP, Limit, Value
 from sim.scenario.keys import is_integer, unit_at
 from sim.scenario.model import SHARED, Scenario
 from sim.scenario.reader import load_scenario
+from sim.workloads.format.folder import load_workload
 from sim.workloads.format.mapped import write_mapped
-from sim.workloads.format.workload import load_workload
 
 FEW = 3
 """Fewest replications before a decision: two hardly determine the standard deviation."""

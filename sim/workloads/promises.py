@@ -12,7 +12,9 @@ import pyarrow as pa
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
 from sim.plugins import Promises, promise
-from sim.workloads.format.workload import _TYPES, Workload, validate_workload
+from sim.workloads.format.folder import COLUMN_TYPES
+from sim.workloads.format.validation import validate_workload
+from sim.workloads.format.workload import Workload
 
 
 class Generator(Protocol):
@@ -35,7 +37,7 @@ class WorkloadPromises(Promises):
         """`generate` returns a Workload, whose columns are arrays of the format's types."""
         if not isinstance(found, Workload):
             yield f"generate returned {found!r}, expected a Workload"
-        for table, types in _TYPES.items():
+        for table, types in COLUMN_TYPES.items():
             for column, type_ in types.items():
                 values = getattr(getattr(found, table, None), column, None)
                 if values is not None and not _is_column(values, type_):

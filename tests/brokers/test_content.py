@@ -36,7 +36,8 @@ from sim.brokers.network import Network
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.scenario.reader import load_scenario
 from sim.simulation import build, prepare_workload, simulate
-from sim.workloads.format.workload import Workload, load_workload, write_workload
+from sim.workloads.format.folder import load_workload, write_workload
+from sim.workloads.format.workload import Workload
 
 
 @dataclass

@@ -12,7 +12,8 @@ import pytest
 import tiny
 
 from sim.experiments.results import load_results
-from sim.workloads.format.workload import Deliveries, Workload, write_workload
+from sim.workloads.format.folder import write_workload
+from sim.workloads.format.workload import Deliveries, Workload
 
 Brokersim = Callable[..., tuple[int, str, str]]
 RUN = ("run", "check.toml", "--check-deliveries", "--jobs", "1", "--quiet")

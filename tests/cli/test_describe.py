@@ -14,7 +14,8 @@ import pytest
 
 from sim.base.randomness import Streams
 from sim.files.parquet import strings
-from sim.workloads.format.workload import Workload, write_workload
+from sim.workloads.format.folder import write_workload
+from sim.workloads.format.workload import Workload
 from sim.workloads.models.location import Visits, location_workload, number_cells, publish_each
 from sim.workloads.synthetic.poisson import PoissonWorkload
 

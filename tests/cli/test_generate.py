@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.workloads.format.workload import load_workload
+from sim.workloads.format.folder import load_workload
 
 Brokersim = Callable[..., tuple[int, str, str]]
 SMALL = ("--set", "users=20", "--set", "horizon=5d")

@@ -14,7 +14,7 @@ import pytest
 from oracles import targets as oracle
 
 from sim import plugins
-from sim.workloads.format.workload import load_workload
+from sim.workloads.format.folder import load_workload
 
 Brokersim = Callable[..., tuple[int, str, str]]
 OPTIONS = "--subscriptions 100 --fields 11 --values 20 --size 4 --overlap 2 --publications 1000 --match 3 --seed 1"

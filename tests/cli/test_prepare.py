@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from sim.base.errors import InputError
 from sim.cli.prepare import app
-from sim.workloads.format.workload import load_workload
+from sim.workloads.format.folder import load_workload
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sim.workloads.format.workload import load_workload
+from sim.workloads.format.folder import load_workload
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,8 @@ from sim import plugins
 from sim.base import memory
 from sim.base.randomness import Streams
 from sim.cli import solve_offloading
-from sim.workloads.format.workload import Workload, write_workload
+from sim.workloads.format.folder import write_workload
+from sim.workloads.format.workload import Workload
 from sim.workloads.synthetic.poisson import PoissonWorkload
 
 Brokersim = Callable[..., tuple[int, str, str]]

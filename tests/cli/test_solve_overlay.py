@@ -12,7 +12,7 @@ import pytest
 from oracles import topic_connected as oracle
 
 from sim.base.randomness import Streams
-from sim.workloads.format.workload import write_workload
+from sim.workloads.format.folder import write_workload
 from sim.workloads.synthetic.poisson import PoissonWorkload
 
 Brokersim = Callable[..., tuple[int, str, str]]

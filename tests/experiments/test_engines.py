@@ -33,7 +33,8 @@ from sim.experiments.store import Store
 from sim.metrics import METRICS
 from sim.scenario.reader import load_scenario
 from sim.simulation import RunRecord, simulate
-from sim.workloads.format.workload import Workload, load_workload, write_workload
+from sim.workloads.format.folder import load_workload, write_workload
+from sim.workloads.format.workload import Workload
 from sim.workloads.synthetic.mobility import MobilityWorkload
 from sim.workloads.synthetic.poisson import PoissonWorkload
 

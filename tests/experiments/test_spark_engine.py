@@ -32,7 +32,7 @@ from sim.experiments.engines.spark_wheels import pack_wheels
 from sim.experiments.plan import plan
 from sim.experiments.store import Store
 from sim.scenario.reader import load_scenario
-from sim.workloads.format.workload import write_workload
+from sim.workloads.format.folder import write_workload
 from sim.workloads.synthetic.poisson import PoissonWorkload
 
 if TYPE_CHECKING:

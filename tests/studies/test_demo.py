@@ -10,7 +10,7 @@ from reader import Reader
 import sim
 from sim.base.errors import InputError
 from sim.studies import demo as study
-from sim.workloads.format.workload import load_workload
+from sim.workloads.format.folder import load_workload
 
 
 def test_says_each_step_and_where_the_report_is(reader: Reader) -> None:

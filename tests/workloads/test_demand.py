@@ -15,10 +15,10 @@ import tiny
 from sim.base.errors import InputError, WorkloadError
 from sim.base.randomness import Streams
 from sim.files import parquet as tables
+from sim.workloads.format import folder as folder_module
 from sim.workloads.format import manifest
-from sim.workloads.format import workload as workload_module
 from sim.workloads.format.demand import load_demand, topic_names
-from sim.workloads.format.workload import load_workload, write_workload
+from sim.workloads.format.folder import load_workload, write_workload
 from sim.workloads.synthetic.poisson import PoissonWorkload
 
 
@@ -30,7 +30,7 @@ def fits(users: int, topics: int, interests: int) -> None:
 def test_in_parts_of_any_size_it_is_what_the_whole_workload_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, part: int
 ) -> None:
-    monkeypatch.setattr(workload_module, "INTERESTS_PER_PART", part)
+    monkeypatch.setattr(folder_module, "INTERESTS_PER_PART", part)
     monkeypatch.setattr(tables, "ROW_GROUP", rows)
     made = PoissonWorkload(PoissonWorkload.Parameters(users=30, topics=9, horizon="1h")).generate(Streams(3))
     write_workload(made, tmp_path)
@@ -119,7 +119,7 @@ PART = "interests/part-00001.parquet"
 def test_what_is_damaged_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], object], message: str
 ) -> None:
-    monkeypatch.setattr(workload_module, "INTERESTS_PER_PART", 3)
+    monkeypatch.setattr(folder_module, "INTERESTS_PER_PART", 3)
     monkeypatch.setattr(tables, "ROW_GROUP", 1)
     write_workload(tiny.workload([[0, 1], [0, 1], [2]], topics=3), tmp_path)
     damage(tmp_path)

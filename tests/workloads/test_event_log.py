@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from oracles import events as oracle
 from oracles.events import Row
 
-from sim.workloads.format.workload import Workload, validate_workload
+from sim.workloads.format.validation import validate_workload
+from sim.workloads.format.workload import Workload
 from sim.workloads.models import mqtt
 from sim.workloads.models.event_log import (
     Control,

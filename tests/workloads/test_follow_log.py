@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from oracles import follows as oracle
 from oracles.follows import DAY, Event, Follow, Story
 
-from sim.workloads.format.workload import Workload, validate_workload
+from sim.workloads.format.validation import validate_workload
+from sim.workloads.format.workload import Workload
 from sim.workloads.models import follow_log
 from sim.workloads.models.follow_log import FollowLog, FollowPublications, Follows, follow_workload, unfollowed
 

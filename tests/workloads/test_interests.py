@@ -17,7 +17,8 @@ from pydantic import ValidationError
 from sim.base.randomness import Streams
 from sim.base.validation import validate as validate_model
 from sim.scenario.reader import load_scenario
-from sim.workloads.format.workload import Workload, validate_workload
+from sim.workloads.format.validation import validate_workload
+from sim.workloads.format.workload import Workload
 from sim.workloads.synthetic.interests import InterestsWorkload
 
 

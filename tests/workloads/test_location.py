@@ -14,7 +14,8 @@ from oracles import location as oracle
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
 from sim.files.parquet import strings
-from sim.workloads.format.workload import Workload, validate_workload
+from sim.workloads.format.validation import validate_workload
+from sim.workloads.format.workload import Workload
 from sim.workloads.models.location import (
     Cells,
     Visits,

@@ -13,8 +13,9 @@ import pytest
 import tiny
 
 from sim.base.randomness import Streams
+from sim.workloads.format.folder import load_workload, write_workload
 from sim.workloads.format.mapped import open_mapped, write_mapped
-from sim.workloads.format.workload import Workload, load_workload, write_workload
+from sim.workloads.format.workload import Workload
 from sim.workloads.synthetic.mobility import MobilityWorkload
 
 

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
-from sim.workloads.format.workload import validate_workload
+from sim.workloads.format.validation import validate_workload
 from sim.workloads.models.location import Visits, VisitShares, visit_shares, visits_of
 from sim.workloads.synthetic.checkins import write_checkins
 from sim.workloads.synthetic.mobility import MobilityWorkload
@@ -214,7 +214,7 @@ def test_files_are_the_same_under_any_hash_seed(tmp_path: Path) -> None:
         from sim.base.randomness import Streams
         from sim.workloads.synthetic.checkins import write_checkins
         from sim.workloads.synthetic.mobility import MobilityWorkload
-        from sim.workloads.format.workload import write_workload
+        from sim.workloads.format.folder import write_workload
         out, streams = Path(sys.argv[1]), Streams(5)
         made = MobilityWorkload(MobilityWorkload.Parameters(users=30, horizon="9d"))
         write_workload(made.generate(streams), out / "w")

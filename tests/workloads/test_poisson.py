@@ -16,7 +16,8 @@ from oracles import poisson as oracle
 from pydantic import ValidationError
 
 from sim.base.randomness import Streams
-from sim.workloads.format.workload import Workload, validate_workload
+from sim.workloads.format.validation import validate_workload
+from sim.workloads.format.workload import Workload
 from sim.workloads.models.sampling import draw_distinct
 from sim.workloads.synthetic.poisson import PoissonWorkload
 from sim.workloads.synthetic.poisson_kernels import differences, draw_weighted, replacements

@@ -10,6 +10,7 @@ import numpy as np
 import tiny
 
 from sim.files.parquet import strings
+from sim.workloads.format.validation import validate_workload
 from sim.workloads.format.workload import (
     Deliveries,
     Interests,
@@ -19,7 +20,6 @@ from sim.workloads.format.workload import (
     Topics,
     Users,
     Workload,
-    validate_workload,
 )
 from sim.workloads.models.resampling import resample
 

@@ -24,7 +24,9 @@ from sim.base.errors import InputError
 from sim.base.randomness import Streams, uniform
 from sim.scenario.model import Scenario
 from sim.simulation import prepare_workload, simulate
-from sim.workloads.format.workload import Workload, load_workload, validate_workload
+from sim.workloads.format.folder import load_workload
+from sim.workloads.format.validation import validate_workload
+from sim.workloads.format.workload import Workload
 from sim.workloads.synthetic.spotify import PERIOD, SpotifyDense, SpotifySparse, whole_rates
 from sim.workloads.synthetic.spotify_kernels import draw_interests, guide_to, weighted
 
@@ -186,7 +188,7 @@ def test_folders_are_the_same_under_any_hash_seed_and_number_of_threads(tmp_path
         from pathlib import Path
         from sim import plugins
         from sim.base.randomness import Streams
-        from sim.workloads.format.workload import write_workload
+        from sim.workloads.format.folder import write_workload
         for kind, chosen in (
             ("spotify-dense", {"scale": 0.0005, "publications": "poisson", "horizon": "1h"}),
             ("spotify-sessions", {"users": 50, "playlists": 9, "artists": 20, "release_rate": 1}),

@@ -17,7 +17,8 @@ from pydantic import ValidationError
 from sim.base.randomness import Streams
 from sim.scenario.model import Scenario
 from sim.simulation import prepare_workload, simulate
-from sim.workloads.format.workload import Sessions, Workload, validate_workload
+from sim.workloads.format.validation import validate_workload
+from sim.workloads.format.workload import Sessions, Workload
 from sim.workloads.synthetic.online import times_during, times_online
 from sim.workloads.synthetic.spotify_kernels import one_at_a_time
 from sim.workloads.synthetic.spotify_sessions import SpotifySessions

@@ -22,7 +22,8 @@ from oracles import checkins as oracle
 from sim.base.errors import WorkloadError
 from sim.base.naming import name_key
 from sim.base.randomness import Streams
-from sim.workloads.format.workload import Workload, load_workload
+from sim.workloads.format.folder import load_workload
+from sim.workloads.format.workload import Workload
 from sim.workloads.traces.checkins import BOXES, Box, judge_checkins
 from sim.workloads.traces.layouts import (
     CSV,

@@ -18,7 +18,7 @@ from analysis.deliveries import check_deliveries
 from sim.base.errors import WorkloadError
 from sim.experiments.run import run
 from sim.scenario.reader import load_scenario
-from sim.workloads.format.workload import load_workload
+from sim.workloads.format.folder import load_workload
 from sim.workloads.traces.event_pipeline import prepare_events
 from sim.workloads.traces.events import ACTIONS, MQTT, action_words
 from sim.workloads.traces.layouts import CSV, JSONL, PARQUET, lay_over

@@ -21,7 +21,7 @@ from test_traces_events import contents, quarantined
 
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
-from sim.workloads.format.workload import load_workload
+from sim.workloads.format.folder import load_workload
 from sim.workloads.traces.follow_pipeline import FollowOptions, prepare_follows
 from sim.workloads.traces.follow_tables import free_trace, preset_trace
 from sim.workloads.traces.layouts import CSV, JSONL, PARQUET, Layout, lay_over

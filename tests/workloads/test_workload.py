@@ -27,8 +27,9 @@ from sim.content.predicates import Content
 from sim.files.parquet import read_frame, strings, write_columns
 from sim.workloads.content.routing import route
 from sim.workloads.format import checks as validation
+from sim.workloads.format import folder as folder_module
 from sim.workloads.format import manifest
-from sim.workloads.format import workload as workload_module
+from sim.workloads.format.folder import load_workload, write_workload
 from sim.workloads.format.workload import (
     DAY,
     Deliveries,
@@ -40,8 +41,6 @@ from sim.workloads.format.workload import (
     Topics,
     Users,
     Workload,
-    load_workload,
-    write_workload,
 )
 
 NAN = float("nan")
@@ -230,7 +229,7 @@ def test_content_without_subscriptions_or_publications(tmp_path: Path, users: in
 
 
 def test_interests_are_cut_into_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workload_module, "INTERESTS_PER_PART", 4)
+    monkeypatch.setattr(folder_module, "INTERESTS_PER_PART", 4)
     made = replace(
         small(),
         interests=Interests(np.array([0, 4, 4, 6]), np.array([0, 1, 2, 3, 0, 2], np.int32)),

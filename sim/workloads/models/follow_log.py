@@ -10,15 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.files.parquet import strings
-from sim.workloads.format.workload import (
-    DAY,
-    Interests,
-    Publications,
-    SubscriptionEvents,
-    Topics,
-    Users,
-    Workload,
-)
+from sim.workloads.format.workload import DAY, Interests, Publications, SubscriptionEvents, Topics, Users, Workload
 from sim.workloads.models.event_log import SECOND, Numbering
 from sim.workloads.models.follow_kernels import join_intervals
 

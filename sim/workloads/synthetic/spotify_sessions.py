@@ -19,16 +19,7 @@ from sim import plugins
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, Duration, PositiveDuration, Utc, unit
 from sim.files.parquet import numbers, strings
-from sim.workloads.format.workload import (
-    DAY,
-    MOST_EVENTS,
-    Interests,
-    Publications,
-    Sessions,
-    Topics,
-    Users,
-    Workload,
-)
+from sim.workloads.format.workload import DAY, MOST_EVENTS, Interests, Publications, Sessions, Topics, Users, Workload
 from sim.workloads.synthetic.online import subscriptions, times_during, times_online
 from sim.workloads.synthetic.spotify import popular_interests, whole_sizes
 from sim.workloads.synthetic.spotify_kernels import one_at_a_time

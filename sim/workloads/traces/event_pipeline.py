@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WorkloadError
-from sim.workloads.format.workload import Workload, write_workload
+from sim.workloads.format.folder import write_workload
+from sim.workloads.format.workload import Workload
 from sim.workloads.models.event_log import event_workload
 from sim.workloads.traces import events as stages
 from sim.workloads.traces.layouts import Layout

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
 from sim.base.units import format_duration
-from sim.workloads.format.workload import DAY, Workload, write_workload
+from sim.workloads.format.folder import write_workload
+from sim.workloads.format.workload import DAY, Workload
 from sim.workloads.models.follow_log import follow_workload
 from sim.workloads.traces import follows as stages
 from sim.workloads.traces.follow_tables import Trace

@@ -13,7 +13,8 @@ import numpy as np
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
 from sim.files.parquet import strings
-from sim.workloads.format.workload import DAY, Publications, Workload, write_workload
+from sim.workloads.format.folder import write_workload
+from sim.workloads.format.workload import DAY, Publications, Workload
 from sim.workloads.models.location import (
     LARGEST_CELL,
     SMALLEST_CELL,

@@ -1,0 +1,200 @@
+"""Workloads on disk: the directory that is written and read, table by table."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from sim.base.errors import WorkloadError
+from sim.files.atomic import check_name
+from sim.files.parquet import Columns, read_columns, write_columns, write_tables
+from sim.workloads.content import tables as content_tables
+from sim.workloads.content.json_lines import PUBLICATIONS_FILE, SUBSCRIPTIONS
+from sim.workloads.format.checks import Checks
+from sim.workloads.format.demand import read_interests
+from sim.workloads.format.manifest import read_manifest, verify_files, write_manifest
+from sim.workloads.format.validation import validate_workload
+from sim.workloads.format.workload import (
+    Deliveries,
+    Interests,
+    Movements,
+    Publications,
+    Sessions,
+    SubscriptionEvents,
+    Topics,
+    Users,
+    Workload,
+)
+
+INTERESTS_PER_PART = 5_000_000
+
+_POSITION = {"latitude": pa.float64(), "longitude": pa.float64()}
+_NAMED = {"name": pa.string(), "kind": pa.string(), "event_rate": pa.float64()}
+_CHANGE = {"time": pa.float64(), "user": pa.int32()}
+COLUMN_TYPES = {
+    "topics": {"topic": pa.int32(), **_NAMED, **_POSITION},
+    "users": {"user": pa.int32(), "name": pa.string(), **_POSITION},
+    "interests": {"user": pa.int32(), "topic": pa.int32()},
+    "subscription_events": {**_CHANGE, "topic": pa.int32(), "action": pa.int8()},
+    "publications": {"time": pa.float64(), "topic": pa.int32(), "publisher": pa.int32(), "size": pa.int32()},
+    "movements": {**_CHANGE, **_POSITION},
+    "sessions": {"user": pa.int32(), "start": pa.float64(), "end": pa.float64()},
+    "deliveries": {"time": pa.float64(), "topic": pa.int32(), "publisher": pa.int32(), "subscriber": pa.int32()},
+    **content_tables.CONTENT_TYPES,
+}
+_OPTIONAL = ("movements", "sessions", "deliveries")  # tables that are left out where they are empty
+_ENTRIES = {"manifest.json", ".manifest.json", "interests", "quarantine", SUBSCRIPTIONS, PUBLICATIONS_FILE} | {
+    f"{name}.parquet" for name in COLUMN_TYPES
+}
+_PART = re.compile(r"part-\d{5,}\.parquet")  # of those entries that are folders
+
+
+def write_workload(
+    workload: Workload,
+    folder: Path,
+    quarantine: Iterable[pa.Table] | None = None,
+    lines: Mapping[str, Iterable[str]] | None = None,
+) -> None:
+    """Write the directory; `manifest.json` last, so that a killed process leaves no workload.
+
+    A workload that stands there already is replaced. `quarantine` holds rows that a pipeline could not use (columns source,
+    line, raw, reason), table by table; `lines` are text files for other systems to read, by name. Raises WorkloadError where
+    the folder holds something else or the workload breaks the format.
+    """
+    check_name(folder, WorkloadError)
+    validate_workload(workload, folder)
+    _clear(folder)
+    files = _write_tables(workload, folder)
+    if quarantine is not None:
+        files.append("quarantine/part-00000.parquet")
+        (folder / "quarantine").mkdir()
+        write_tables(folder / files[-1], quarantine)
+    for name, text in (lines or {}).items():
+        files.append(name)
+        with (folder / name).open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in text)
+    values = {
+        "kind": workload.kind,
+        "origin": workload.origin,
+        "horizon": workload.horizon,
+        "period": workload.period,
+        "cell": workload.cell,
+        "counts": workload.counts,
+        "sources": [dict(source) for source in workload.sources],
+        "generator": dict(workload.generator),
+        "seed": workload.seed,
+        "rows": None if workload.rows is None else dict(workload.rows),
+    }
+    write_manifest(folder, values, files)
+
+
+def _clear(folder: Path) -> None:
+    """Make room in `folder`: only what this module writes may stand there; the manifest goes first."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WorkloadError(f"{folder}: cannot be made a folder ({error.strerror})") from None
+    others = sorted(entry.relative_to(folder) for entry in folder.rglob("*") if not _is_ours(entry, folder))
+    if others:
+        what = "a link" if (folder / others[0]).is_symlink() else "no part of a workload"
+        raise WorkloadError(f"{folder}: holds '{others[0]}', which is {what}; give an empty or new folder")
+    (folder / "manifest.json").unlink(missing_ok=True)
+    for entry in folder.iterdir():
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
+
+def _is_ours(entry: Path, folder: Path) -> bool:
+    """Whether an entry anywhere in a folder is one that this module writes."""
+    top, *below = entry.relative_to(folder).parts
+    return not entry.is_symlink() and top in _ENTRIES and (not below or _PART.fullmatch("/".join(below)) is not None)
+
+
+def _write_tables(workload: Workload, folder: Path) -> list[str]:
+    topics, users, interests = workload.topics, workload.users, workload.interests
+    tables: dict[str, Columns] = {
+        "topics.parquet": {
+            "topic": np.arange(len(topics), dtype=np.int32),
+            "name": topics.names,
+            "kind": topics.kinds,
+            "event_rate": topics.event_rate,
+            "latitude": topics.latitude,
+            "longitude": topics.longitude,
+        },
+        "users.parquet": {
+            "user": np.arange(len(users), dtype=np.int32),
+            "name": users.names,
+            "latitude": users.latitude,
+            "longitude": users.longitude,
+        },
+        "subscription_events.parquet": vars(workload.subscription_events),
+        "publications.parquet": vars(workload.publications),
+    }
+    for name in _OPTIONAL:
+        if workload.counts.get(name):
+            tables[f"{name}.parquet"] = vars(getattr(workload, name))
+    if workload.content is not None:
+        tables |= {f"{name}.parquet": found for name, found in content_tables.columns(workload.content).items()}
+    for name, columns in tables.items():
+        write_columns(folder / name, columns)
+    (folder / "interests").mkdir()
+    for part, start in enumerate(range(0, max(len(interests.indices), 1), INTERESTS_PER_PART)):
+        stop = min(start + INTERESTS_PER_PART, len(interests.indices))
+        bounds = np.clip(interests.indptr, start, stop)
+        name = f"interests/part-{part:05}.parquet"
+        user = np.repeat(np.arange(len(users), dtype=np.int32), bounds[1:] - bounds[:-1])
+        write_columns(folder / name, {"user": user, "topic": interests.indices[start:stop]})
+        tables[name] = {}
+    return list(tables)
+
+
+def load_workload(folder: Path) -> Workload:
+    """Read a directory and check all of it.
+
+    Raises WorkloadError where it is none, is of another format version, is damaged or breaks the format.
+    """
+    manifest, hash_ = read_manifest(folder)
+    topics = read_columns(folder / "topics.parquet", COLUMN_TYPES["topics"])
+    Checks(f"{folder / 'topics.parquet'}").numbered("topic", topics["topic"])
+    users = read_columns(folder / "users.parquet", COLUMN_TYPES["users"])
+    Checks(f"{folder / 'users.parquet'}").numbered("user", users["user"])
+    tables = {
+        name: read_columns(folder / f"{name}.parquet", COLUMN_TYPES[name])
+        for name in ("subscription_events", "publications", *_OPTIONAL)
+        if name not in _OPTIONAL or f"{name}.parquet" in manifest["files"]
+    }
+    workload = Workload(
+        kind=manifest["kind"],
+        horizon=manifest["horizon"],
+        topics=Topics(topics["name"], topics["kind"], topics["event_rate"], topics["latitude"], topics["longitude"]),
+        users=Users(users["name"], users["latitude"], users["longitude"]),
+        interests=Interests(*read_interests(folder, manifest["files"], len(users["user"]), len(topics["topic"]))),
+        subscription_events=SubscriptionEvents(**tables["subscription_events"]),
+        publications=Publications(**tables["publications"]),
+        movements=Movements(**tables["movements"]) if "movements" in tables else Movements.none(),
+        sessions=Sessions(**tables["sessions"]) if "sessions" in tables else Sessions.none(),
+        deliveries=Deliveries(**tables["deliveries"]) if "deliveries" in tables else Deliveries.none(),
+        content=content_tables.read_content(folder, manifest["counts"])
+        if "predicates.parquet" in manifest["files"]
+        else None,
+        period=manifest["period"],
+        origin=manifest["origin"],
+        cell=manifest["cell"],
+        generator=manifest["generator"],
+        seed=manifest["seed"],
+        sources=tuple(manifest["sources"]),
+        rows=manifest["rows"],
+        hash=hash_,
+    )
+    validate_workload(workload, folder)
+    for name, count in workload.counts.items():
+        if manifest["counts"].get(name) != count:
+            raise WorkloadError(
+                f"{folder / 'manifest.json'}: counts.{name} is {manifest['counts'].get(name)}, found {count}"
+            )
+    verify_files(folder, manifest["files"])  # last: what is wrong in a changed table was named by row above
+    return workload
