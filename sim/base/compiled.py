@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from sim.base.private import temporary_home, user_cache
 
@@ -25,12 +25,12 @@ import numba  # noqa: E402  (it reads the environment when it is imported)
 from numba.core.caching import IndexDataCacheFile  # noqa: E402
 
 
-class _Index(IndexDataCacheFile):  # type: ignore[misc]
+class _Index(IndexDataCacheFile):
     """Numba's index of cached code; it counts as empty where records that it names have been renamed or moved since."""
 
     def _load_index(self) -> dict[object, str]:
         try:
-            found: dict[object, str] = super()._load_index()
+            found: dict[object, str] = super()._load_index()  # type: ignore[no-untyped-call]
         except (AttributeError, ModuleNotFoundError):
             return {}
         return found
@@ -38,7 +38,7 @@ class _Index(IndexDataCacheFile):  # type: ignore[misc]
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a plain function over arrays (nopython, cached on disk); results do not depend on threads."""
-    compiled = numba.njit(cache=True)(function)
-    compiled._cache._cache_file.__class__ = _Index
-    kernel: Callable[P, R] = compiled
-    return kernel
+    dispatcher: Any = numba.njit(cache=True)(function)
+    dispatcher._cache._cache_file.__class__ = _Index
+    compiled: Callable[P, R] = dispatcher
+    return compiled

@@ -1,4 +1,4 @@
-"""What geometries and latency models promise, and how it is seen that they keep it."""
+"""The contracts of geometries and latency models, and their checks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _round_trip_breaches(times: object, brokers: int) -> Iterator[str]:
 
 
 class LatencyPromises(Promises):
-    """What a latency model promises."""
+    """The contract of a latency model."""
 
     group, protocol = "latency", LatencyModel
 
@@ -53,7 +53,7 @@ class LatencyPromises(Promises):
 
 
 class GeometryPromises(Promises):
-    """What a geometry promises.
+    """The contract of a geometry.
 
     In a run a tree that was looked at is not looked at again, and links are read again where one is missing.
     """

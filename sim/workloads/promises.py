@@ -1,4 +1,4 @@
-"""What workload generators promise, and how it is seen that they keep it."""
+"""The contract of workload generators, and its checks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Generator(Protocol):
 
 
 class WorkloadPromises(Promises):
-    """What a workload generator promises."""
+    """The contract of a workload generator."""
 
     group, protocol = "workload", Generator
 

@@ -48,19 +48,19 @@ class Design(ABC):
 
     @abstractmethod
     def alpha(self, match: int) -> int:
-        """How many targets of `match` subscriptions, at least 1, the design has."""
+        """The number of targets of `match` (at least 1) subscriptions."""
 
     @abstractmethod
     def disjoint_targets(self, match: int) -> NDArray[np.int32]:
-        """As many of them as can be of which no two have a subscription in common, a row each."""
+        """A largest set of pairwise disjoint targets, a row each."""
 
     def beta(self, match: int) -> int:
-        """How many these are."""
+        """The number of pairwise disjoint targets."""
         return len(self.disjoint_targets(match))
 
     @abstractmethod
     def _draw(self, match: int, count: int, likely: Likely, generator: np.random.Generator) -> NDArray[np.int32]:
-        """So many targets, shape (count, match)."""
+        """Draw `count` targets, shape (count, match)."""
 
     def targets(
         self,
@@ -211,7 +211,7 @@ def design_subsets(
     """So many subscriptions in perfectly compatible subsets, of which each has up to `overlap` members of the one before.
 
     `values` are as many as every field may take. Subscriptions have the sizes that are drawn, in that order, and owners of their
-    own. Raises WorkloadError where there is no room for so many.
+    own. Raises WorkloadError where not so many are possible.
     """
     most = fields * (values - 1)  # as many different private predicates there may be
     if subscriptions > most > _TRIED:
@@ -229,7 +229,7 @@ def design_subsets(
 def design_grid(subscriptions: int, fields: int, values: int, sizes: Sizes, generator: np.random.Generator) -> Grid:
     """So many subscriptions over one pool of predicates, which is as large as the longest of them needs.
 
-    Raises WorkloadError where there is no room for so many.
+    Raises WorkloadError where not so many are possible.
     """
     most = fields * (values - 1)
     drawn = _drawn(sizes, generator, min(subscriptions, most + 1))

@@ -1,4 +1,4 @@
-"""How many targets there are, and how many without a subscription in common: alpha and beta of section 5.1, by formula.
+"""The number of targets, and of pairwise disjoint ones: alpha and beta of section 5.1, by formula.
 
 h subscriptions of m predicates over n fields, in subsets of t = n - m + 1 members of which each shares v with the one before.
 """
@@ -15,7 +15,7 @@ def subset_size(fields: int, size: int) -> int:
 
 
 def full_subsets(subscriptions: int, members: int, overlap: int = 0) -> int:
-    """How many full subsets so many subscriptions make."""
+    """The number of full subsets of this many subscriptions."""
     return (subscriptions - members) // (members - overlap) + 1 if subscriptions >= members else 0
 
 

@@ -26,15 +26,15 @@ from sim.workloads.content.sizes import Sizes, constant, poisson, uniform_sizes,
 from sim.workloads.format.workload import Publications, SubscriptionEvents, Users, Workload
 
 MOST_VALUES = 1e9
-"""Values of all publications; as many take four gigabytes."""
+"""Most values of all publications together; as many take four gigabytes."""
 MOST_WEIGHT = 1e100
-"""The largest weight of a size: sums stay finite."""
+"""The largest weight of a size, so that sums stay finite."""
 Weight = Annotated[float, Field(ge=0)]
 Distribution = Literal["poisson", "constant", "uniform"]
 
 
 def _sizes(value: object) -> object:
-    """One sentence for what is neither a distribution nor weights; pydantic would have one for each."""
+    """Validate sizes with a single message; pydantic would report one per alternative."""
     names = get_args(Distribution)
     if isinstance(value, list | tuple):
         if all(type(weight) in (int, float) and 0 <= weight <= MOST_WEIGHT for weight in value):
@@ -50,7 +50,7 @@ def _sizes(value: object) -> object:
 
 @dataclass(frozen=True, eq=False)
 class _Made:
-    """What is subscribed and published: `targets` (publications, match) are the subscriptions that each publication matches."""
+    """Subscriptions and publications: `targets` (publications, match) are the subscriptions that each publication matches."""
 
     design: Design
     content: Content
@@ -70,23 +70,23 @@ class ContentWorkload:
         values: int = Field(100, gt=1, lt=2**31)
         """Values that each field can take."""
         size: float = Field(4.0, gt=0)
-        """Predicates of a subscription: the mean; of "poisson", before its zeros are taken out; "uniform" is 1 to 2 size - 1."""
+        """Predicates per subscription: the mean; for "poisson" before zeros are excluded; "uniform" is 1 to 2 size - 1."""
         sizes: Annotated[Distribution | tuple[Weight, ...], BeforeValidator(_sizes)] = "poisson"
-        """How many predicates subscriptions have: a distribution by name, or weights of 1, 2, 3, … predicates in place of size."""
+        """Distribution of predicates per subscription, by name, or weights of 1, 2, 3, … predicates in place of size."""
         layout: Literal["subsets", "grid"] = "subsets"
-        """Perfectly compatible subsets one after another, or a grid: predicates that all share, and a private one for each."""
+        """Successive perfectly compatible subsets, or a grid: predicates that all share, and a private one for each."""
         overlap: int = Field(0, ge=0, lt=2**31)
-        """Subscriptions that a subset has in common with the one before; 0 makes subsets disjoint."""
+        """Subscriptions that a subset shares with the previous one; 0 makes subsets disjoint."""
         per_owner: int = Field(1, gt=0, lt=2**31)
-        """Subscriptions of each user, who wants what matches any of them."""
+        """Subscriptions per user, who receives what matches any of them."""
         publications: int = Field(1000, ge=0, lt=2**31)
         """Publications, each by a user and at a time drawn at random."""
         match: int = Field(3, ge=0)
-        """Subscriptions that each publication matches."""
+        """Number of subscriptions that each publication matches."""
         likely: Likely = "subsets"
-        """What is equally likely where targets are drawn: the subset that they are drawn from, or every target."""
+        """What is uniformly distributed when targets are drawn: the subset that they come from, or all targets."""
         repeat: float = Field(0.0, ge=0, le=1)
-        """Probability that a publication has the targets of the one before: 0 random targets, 1 repeated ones, between them mixed."""
+        """Probability that a publication repeats the targets of the previous one: 0 random, 1 always the same."""
         horizon: PositiveDuration = SECONDS["h"]
         """Length."""
         payload: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))

@@ -10,7 +10,7 @@ from sim.workloads.format.workload import DAY, Interests, Topics
 
 
 def route(content: Content, users: int, horizon: float, period: float = DAY) -> tuple[Topics, Interests]:
-    """Every predicate as a topic, and who waits where; event rates are those of publications that carry the predicate.
+    """Every predicate as a topic, and the interests; event rates are those of publications that carry the predicate.
 
     Rates count in `period`, publications come over `horizon` (both s).
     """

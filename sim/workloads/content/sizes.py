@@ -1,4 +1,4 @@
-"""How many predicates subscriptions have: distributions of whole numbers from 1 on."""
+"""Distributions of the number of predicates per subscription: whole numbers from 1 on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Sizes = Callable[[np.random.Generator, int], NDArray[np.int64]]
 
 
 def poisson(mean: float) -> Sizes:
-    """Poisson without its zeros, by inversion; `mean` is that before the zeros are taken out, above 0."""
+    """Zero-truncated Poisson, by inversion; `mean` (above 0) is that of the untruncated distribution."""
 
     def draw(generator: np.random.Generator, count: int) -> NDArray[np.int64]:
         most = int(mean + 12 * np.sqrt(mean) + 30)

@@ -25,7 +25,7 @@ CONTENT_TYPES = {
 
 
 def counts(content: Content) -> dict[str, int]:
-    """What the manifest counts of it: `fields` and `values` are as many as there may be, numbered from 0."""
+    """The counts in the manifest: `fields` and `values` are the numbers of possible ones, numbered from 0."""
     wanted = content.conjunctions
     return {"subscriptions": len(wanted), "fields": wanted.fields, "values": wanted.values}
 

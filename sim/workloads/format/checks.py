@@ -18,7 +18,7 @@ _AT_ONCE = 8_000_000  # rows
 class Checks:
     """The checks, over the columns of one file, or of a part of it that begins with row `first`.
 
-    They look at some millions of rows at a time, lest what is in between takes as much memory as a table.
+    They process some millions of rows at a time to bound the memory of intermediate arrays.
     """
 
     file: str

@@ -1,4 +1,4 @@
-"""What a workload asks of its back end, and no more of it: who wants what at time 0, and how often topics are published on."""
+"""The demand of a workload on its back end: interests at time 0, and event rates of topics."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def read_interests(
 
 
 def _ascend(checks: Checks, user: NDArray[np.int32], topic: NDArray[np.int32], last: tuple[int, int]) -> None:
-    """Rows are sorted by user and topic, `last` being the row before, and no row is there twice."""
+    """Rows are sorted by user and topic, `last` being the row before, without repeated rows."""
     user_before, topic_before = (
         np.append(np.int32(one), rows[:-1]) for one, rows in zip(last, (user, topic), strict=True)
     )

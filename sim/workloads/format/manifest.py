@@ -1,4 +1,4 @@
-"""The manifest of a workload folder: it tells what the folder is, is written last, and seals every file by its SHA-256."""
+"""The manifest of a workload folder: it describes the folder, is written last, and seals every file by its SHA-256."""
 
 from __future__ import annotations
 

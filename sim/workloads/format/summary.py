@@ -1,4 +1,4 @@
-"""What a workload holds, in numbers: counts, rates, distributions, how users move, what became of a trace's rows."""
+"""Summary of a workload: counts, rates, distributions, movement of users, and the rows of its trace."""
 
 from __future__ import annotations
 

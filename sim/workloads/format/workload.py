@@ -104,7 +104,7 @@ class Publications:
         return cls(np.empty(0), *(np.empty(0, np.int32) for _ in range(3)))
 
     def per_topic(self, topics: int, rows: slice = slice(None)) -> NDArray[np.int64]:
-        """How many there are on each of the topics; not of content, see `Workload.published`."""
+        """The number on each of the topics; not for content, see `Workload.published`."""
         return _counts(self.topic[rows], topics)
 
 

@@ -1,4 +1,4 @@
-"""The compiled part of event logs: what connects and subscriptions come to; its slow twin is in tests/oracles/events.py."""
+"""The compiled part of event logs: sessions and subscriptions from rows; its slow twin is in tests/oracles/events.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Event workloads: what a log of a broker tells, made sessions, subscriptions, publications and the truth about deliveries."""
+"""Event workloads: a broker's log as sessions, subscriptions, publications and recorded deliveries."""
 
 from __future__ import annotations
 

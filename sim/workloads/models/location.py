@@ -99,7 +99,7 @@ def merge_checkins(checkins: Visits) -> Visits:
 
 @dataclass(frozen=True)
 class VisitShares:
-    """What DYNATOPS, figure 5, tells of a trace: shares of 1, NaN where there is nothing to share."""
+    """The statistics of a trace in DYNATOPS, figure 5: shares of 1, NaN where undefined."""
 
     visits: int
     pairs: int

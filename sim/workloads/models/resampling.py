@@ -1,4 +1,4 @@
-"""Users drawn with replacement, with all that they do: another sample of the population that a workload shows."""
+"""Resample users with replacement, with all their actions: another sample of the population of a workload."""
 
 from __future__ import annotations
 

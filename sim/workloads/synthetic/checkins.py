@@ -1,4 +1,4 @@
-"""Check-ins as files: the tab-separated layout of the SNAP collection (user, time, latitude, longitude, place), with dirt."""
+"""Check-ins as files: the tab-separated layout of the SNAP collection (user, time, latitude, longitude, place), with invalid rows."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _rows(checkins: SyntheticCheckins, which: NDArray[np.int64]) -> Iterator[_Ro
 
 
 class _Spoiler:
-    """Makes a row unusable for one given reason and for none that would come before it."""
+    """Makes a row unusable for a given reason and no earlier one."""
 
     def __init__(self, checkins: SyntheticCheckins) -> None:
         north = checkins.box[2]

@@ -84,13 +84,13 @@ class InterestsWorkload:
         topics: int = Field(100, gt=0, lt=2**31)
         """Topics."""
         per_user: float = Field(10, ge=0)
-        """Topics that a user wants: the mean with "coin-flips", else the number."""
+        """Topics per user: the mean with "coin-flips", else the exact number."""
         model: Literal["coin-flips", "exact"] = "coin-flips"
         """Each user wants each topic with probability per_user / topics, or exactly per_user topics, all different."""
         file: Annotated[File[NodeInterests], InputFile(parse_interests)] | None = None
         """JSON, {"interests": [[topic, …] per user]}, in place of the four keys above."""
         change_rate: float = Field(0.0, ge=0, json_schema_extra=unit("1/h"))
-        """Replacements of one topic by another, per user."""
+        """Rate at which a user replaces one topic by another."""
         publication_rate: float = Field(0.0, ge=0, json_schema_extra=unit("1/h"))
         """Publications per topic, each by a user drawn at random."""
         horizon: PositiveDuration = SECONDS["h"]

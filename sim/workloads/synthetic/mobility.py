@@ -49,11 +49,11 @@ class MobilityWorkload:
         cell: float = Field(1.0, ge=SMALLEST_CELL, le=LARGEST_CELL, json_schema_extra=unit("°"))
         """Side of a grid cell."""
         friends: int = Field(4, ge=0)
-        """Other users that each user follows."""
+        """Number of other users that each user follows."""
         box: tuple[float, float, float, float] = Field((30.0, -126.0, 50.0, -66.0), json_schema_extra=unit("°"))
-        """The land: south, west, north, east."""
+        """The region: south, west, north, east."""
         cities: int = Field(50, gt=0)
-        """Cities, spread evenly over the land."""
+        """Number of cities, spread evenly over the region."""
         city_exponent: float = Field(1.0, ge=0)
         """City i of 1..cities has a share of the homes in proportion to i^-city_exponent (Zipf)."""
         city_radius: float = Field(20.0, ge=0, json_schema_extra=unit("km"))
@@ -65,17 +65,17 @@ class MobilityWorkload:
         pace_sigma: float = Field(0.3, ge=0, le=5)
         """Spread between users: standard deviation of the logarithm of their median gaps."""
         home_share: float = Field(0.05, ge=0, le=1)
-        """Share of check-ins that are at home whatever else."""
+        """Share of check-ins that are always at home."""
         rho: float = Field(0.6, ge=0, le=1)
-        """Otherwise a user who knows S places goes to a new one with probability rho S^-gamma."""
+        """Otherwise a user who knows S places explores a new one with probability rho S^-gamma."""
         gamma: float = Field(0.21, ge=0)
-        """How fast the wish for new places fades; a user who does not explore repeats an earlier check-in at random."""
+        """How fast exploration declines; a user who does not explore repeats a random earlier check-in."""
         jump_exponent: float = Field(0.55, gt=0)
         """A new place is farther than r km with probability about r^-jump_exponent (from 1 km to jump_limit)."""
         jump_limit: float = Field(4000.0, gt=_NEAREST_KM, json_schema_extra=unit("km"))
         """Longest jump."""
         publications: Literal["per-visit", "per-check-in"] = "per-visit"
-        """What a publication is made of."""
+        """The event that makes a publication."""
         size: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))
         """Size of a publication."""
 

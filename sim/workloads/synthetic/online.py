@@ -1,4 +1,4 @@
-"""What sessions come to: subscriptions that hold while users are online, and times at which they are.
+"""Effects of sessions: subscriptions that hold while users are online, and times at which they are.
 
 Sessions are sorted by user and start, and those of one user part from each other.
 """
@@ -36,7 +36,7 @@ def subscriptions(
 
 
 def times_during(sessions: Sessions, count: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.float64]:
-    """As many times in each session, any alike."""
+    """Draw `count` uniform times in each session."""
     start, length = np.repeat(sessions.start, count), np.repeat(sessions.end - sessions.start, count)
     return np.minimum(start + generator.random(len(start)) * length, np.repeat(sessions.end, count))
 

@@ -37,17 +37,17 @@ class PoissonWorkload:
         topics: int = Field(100, gt=0, lt=2**31)
         """Topics."""
         topics_per_user: int = Field(5, ge=0)
-        """Topics that each user wants at any time, all different."""
+        """Number of distinct topics that each user wants at any time."""
         pattern: Literal["uniform", "zipf", "multimodal"] = "uniform"
-        """Which topics: any alike; topic i = 1, 2, … by the weight (i + 1)^-exponent; or any of the user's mode."""
+        """Popularity of topics: uniform; topic i = 1, 2, … with weight (i + 1)^-exponent; or uniform within the user's mode."""
         exponent: float = Field(1.0, ge=0)
         """Zipf's exponent σ."""
         mode_size: int = Field(10, gt=0)
-        """Topics of a mode, in a row: the topics are parted into modes, of which each user has one, drawn at random."""
+        """Consecutive topics per mode: topics are divided into modes, and each user has one, drawn at random."""
         change_rate: float = Field(0.1, ge=0, json_schema_extra=unit("1/h"))
-        """Changes, per user."""
+        """Rate of subscription changes per user."""
         change: Literal["replace", "redraw"] = "replace"
-        """What a change is: one topic goes and another of the pattern comes; or all are drawn anew, in a new mode."""
+        """A change replaces one topic by another of the pattern, or redraws all topics, in a new mode."""
         publication_rate: float = Field(1.0, ge=0, json_schema_extra=unit("1/h"))
         """Publications per topic, each by a user drawn at random."""
         horizon: PositiveDuration = 100 * SECONDS["h"]

@@ -81,7 +81,7 @@ class SpotifyDense:
         """Sizes, popularity, interests and rates; topic 0 is the most popular."""
 
         scale: float = Field(1.0, gt=0, le=1)
-        """This share of the topics and of the users, of the same distributions."""
+        """Scale of the numbers of topics and users, with the same distributions."""
         topics: int = Field(1_100_000, gt=0, lt=2**31)
         """Topics, at scale 1."""
         users: int = Field(4_900_000, gt=0, lt=2**31)
@@ -89,19 +89,19 @@ class SpotifyDense:
         popularity_exponent: float = Field(0.9, ge=0)
         """Each draw of a user's topics is topic i = 0, 1, … with probability proportional to (i + 1)^-exponent (Zipf)."""
         topics_per_user: float = Field(21.5, ge=1)
-        """Mean of what a user draws (lognormal, rounded, at least 1 and at most all); what is drawn twice counts once."""
+        """Mean number of topics that a user draws (lognormal, rounded, at least 1 and at most all); repeated draws count once."""
         topics_sigma: float = Field(1.2, ge=0, le=5)
-        """Standard deviation of the logarithm of what a user draws."""
+        """Standard deviation of the logarithm of the number of topics that a user draws."""
         event_rate: int = Field(2763, ge=1, json_schema_extra=unit("1/(10 d)"))
         """Mean event rate of all topics, to which the rates, whole numbers of at least 1, are scaled exactly."""
         rate_sigma: float = Field(2.0, ge=0, le=5)
         """Standard deviation of the logarithm of an event rate (lognormal)."""
         rate_limit: int = Field(1_000_000, ge=1, lt=2**22, json_schema_extra=unit("1/(10 d)"))
-        """No event rate is above."""
+        """Upper limit of event rates."""
         rate_correlation: float = Field(0.0, ge=-1, le=1)
         """Rank correlation (Spearman) of event rates and popularity."""
         publications: Literal["none", "poisson"] = "none"
-        """Rates only; or publications too, on each topic a Poisson process of its rate, from outside: for small scales."""
+        """Rates only, or also publications from outside, on each topic as a Poisson process of its rate (for small scales)."""
         horizon: PositiveDuration = PERIOD
         """Length."""
         size: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))
@@ -204,6 +204,6 @@ class SpotifySparse(SpotifyDense):
         """Sizes, popularity, interests and rates; topic 0 is the most popular."""
 
         topics_per_user: float = Field(2.6, ge=1)
-        """Mean of what a user draws (lognormal, rounded, at least 1 and at most all); what is drawn twice counts once."""
+        """Mean number of topics that a user draws (lognormal, rounded, at least 1 and at most all); repeated draws count once."""
         rate_correlation: float = Field(0.4, ge=-1, le=1)
         """Rank correlation (Spearman) of event rates and popularity."""

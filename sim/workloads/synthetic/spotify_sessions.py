@@ -43,23 +43,23 @@ class SpotifySessions:
         """Who follows what, when users are online, and what is published; a rate of 0 means never."""
 
         users: int = Field(2000, gt=0, lt=2**31)
-        """Users; each has a topic that tells friends what it listens to (kind `friend`)."""
+        """Number of users; each has a topic of what it listens to, for friends (kind `friend`)."""
         playlists: int = Field(500, gt=0, lt=2**31)
-        """Topics of playlists (kind `playlist`), each of an owner drawn at random."""
+        """Number of playlist topics (kind `playlist`), each of a random owner."""
         artists: int = Field(200, gt=0, lt=2**31)
-        """Topics of artists (kind `artist`)."""
+        """Number of artist topics (kind `artist`)."""
         friends_per_user: float = Field(5.0, ge=0)
-        """Mean of the users that a user draws to follow (lognormal, rounded); what is drawn twice counts once, itself never."""
+        """Mean number of users that a user draws to follow (lognormal, rounded); repeated draws count once, itself never."""
         playlists_per_user: float = Field(2.0, ge=0)
-        """The same of playlists."""
+        """The same for playlists."""
         artists_per_user: float = Field(5.0, ge=0)
-        """The same of artists."""
+        """The same for artists."""
         follows_sigma: float = Field(1.0, ge=0, le=5)
         """Standard deviation of the logarithm of these three numbers."""
         popularity_exponent: float = Field(0.9, ge=0)
         """Of each kind, topic i = 0, 1, … is drawn with probability proportional to (i + 1)^-exponent (Zipf)."""
         session_rate: float = Field(2.0, ge=0, json_schema_extra=unit("1/d"))
-        """Sessions that a user begins, on average; one that would begin during another does not take place."""
+        """Mean rate at which a user begins sessions; one that would begin during another is dropped."""
         activity_sigma: float = Field(0.8, ge=0, le=5)
         """Spread between users: standard deviation of the logarithm of their session rates (lognormal)."""
         session: PositiveDuration = 30 * SECONDS["min"]
@@ -67,23 +67,23 @@ class SpotifySessions:
         session_sigma: float = Field(1.0, ge=0, le=5)
         """Standard deviation of the logarithm of a session's length (lognormal)."""
         rhythm: float = Field(0.8, ge=0, le=1)
-        """Sessions begin at a rate of 1 + rhythm · cos of the time since `peak`, a day being a turn; 0 has no rhythm."""
+        """Daily rhythm: sessions begin at a relative rate of 1 + rhythm · cos(2π · time since `peak` / 1 d); 0 is no rhythm."""
         peak: Duration = 16 * SECONDS["h"]
         """The time of day, in UTC, at which most sessions begin."""
         listen_rate: float = Field(4.0, ge=0, json_schema_extra=unit("1/h"))
-        """Publications of a user on its own topic, while online."""
+        """Rate of a user's publications on its own topic, while online."""
         playlist_rate: float = Field(0.5, ge=0, json_schema_extra=unit("1/h"))
-        """Publications of its owner on each playlist, while online."""
+        """Rate of the owner's publications on each playlist, while online."""
         release_rate: float = Field(0.2, ge=0, json_schema_extra=unit("1/w"))
-        """Releases of an artist, which are publications on its topic from outside, all at one time of the week."""
+        """Rate of an artist's releases, published on its topic from outside, all at one time of the week."""
         release_day: Weekday = "friday"
         """The day of releases."""
         release_time: Duration = 9 * SECONDS["h"]
         """The time of day of releases, in UTC."""
         reaction: float = Field(0.3, ge=0, le=1)
-        """Share of an artist's followers who listen to a release, and publish so on their own topics."""
+        """Share of an artist's followers who listen to a release, and publish that on their own topics."""
         reaction_time: PositiveDuration = 15 * SECONDS["min"]
-        """Mean time online from a release to that (exponential): a user who is offline listens in a session to come."""
+        """Mean time online until a follower listens to a release (exponential); offline users listen in a later session."""
         origin: Utc = "2013-01-10T00:00:00Z"
         """Time 0, UTC; a Thursday by default."""
         horizon: PositiveDuration = 3 * SECONDS["d"]
