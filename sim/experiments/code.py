@@ -6,11 +6,12 @@ What lies beside it, such as the command line and the pages, changes without mak
 from __future__ import annotations
 
 import ast
-import hashlib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import version as installed_version
 from pathlib import Path
+
+from sim.files.hashing import sha256_of
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SIMULATION = f"{PACKAGE.name}.simulation"
@@ -40,10 +41,7 @@ def imported(*modules: str) -> list[Path]:
 
 def digest(files: list[Path], below: Path) -> str:
     """The SHA-256 of files and of their paths below a folder."""
-    found = hashlib.sha256()
-    for file in files:
-        found.update(f"{file.relative_to(below).as_posix()}\0".encode() + file.read_bytes())
-    return found.hexdigest()
+    return sha256_of(b"".join(f"{file.relative_to(below).as_posix()}\0".encode() + file.read_bytes() for file in files))
 
 
 def _file(module: str) -> Path | None:

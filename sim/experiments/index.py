@@ -17,7 +17,7 @@ from sim.experiments.outcomes import Failure
 from sim.experiments.results import AGAIN, CHANGED, read_json, read_run
 from sim.experiments.rounds import WindowSeries
 from sim.experiments.rows import known_rows, run_row
-from sim.experiments.seals import sha256
+from sim.files.hashing import sha256
 
 
 class Index:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +12,7 @@ from typing import NamedTuple
 
 from sim import plugins
 from sim.experiments.code import digest, imports, version
+from sim.files.hashing import sha256_of
 from sim.scenario.experiment import Experiment
 from sim.scenario.model import Scenario
 
@@ -83,7 +83,7 @@ def _identity(scenario: Scenario, workload_hash: str, texts: dict[int, str], for
 
 
 def _hash(identity: str, replication: int) -> str:
-    return hashlib.sha256(f"{replication} {identity}".encode()).hexdigest()[:32]
+    return sha256_of(f"{replication} {identity}")[:32]
 
 
 def _plugins(scenario: Scenario) -> Iterator[tuple[str, str]]:

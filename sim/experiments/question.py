@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from sim.base.errors import ResultsError
 from sim.experiments.index import Index
 from sim.experiments.plan import plan
 from sim.experiments.results import Manifest
+from sim.files.hashing import sha256_of
 from sim.scenario.experiment import Experiment
 from sim.scenario.reader import ASIDE
 
@@ -70,7 +70,7 @@ def default_folder(experiment: Experiment) -> Path:
     if experiment.path and not experiment.overridden:
         return Path("results") / name
     identity = json.dumps(_compared(asked(experiment)), sort_keys=True)
-    return Path("results") / f"{name.strip('-') or 'scenario'}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
+    return Path("results") / f"{name.strip('-') or 'scenario'}-{sha256_of(identity)[:8]}"
 
 
 def _compared(manifest: Manifest) -> Manifest:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from sim.base.errors import ResultsError
-from sim.experiments.seals import is_sealed, sha256
+from sim.experiments.seals import is_sealed
+from sim.files.hashing import sha256
 from sim.files.parquet import read_frame
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sim.experiments.results import RUNS, read_json, read_run
-from sim.experiments.seals import sha256
+from sim.files.atomic import replacing
+from sim.files.hashing import sha256
 from sim.files.parquet import write_table
 from sim.metrics import METRICS
 
@@ -155,9 +156,5 @@ def _none(columns: Iterable[str]) -> pa.Table:
 
 def _replace(path: Path, table: pa.Table) -> None:
     unfinished = path.with_name(f".unfinished-{path.name}")
-    try:
+    with replacing(path, unfinished):
         write_table(unfinished, table)
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise

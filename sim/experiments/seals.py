@@ -5,12 +5,12 @@ A manifest is a JSON file whose first key, on a line of its own, is `seal`: the 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
+
+from sim.files.hashing import sha256_of
 
 _LINE = re.compile(rb'\{\n  "seal": "([0-9a-f]{64})",\n')
 
@@ -18,17 +18,11 @@ _LINE = re.compile(rb'\{\n  "seal": "([0-9a-f]{64})",\n')
 def sealed(manifest: Mapping[str, Any]) -> tuple[str, bytes]:
     """The seal of a manifest, and the file that holds both."""
     rest = json.dumps(manifest, indent=2, allow_nan=False, ensure_ascii=False).removeprefix("{\n").encode() + b"\n"
-    seal = hashlib.sha256(rest).hexdigest()
+    seal = sha256_of(rest)
     return seal, f'{{\n  "seal": "{seal}",\n'.encode() + rest
 
 
 def is_sealed(data: bytes) -> bool:
     """Whether a file is what was sealed."""
     line = _LINE.match(data)
-    return line is not None and hashlib.sha256(memoryview(data)[line.end() :]).hexdigest() == line[1].decode()
-
-
-def sha256(path: Path) -> str:
-    """The SHA-256 of a file. Raises OSError where it cannot be read."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return line is not None and sha256_of(memoryview(data)[line.end() :]) == line[1].decode()

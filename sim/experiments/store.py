@@ -30,8 +30,9 @@ from sim.experiments.plan import RunSpec
 from sim.experiments.question import Question, asked
 from sim.experiments.results import FORMAT, FORMAT_VERSION, RUNS, Manifest, Results, read_json, read_run
 from sim.experiments.rows import Stream, forget_rows, row, rows_of, write_rows
-from sim.experiments.seals import is_sealed, sealed, sha256
-from sim.files.atomic import check_name
+from sim.experiments.seals import is_sealed, sealed
+from sim.files.atomic import check_name, replacing
+from sim.files.hashing import sha256
 from sim.files.parquet import arrow, write_table
 from sim.metrics import METRICS
 from sim.scenario.experiment import Experiment
@@ -327,9 +328,5 @@ def _write_json(path: Path, values: Mapping[str, Any]) -> None:
 
 def _write(path: Path, data: bytes) -> None:
     unfinished = path.with_name(f"{UNFINISHED}{path.name}")
-    try:
+    with replacing(path, unfinished):
         unfinished.write_bytes(data)
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise

@@ -21,13 +21,20 @@ def whole_file(path: Path, error: type[InputError] = InputError) -> Iterator[Pat
     try:
         if target.exists() and not (target.is_file() or target.is_dir()):
             raise error(f"{path}: a pipe or a device; name a file to write")
-        try:
+        with replacing(target, unfinished):
             yield unfinished
-            unfinished.replace(target)
-        finally:
-            unfinished.unlink(missing_ok=True)
     except OSError as problem:
         raise error(f"{path}: cannot be written ({problem.strerror})") from None
+
+
+@contextmanager
+def replacing(target: Path, unfinished: Path) -> Iterator[None]:
+    """Let `unfinished`, which the body writes, take the place of `target`; it is removed if the body fails."""
+    try:
+        yield
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def check_name(path: str | Path, error: type[InputError] = InputError) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from pydantic_core import core_schema
 
 from sim.base.errors import cut, nearest
 from sim.files.compression import Damaged, pieces
+from sim.files.hashing import sha256_of
 
 _T = TypeVar("_T")
 
@@ -59,7 +59,7 @@ class InputFile(Generic[_T]):
             content = _parsed(self.parse, _text(data))
         except ValueError as error:
             raise ValueError(f"{path}, {error}") from None
-        return File(Path(path).name, hashlib.sha256(data).hexdigest(), content)
+        return File(Path(path).name, sha256_of(data), content)
 
     def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         dump = core_schema.plain_serializer_function_ser_schema(File.dump)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import sys
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sim.experiments.outcomes import clock
 from sim.experiments.statistics import Interval, mean_interval, paired_t
 from sim.files import toml
+from sim.files.hashing import sha256_of
 from sim.scenario.expressions import KEEPS_UP, Limit
 from sim.scenario.tuning import Tune
 from sim.studies.journal import Journal, TrialOutcome, TrialResult
@@ -86,7 +86,7 @@ def _identity(bench: Bench, wanted: Tune) -> str:
     """Identifies a study by everything that determines its trials, except their number."""
     vary = {key: repr(parameter) for key, parameter in wanted.vary.items()}
     study = {"runs": bench.identity, "vary": vary, **wanted.model_dump(mode="json", exclude={"trials"})}
-    return hashlib.sha256(json.dumps(study).encode()).hexdigest()[:32]
+    return sha256_of(json.dumps(study))[:32]
 
 
 def frame(tuned: Tuned, wanted: Tune) -> pd.DataFrame:

@@ -306,7 +306,7 @@ def test_an_interrupted_write_leaves_no_workload(tmp_path: Path, monkeypatch: py
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(manifest, "_sha256", killed)
+    monkeypatch.setattr(manifest, "sha256", killed)
     with pytest.raises(KeyboardInterrupt):
         write_workload(small(), tmp_path)
     monkeypatch.undo()

@@ -11,6 +11,7 @@ from importlib.metadata import Distribution, distribution, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
+from sim.files.hashing import sha256_of
 from sim.plugins import GROUPS
 
 _OURS = "brokersim"
@@ -41,7 +42,7 @@ def _pack(packed: Distribution, roots: set[str], folder: Path) -> Path:
     contents[f"{info}/WHEEL"] = WHEEL.encode()
     record = "".join(f"{file},sha256={_digest(content)},{len(content)}\n" for file, content in contents.items())
     contents[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n".encode()
-    wheel = folder / f"{name}-{version}-0_{hashlib.sha256(record.encode()).hexdigest()[:16]}-py3-none-any.whl"
+    wheel = folder / f"{name}-{version}-0_{sha256_of(record)[:16]}-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         for file, content in contents.items():
             archive.writestr(zipfile.ZipInfo(file, EPOCH), content, zipfile.ZIP_DEFLATED)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from sim.base.errors import WorkloadError
+from sim.files.atomic import replacing
+from sim.files.hashing import sha256, sha256_of
 
 _FORMAT = 1
 _KEYS: dict[str, tuple[type, ...]] = {
@@ -28,10 +29,12 @@ _KEYS: dict[str, tuple[type, ...]] = {
 
 def write_manifest(folder: Path, values: Mapping[str, Any], files: Iterable[str]) -> None:
     """Seal the folder: `manifest.json` with these values, the format's version and the SHA-256 of each of the files."""
-    manifest = {"format": _FORMAT, **values, "files": {name: _sha256(folder / name) for name in sorted(files)}}
+    manifest = {"format": _FORMAT, **values, "files": {name: sha256(folder / name) for name in sorted(files)}}
     unfinished = folder / ".manifest.json"
-    unfinished.write_text(json.dumps(manifest, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
-    unfinished.replace(folder / "manifest.json")
+    with replacing(folder / "manifest.json", unfinished):
+        unfinished.write_text(
+            json.dumps(manifest, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
 
 
 def read_manifest(folder: Path) -> tuple[dict[str, Any], str]:
@@ -68,7 +71,7 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], str]:
         and all(isinstance(count, int) for count in rows["quarantined"].values())
     ):
         raise WorkloadError(f"{path}: rows is {rows!r}, expected numbers: read, kept, and quarantined by reason")
-    return manifest, hashlib.sha256(content).hexdigest()
+    return manifest, sha256_of(content)
 
 
 def _have(values: Mapping[str, Any], kinds: Mapping[str, type]) -> bool:
@@ -80,12 +83,7 @@ def verify_files(folder: Path, files: Mapping[str, str]) -> None:
     for name, digest in files.items():
         if not (folder / name).is_file():
             raise WorkloadError(f"{folder / name}: missing file")
-        if _sha256(folder / name) != digest:
+        if sha256(folder / name) != digest:
             raise WorkloadError(
                 f"{folder / name}: changed since it was written (its SHA-256 is not that of manifest.json)"
             )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from sim.base.errors import WorkloadError, nearest
 from sim.files.compression import COMPRESSIONS, Damaged, archive, codec_of, first_bytes, pieces
+from sim.files.hashing import sha256
 
 _PARQUET = b"PAR1"
 _UNPACKED = "-unpacked"
@@ -83,8 +83,7 @@ def _expand(text: str) -> list[Path]:
 
 def _source(path: Path, name: str) -> Source:
     try:
-        with path.open("rb") as file:
-            digest, size = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
+        digest, size = sha256(path), path.stat().st_size
     except OSError as error:
         raise WorkloadError(f"{path}: cannot be read ({error.strerror})") from error
     if size == 0:
