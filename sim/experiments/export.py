@@ -40,7 +40,7 @@ def export(
     """The overlay of a scenario's variant (the first by default) once all users have joined; with `topic` that topic's tree.
 
     `publisher` is the broker, by name, for whose publications the tree is (the first by default): it matters where trees are rooted at
-    the publisher's. Nodes and edges are those of `sim.overlay.export.Placement`. Raises InputError where something is not there.
+    the publisher's. Nodes and edges are those of `sim.overlay.export.PlacedOverlay`. Raises InputError where something is not there.
     """
     from sim.overlay.export import PlacedOverlay
 

@@ -1,4 +1,4 @@
-"""What policies promise, and how it is seen that they keep it."""
+"""The contracts of policies, and their checks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REACTIONS = frozenset({"subscription", "movement"})
 
 
 class SelectionPromises(Promises):
-    """What a selection policy promises."""
+    """The contract of a selection policy."""
 
     group, protocol = "selection", SelectionPolicy
 
@@ -53,7 +53,7 @@ class SelectionPromises(Promises):
 
 
 class ReconfigurationPromises(Promises):
-    """What a reconfiguration policy promises."""
+    """The contract of a reconfiguration policy."""
 
     group, protocol, parameters = "reconfiguration", ReconfigurationPolicy, ProcessParameters
 
@@ -82,7 +82,7 @@ class ReconfigurationPromises(Promises):
 
 
 class OffloadingPromises(Promises):
-    """What an offloading policy promises."""
+    """The contract of an offloading policy."""
 
     group, protocol, parameters = "offloading", offloading.OffloadingPolicy, OffloadingParameters
 

@@ -1,4 +1,4 @@
-"""What a policy may see, and what it may decide. Views are frozen and their arrays read-only: a policy cannot act or cheat."""
+"""The views that policies get, and their decisions. Views are frozen and their arrays read-only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class SelectionSetting:
-    """What stays the same in a run: brokers, where they stand (degrees, NaN without places), and their relative speeds.
+    """The constants of a run: brokers, their positions (degrees, NaN without places), and their relative speeds.
 
     `cell` is the side (degrees) of the grid cells that brokers stand for, one each, or None where brokers are not cells. `key` is
     for the policy's own draws, by identity (`sim.base.randomness.uniform(key, user)`): they shift nobody else's.
@@ -80,7 +80,7 @@ class Selection:
 
 @dataclass(frozen=True, eq=False)
 class Exchange:
-    """How brokers keep each other informed: every `period` seconds each sends its state to the others of its cluster.
+    """The exchange of states: every `period` seconds each broker sends its state to the others of its cluster.
 
     `cluster` (brokers): the number of each broker's cluster.
     """

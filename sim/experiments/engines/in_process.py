@@ -25,6 +25,6 @@ class InProcess:
         forget()
 
     def perform(self, specs: Sequence[RunSpec], tell: Progress) -> Iterator[tuple[RunSpec, RunOutcome]]:
-        """As `Engine.perform`, in the order of `specs`."""
+        """As `RunEngine.perform`, in the order of `specs`."""
         for spec in specs:
             yield spec, perform(spec, self.store, partial(tell, spec))

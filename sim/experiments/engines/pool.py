@@ -54,7 +54,7 @@ class Pool:
         self._close()
 
     def perform(self, specs: Sequence[RunSpec], tell: Progress) -> Iterator[tuple[RunSpec, RunOutcome]]:
-        """As `Engine.perform`."""
+        """As `RunEngine.perform`."""
         names = {spec.hash: spec for spec in specs}
         to_do = deque(specs)
         suspects: deque[RunSpec] = deque()  # what was in the pool when it broke

@@ -73,7 +73,7 @@ class Spark:
         self.resources.__exit__(kind, error, trace)
 
     def perform(self, specs: Sequence[RunSpec], tell: Progress) -> Iterator[tuple[RunSpec, RunOutcome]]:
-        """As `Engine.perform`, without progress within runs. Raises InputError where the cluster cannot perform any."""
+        """As `RunEngine.perform`, without progress within runs. Raises InputError where the cluster cannot perform any."""
         to_do = deque(specs)
         while to_do or self.running:
             slots = self._slots()

@@ -1,4 +1,4 @@
-"""Upper bounds of what any choice of topics within the capacity comes to: they say how good a decision is, at least.
+"""Upper bounds on the value of any choice of topics within the capacity, by which decisions are judged.
 
 All count subscribers that need something. Topics that cost more than the capacity are no topics to them (but for `threshold`, which is
 as the paper has it). Sums of floats are rounded up by far more than they can be wrong.
@@ -188,7 +188,7 @@ def _indicator(problem: OffloadingProblem, topics: _Topics) -> NDArray[np.bool_]
 
 
 def _fill(gains: NDArray[np.float64], costs: NDArray[np.float64], capacity: float) -> tuple[NDArray[np.float64], float]:
-    """The fractional knapsack: the part of each thing that is taken, and what all comes to; the first on ties."""
+    """The fractional knapsack: the part taken of each item, and the total value; the first on ties."""
     dearness = np.negative(np.divide(gains, costs, out=np.full(gains.size, np.inf), where=costs > 0))
     order = np.argsort(dearness, kind="stable")
     del dearness  # they are large
@@ -211,7 +211,7 @@ def _units(problem: OffloadingProblem) -> int:
 
 
 def _cheapest_first(problem: OffloadingProblem, costs: NDArray[np.int64], in_part: bool) -> float:
-    """How many subscribers the capacity pays for, with the part of the next one where it is asked for."""
+    """How many subscribers the capacity pays for, optionally with a part of the next one."""
     units = min(_units(problem), _MOST)
     costs = np.sort(costs)
     beyond = np.cumsum(np.minimum(costs, units + 1)) > units  # right up to the first; only then sums may overflow

@@ -1,4 +1,4 @@
-"""What needs no algorithm, to compare with: topics in an order of their own, each kept if it fits."""
+"""Controls for comparison: topics in a fixed or random order, each kept if it fits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _InOrder(OffloadingWithoutParameters, ABC):
         """All topics, the first choice first."""
 
     def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
-        """Each topic in turn that delivers something, if it fits what is left of the capacity."""
+        """Keep each topic with deliveries in turn if it fits the remaining capacity."""
         order = self.order(problem)
         delivers = (problem.event_rate > 0) & (problem.degrees > 0) & (problem.cost > 0)
         order = order[delivers[order]]

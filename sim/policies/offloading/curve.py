@@ -1,4 +1,4 @@
-"""What capacity buys: the decisions at capacities from nothing up to a given one (ODS, fig. 1)."""
+"""The value of capacity: decisions at capacities from 0 up to a given one (ODS, fig. 1)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def decisions(
 
 
 def _resumed(policy: B3m | Fb3m, problem: OffloadingProblem) -> Callable[[OffloadingProblem], Decision]:
-    """How a greedy policy decides at smaller capacities, from the picks that it makes at the full one.
+    """A greedy policy's decisions at smaller capacities, resumed from its picks at the full one.
 
     Up to the first that does not fit these are also the picks of the smaller one: what has not fitted before, does not fit there.
     """

@@ -1,4 +1,4 @@
-"""F-B3M within 1 - 1/e of the optimum, for few topics: greedy from each way to start with up to three of them."""
+"""F-B3M within 1 - 1/e of the optimum, for few topics: greedy from each start with up to three of them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sim.policies.offloading.problem import Decision, Objective, OffloadingProbl
 from sim.policies.offloading.process import OffloadingWithoutParameters
 
 MOST_TOPICS = 40
-"""So many have 10,701 ways to start, which take seconds."""
+"""Most topics: these have 10,701 starts, which take seconds."""
 _SEED = 3
 
 
 class PartialEnumeration(OffloadingWithoutParameters):
-    """Greedy by gain for the cost (ODS, algorithm 5, type R) from each set of up to three topics that fits, the best of all.
+    """The best of greedy by gain per cost (ODS, algorithm 5, type R) from each set of up to three topics that fits.
 
     For a submodular objective and any costs this is no less than 1 - 1/e of the optimum (Khuller, Moss and Naor, "The budgeted maximum
     coverage problem", 1999; Sviridenko, "A note on maximizing a submodular set function subject to a knapsack constraint", 2004; Krause

@@ -31,7 +31,7 @@ def run_greedy(
     kept: ArrayLike = (),
     capacity: float | None = None,
 ) -> Decision:
-    """Pick the topic with the highest score again and again; one that does not fit the rest of the capacity is skipped for good.
+    """Repeatedly pick the topic with the highest score; one that does not fit the remaining capacity is skipped for good.
 
     `by` ratio divides what a topic gains by its cost (type R), gain does not (type G). All engines pick the same topics in the same
     order. `active` (n): the subscribers that count, all by default. `kept`: topics to start from, whose cost is spent and whose events
@@ -50,9 +50,9 @@ def run_greedy(
 
 
 def again(problem: OffloadingProblem, previous: Decision, objective: Objective) -> Decision | None:
-    """Decide from what was decided before, where little has changed since; None where it is better to decide anew.
+    """Decide from the previous decision if little has changed since; None where it is better to decide anew.
 
-    What room there is after `warm_start.kept` is filled by greedy picks; where it is little, topics that take a fair part of it come
+    The capacity left after `warm_start.kept` is filled by greedy picks; where it is little, topics that take a fair part of it come
     first, so that few do.
     """
     start = warm_start.kept(problem, previous, objective)
@@ -104,7 +104,7 @@ def _heap(problem: OffloadingProblem, objective: Objective, by: By) -> greedy_ke
 
 
 def furthest(problem: OffloadingProblem, decisions: Sequence[Decision]) -> Decision:
-    """The one with the largest sum of satisfaction, the first of those on ties."""
+    """The decision with the largest sum of satisfaction, the first on ties."""
     if len(decisions) == 1:
         return decisions[0]
     return max(decisions, key=lambda decision: outcome(problem, decision.topics).total)
@@ -119,7 +119,7 @@ class _Greedy(OffloadingWithoutParameters):
         self._warm_start = parameters.warm_start
 
     def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
-        """Topics in the order of the picks; of the runs, the first on ties. From what was decided before, if that may be."""
+        """Decide, from the previous decision if possible: topics in the order of the picks; of equal runs, the first."""
         found = again(problem, previous, self.objective) if previous is not None and self._warm_start else None
         return found or furthest(
             problem, [run_greedy(problem, self.objective, by, engine=self._engine) for by in self.runs]
@@ -127,20 +127,20 @@ class _Greedy(OffloadingWithoutParameters):
 
 
 class B3m(_Greedy):
-    """GreedyB3M (ODS, algorithm 2): the topic that satisfies most for its cost, shares of what subscribers still need counted in."""
+    """GreedyB3M (ODS, algorithm 2): the topic that satisfies most per cost, including shares of what subscribers still need."""
 
     objective = "satisfied"
     runs = ("ratio",)
 
 
 class Fb3m(_Greedy):
-    """ModifiedGreedyFB3M (ODS, algorithm 7): the better of greedy by gain (type G) and greedy by gain for the cost (type R)."""
+    """ModifiedGreedyFB3M (ODS, algorithm 7): the better of greedy by gain (type G) and greedy by gain per cost (type R)."""
 
     objective = "satisfaction"
     runs = ("gain", "ratio")
 
 
 class Fb3mSlow(Fb3m):
-    """ModifiedGreedyFB3MSlow (ODS, VII.C): as fb3m, but each pick computes all topics anew that share a subscriber with it."""
+    """ModifiedGreedyFB3MSlow (ODS, VII.C): as fb3m, but each pick recomputes all topics that share a subscriber with it."""
 
     _engine = "slow"

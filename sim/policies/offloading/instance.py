@@ -1,4 +1,4 @@
-"""Offloading problems as people write them down, and what decisions on them come to in numbers that JSON has."""
+"""Offloading problems in JSON, and decisions on them as JSON."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Instance(BaseModel):
         return self
 
     def _mistakes(self) -> Iterator[tuple[Keys, str]]:
-        """What keys say against one another."""
+        """Contradictions between keys."""
         topics = len(self.event_rate)
         for key, values, length, of in (
             ("cost", self.cost, topics, "event_rate"),
@@ -95,13 +95,13 @@ def make_problem(
     cost: NDArray[np.float64] | None = None,
     seed: int = 1,
 ) -> OffloadingProblem:
-    """The problem where the capacity may be a share of what all topics with subscribers cost; the rest is as for `Problem.of`."""
+    """As `OffloadingProblem.of`, with a capacity that may be a share of the cost of all topics with subscribers."""
     found = OffloadingProblem.of(indptr, indices, event_rate, 0.0, tau, cost, Streams(seed).key("offloading"))
     return found.with_capacity(capacity.of(total_cost(found)))
 
 
 def total_cost(problem: OffloadingProblem) -> float:
-    """What all topics with subscribers cost."""
+    """The cost of all topics with subscribers."""
     return math.fsum(problem.cost[kernels.degrees(problem.indices, problem.topics) > 0].tolist())
 
 
@@ -118,7 +118,7 @@ class KeepAll:
 def solution(
     problem: OffloadingProblem, decision: Decision, objective: Objective, bounds: bool = False
 ) -> dict[str, Any]:
-    """What the decision comes to, in numbers that JSON has; `upper_bounds` is empty without `bounds`."""
+    """The evaluation of a decision, for JSON; `upper_bounds` is empty without `bounds`."""
     found = outcome(problem, decision.topics)
     proven = {}
     if bounds:
@@ -144,7 +144,7 @@ def _plain(number: float) -> float | int:
 
 
 def read_problem(content: Any, place: Keys = ()) -> OffloadingProblem:
-    """The problem of an object as JSON has it. Raises InputError with a sentence on the first mistake; `place` is where it stands."""
+    """The problem of a JSON object. Raises InputError with a sentence on the first mistake; `place` is the object's position."""
     keys: Keys = ()
     try:
         if not isinstance(content, dict):
@@ -160,5 +160,5 @@ def read_problem(content: Any, place: Keys = ()) -> OffloadingProblem:
 
 
 def bytes_needed(subscribers: int, topics: int, interests: int) -> float:
-    """What a decision takes: interests by subscriber, by topic and by subscriber's rate, and some numbers for each of both."""
+    """The memory of a decision: interests by subscriber, by topic and by rate, and some numbers per subscriber and topic."""
     return 12.0 * interests + 40.0 * subscribers + 80.0 * topics

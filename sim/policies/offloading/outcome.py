@@ -1,4 +1,4 @@
-"""What a choice of topics comes to: what it costs, and whom it satisfies how far (ODS, eq. 1 to 4)."""
+"""Evaluate a choice of topics: its cost, and the satisfaction of subscribers (ODS, eq. 1 to 4)."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class OffloadingOutcome:
     total: float
 
     def value_of(self, objective: Objective) -> float:
-        """What is maximised: subscribers satisfied (eq. 1), or the sum of shares (eq. 3)."""
+        """The value of the objective: satisfied subscribers (eq. 1), or the sum of shares (eq. 3)."""
         return float(self.satisfied) if objective == "satisfied" else self.total
 
 
 def outcome(problem: OffloadingProblem, topics: ArrayLike) -> OffloadingOutcome:
-    """What it comes to if the back end keeps these topics, each named once; costs are added up in their order."""
+    """Evaluate keeping these topics, each named once; costs are added up in their order."""
     topics = np.asarray(topics, np.int64)
     rate = np.zeros_like(problem.event_rate)
     rate[topics] = problem.event_rate[topics]
@@ -50,7 +50,7 @@ def outcome(problem: OffloadingProblem, topics: ArrayLike) -> OffloadingOutcome:
 
 
 def cost_of(problem: OffloadingProblem, topics: NDArray[np.integer[Any]]) -> float:
-    """What these topics cost, added up in their order."""
+    """The cost of these topics, added up in their order."""
     return float(np.cumsum(np.append(0.0, problem.cost[topics]))[-1])
 
 

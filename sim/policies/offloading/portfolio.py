@@ -1,4 +1,4 @@
-"""The most satisfied subscribers that the greedy choices together find (B3M), polished."""
+"""A portfolio of greedy choices for B3M, with local improvement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Topics = NDArray[np.int32]
 
 
 class Portfolio(OffloadingWithoutParameters):
-    """The best of GreedyB3M and GreedyFB3M (type R), also for those alone whom they can satisfy, polished: never below `b3m`."""
+    """The best of several greedy runs (GreedyB3M, GreedyFB3M), also over reachable subscribers only, improved: never below `b3m`."""
 
     objective: Objective = "satisfied"
 
@@ -34,7 +34,7 @@ class Portfolio(OffloadingWithoutParameters):
 
 
 def polished(problem: OffloadingProblem, topics: _Topics) -> _Topics:
-    """The topics, or others in their places with which more subscribers are satisfied, until no step finds such.
+    """Improve the topics by steps that satisfy more subscribers, until no step does.
 
     A step drops topics that satisfy nobody, and fills the free capacity.
     """
@@ -48,12 +48,12 @@ def polished(problem: OffloadingProblem, topics: _Topics) -> _Topics:
 
 
 def satisfied(problem: OffloadingProblem, topics: _Topics) -> NDArray[np.bool_]:
-    """Whom these topics satisfy (n), without those that need nothing."""
+    """The subscribers that these topics satisfy (n), without those that need nothing."""
     return (problem.need > 0) & (_received(problem, topics) >= problem.need)
 
 
 def within_reach(problem: OffloadingProblem) -> NDArray[np.bool_]:
-    """Whom the capacity may satisfy (n): parts of topics, of those that fit, suffice within it."""
+    """The subscribers that the capacity may satisfy (n): parts of topics that fit suffice within it."""
     fitting = np.where(problem.cost <= problem.capacity, problem.event_rate, 0)
     return bound_kernels.satisfiable(
         problem.indptr,

@@ -1,4 +1,4 @@
-"""What an offloading policy may see, and what it may decide: which topics the back end keeps (ODS II, IV)."""
+"""The offloading problem and decision: which topics the back end keeps (ODS II, IV)."""
 
 from __future__ import annotations
 

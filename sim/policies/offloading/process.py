@@ -1,4 +1,4 @@
-"""What all offloading policies have in common in a scenario: how much is kept, when that is decided, and where the rest goes."""
+"""Parameters that all offloading policies share: the capacity, when decisions are made, and the best-effort channel."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class OffloadingParameters(plugins.Parameters):
 
 
 class OffloadingWithoutParameters:
-    """A policy that has no parameters beside those of the service."""
+    """Base of policies without parameters beyond those of the service."""
 
     class Parameters(OffloadingParameters):
         pass

@@ -1,4 +1,4 @@
-"""What greedy kernels work on: a problem's topics and subscribers, and what topics are worth in whole numbers."""
+"""The data of greedy kernels: a problem's topics and subscribers, and integer scores of topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A decision that starts from the one before, where few rates have changed since."""
+"""Start a decision from the previous one if few rates have changed since."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Start(NamedTuple):
 
 
 def kept(problem: OffloadingProblem, previous: Decision, objective: Objective) -> Start | None:
-    """What the greedy starts from; None if it had better decide anew.
+    """The kept picks from which the greedy starts; None if it should decide anew.
 
-    The previous picks are made again but for the last ones. What the first of those are worth for their cost is what room is worth.
-    Of the topics whose rate or cost has changed, picks go that are worth less than their room, and others join that are worth more;
-    those that matter least do not. Then the last picks follow without as few of them as make room. Where nothing has changed, all is
-    kept as it was.
+    The previous picks are kept, except for the last ones. The value per cost of the first of those is the value of free capacity.
+    Of the topics whose rate or cost has changed, picks worth less than their capacity are dropped, and others join that are worth more;
+    those that matter least do not. Then the last picks are added, without the few that free enough capacity. Where nothing has
+    changed, everything is kept as it was.
     """
     if previous.event_rate is None or previous.cost is None or len(previous.event_rate) != problem.topics:
         return None

@@ -1,4 +1,4 @@
-"""The places with the least delay in hops, as a linear sum assignment problem (DYNATOPS, appendix A)."""
+"""The configuration with the least delay in hops, as a linear sum assignment problem (DYNATOPS, appendix A)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def least_delay(problem: ReconfigurationProblem, relocation_cost: float = 0.0) -
 
 
 class Lsap(ReconfigurationWithoutParameters):
-    """The least delay in hops, exactly (appendix A), whatever overhead comes with it and however many brokers move.
+    """The exact least delay in hops (appendix A), regardless of overhead and of how many brokers move.
 
     By round-trip times all hops are taken to be equally long, which only scales the delay: the places are the same, and no longer
     those with the least delay.

@@ -1,4 +1,4 @@
-"""The SSBR cost (DYNATOPS, eq. 1 to 11): what notifications cost where brokers stand, and what moving brokers costs."""
+"""The SSBR cost (DYNATOPS, eq. 1 to 11): the cost of notifications in a configuration of brokers, and of moving brokers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROUNDING = 1e-12
 
 
 class CostModel:
-    """What all reconfiguration policies minimise: the cost of a problem for the places where brokers stand now, live.
+    """The cost that reconfiguration policies minimise, for the current configuration, updated with each swap.
 
     Overhead and delay are weighted by publications. With delay in hops and whole publications and delay weight, all is counted
     in int64 and exact; else in float64. Policies that search in compiled code take `state` to `sim.policies.reconfiguration.kernels`.
@@ -125,7 +125,7 @@ class CostModel:
         return kernels.broker_costs(self.state)
 
     def swap_change(self, first: int, second: int) -> int | float:
-        """What the cost changes by if two brokers swap nodes. Raises IndexError where there is no such broker."""
+        """The change of the cost if two brokers swap nodes. Raises IndexError where there is no such broker."""
         self._check(first, second)
         external, delay = kernels.swap_change(self.state, first, second)
         return external + self.state.delay_weight * delay
@@ -153,7 +153,7 @@ class CostModel:
 
     @property
     def relocation_cost(self) -> float:
-        """What each broker that moves adds to the cost of a reconfiguration (eq. 11)."""
+        """The cost that each moved broker adds to a reconfiguration (eq. 11)."""
         if self.problem.constants is None:
             return 0.0
         topics, n = self.problem.wanted.shape
@@ -183,7 +183,7 @@ class CostModel:
 
 
 def _own(array: NDArray[Any], number: Any) -> Any:
-    """The array as kernels are compiled for it: of this type, in rows, and writeable, though nobody writes."""
+    """The array in the form that kernels are compiled for: of this type, C-contiguous and writeable."""
     return np.require(array, number, ("C", "W"))
 
 
