@@ -15,6 +15,7 @@ from report_numbers import Page, body
 from analysis.formatting import describe
 from sim.base.errors import InputError
 from sim.experiments import perform as performing
+from sim.experiments.options import RunOptions
 from sim.papers.claims import judge
 from sim.papers.page import Reproduction
 from sim.papers.reproduce import PAGE, ReproductionRequest, reproduce
@@ -181,7 +182,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_paper_at_full_scale(shared_data: Path, tmp_path: Path) -> None:
     """The bars: largest ratios 2.33, 1.90, 1.88 within 0.06, mean gains 1.8, 5.9, 17.2 % within 1, 1, 2 points."""
-    made = reproduce(ReproductionRequest("overlays", data=shared_data), tmp_path, jobs=2, say=print)
+    made = reproduce(ReproductionRequest("overlays", data=shared_data), tmp_path, RunOptions(jobs=2), print)
     found = {
         (claim.section, claim.statement): claim.number(made.tables).mean
         for claim in made.paper.claims
