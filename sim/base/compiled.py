@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -11,6 +14,9 @@ from sim.base.private import temporary_home, user_cache
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_ROOT = Path(__file__).parents[2]
+_IMPORT = re.compile(r"^from (sim[\w.]*) import (?:\(([^)]*)\)|(.*))", re.MULTILINE)
 
 
 def _writable(folder: Path) -> bool:
@@ -25,6 +31,28 @@ import numba  # noqa: E402  (it reads the environment when it is imported)
 from numba.core.caching import IndexDataCacheFile  # noqa: E402
 
 
+@cache
+def _imports(path: Path) -> tuple[bytes, frozenset[Path]]:
+    """A module's text, and the modules of ours that it imports."""
+    text = path.read_bytes()
+    found = ((package, f"{many}{one}") for package, many, one in _IMPORT.findall(text.decode()))
+    names = {f"{package}.{name.split(' as ')[0].strip()}" for package, more in found for name in more.split(",")}
+    names |= {name.rpartition(".")[0] for name in names}
+    modules = (_ROOT / f"{name.replace('.', '/')}.py" for name in names)
+    return text, frozenset(module for module in modules if module.is_file())
+
+
+@cache
+def _stamp(path: Path) -> str:
+    """The SHA-256 of a module and of all modules of ours that it imports, and these in turn."""
+    found, ahead = {path}, [path]
+    while ahead:
+        new = _imports(ahead.pop())[1] - found
+        found |= new
+        ahead += new
+    return hashlib.sha256(b"".join(_imports(each)[0] for each in sorted(found))).hexdigest()
+
+
 class _Index(IndexDataCacheFile):
     """Numba's index of cached code; it counts as empty where records that it names have been renamed or moved since."""
 
@@ -37,8 +65,13 @@ class _Index(IndexDataCacheFile):
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a plain function over arrays (nopython, cached on disk); results do not depend on threads."""
+    """Compile a plain function over arrays (nopython, cached on disk); results do not depend on threads.
+
+    It is compiled anew when any module that it was made of has changed: constants and other kernels of theirs are compiled in.
+    """
     dispatcher: Any = numba.njit(cache=True)(function)
-    dispatcher._cache._cache_file.__class__ = _Index
+    if hasattr(dispatcher, "_cache"):  # else NUMBA_DISABLE_JIT is set, for those who debug
+        index = dispatcher._cache._cache_file
+        index.__class__, index._source_stamp = _Index, (index._source_stamp, _stamp(Path(function.__code__.co_filename)))
     compiled: Callable[P, R] = dispatcher
     return compiled

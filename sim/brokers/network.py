@@ -227,7 +227,7 @@ class Network:
         self._publishers.start()
         if progress is not None:
             self._report(progress)
-        self.clock.run(until=horizon)
+        self.clock.advance(horizon)
         if progress is not None:
             progress(1.0)
         self._close()

@@ -81,12 +81,11 @@ class ContentRule(Rule):
 
     def flights(self, number: int, broker: int, window: int) -> list[Flight]:
         """A copy for each predicate of the publication."""
-        publications, fields, fabric = self._publications, self._content.fields, self._fabric
+        publications, fields = self._publications, self._content.fields
         published, size = float(publications.time[number]), int(publications.size[number])
         bundle = Bundle()
         for field, topic in enumerate(self._content.topics(number)):
-            path = self._overlay.uplink(topic, int(fabric.node_of[broker]))
-            copy = Copy(number, topic, broker, published, size, window, fabric.broker_of[path])
+            copy = Copy(number, topic, broker, published, size, window, self._uplinks.of(topic, broker))
             copy.identity = number * fields + field
             copy.bundle, copy.concerned, copy.elsewhere = bundle, {}, _JOINING
             bundle.copies.append(copy)

@@ -69,14 +69,16 @@ class EventEngine:
                 self._climb(message)
 
     def advance(self, until: float) -> None:
-        """Nothing to do: what left its root took the tree along."""
+        """What left its root took the tree along; uplinks may change."""
+        self.rule.trees_change()
 
     def next_time(self) -> float:
         """Never: the clock has all its events."""
         return math.inf
 
     def brokers_moved(self) -> None:
-        """Nothing to do: what climbs to its root keeps to the brokers that it set out over."""
+        """What climbs to its root keeps to the brokers that it set out over."""
+        self.rule.brokers_moved()
 
     def when_idle(self, then: Callable[[], None]) -> None:
         """Have `then()` called once, when nothing that was published is on its way."""
@@ -203,7 +205,10 @@ class EventEngine:
 
     def _forward(self, flight: Flight, position: int, now: float, message: Message) -> None:
         """Send copies to the next hops of a position; the message that brought the flight is used again for the first of them."""
-        onward = self._send_on(flight, position)
+        if self._floods:
+            onward: Sequence[int] = self._send_on(flight, position)
+        else:
+            onward = range(flight.child_bounds[position], flight.child_bounds[position + 1])
         if not onward:
             self._one_less(flight)
             return

@@ -7,6 +7,7 @@ from array import array
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.brokers.data.routes import Uplink
 from sim.brokers.statistics.receipts import Audience
 from sim.brokers.statistics.records import Offloaded
 from sim.overlay.geometry import TopicTree
@@ -73,7 +74,7 @@ class Flight:
         published: float,
         size: int,
         window: int,
-        uplink: NDArray[np.int32],
+        uplink: Uplink,
     ) -> None:
         self.number = self.identity = number
         self.topic = topic
@@ -81,8 +82,7 @@ class Flight:
         self.published = published
         self.size = size
         self.window = window
-        self.uplink_array = uplink
-        self.uplink: list[int] = uplink.tolist()
+        self.uplink_array, self.uplink = uplink.array, uplink.brokers
         self.rooted = float("nan")
         self.pending = 0
         self.tree: TopicTree | None = None

@@ -7,12 +7,12 @@ import math
 from array import array
 from collections.abc import Callable
 from heapq import heappop, heappush
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.data.due import Due, DueByTopic
+from sim.brokers.data.routes import Uplinks
 from sim.brokers.data.rule_kernels import fold_tree
 from sim.brokers.fabric.clock import BARRIERS
 from sim.brokers.fabric.fabric import Fabric
@@ -25,7 +25,6 @@ from sim.workloads.format.workload import Publications
 
 _BATCH = 4096  # publications that are folded at once
 _POSITIONS = 1 << 18  # of their trees, likewise
-_ROUTES = 1 << 16  # uplinks that are remembered
 
 _Due = tuple[float, int, int, NDArray[np.int32]]  # when a publication leaves its root, its number, topic and uplink
 
@@ -44,8 +43,7 @@ class FoldedEngine:
     ) -> None:
         self._fabric, self._recorder = fabric, recorder
         self._due, self._publications = DueByTopic(recorder, subscriptions), publications
-        self._hop_delay: list[list[float]] = fabric.links.fixed
-        self._routes: dict[tuple[int, int], tuple[NDArray[np.int32], list[float]]] = {}
+        self._uplinks = Uplinks(fabric)
         self._climbing: list[_Due] = []  # a heap
         self._rooted = _Rooted()
         self._held: dict[int, list[int]] = {}  # by broker: publications that it holds back
@@ -78,35 +76,21 @@ class FoldedEngine:
 
     def _climb(self, number: int, time: float, topic: int, broker: int, following: float) -> float:
         """A publication leaves at this time; when it leaves its root. Nothing changes before the `following` event."""
-        uplink, delays = self._route(topic, broker)
-        for delay in delays:
-            time += delay
-        if delays and time >= min(following, self._recorder.horizon):
+        uplink, _, times = self._uplinks.of(topic, broker)
+        for hop in times:
+            time += hop
+        if times and time >= min(following, self._recorder.horizon):
             heappush(self._climbing, (time, number, topic, uplink))
         else:
             self._leave_root(time, number, topic, uplink)
         return time
-
-    def _route(self, topic: int, broker: int) -> tuple[NDArray[np.int32], list[float]]:
-        """The brokers of an uplink, and the times of its hops (s)."""
-        route = self._routes.get((topic, broker))
-        if route is None:
-            fabric = self._fabric
-            uplink = fabric.broker_of[fabric.overlay.uplink(topic, int(fabric.node_of[broker]))]
-            hops = uplink.tolist()
-            if len(self._routes) == _ROUTES:
-                self._routes.clear()
-            route = uplink, [self._hop_delay[here][there] for here, there in pairwise(hops)]
-            self._routes[topic, broker] = route
-        return route
 
     def advance(self, until: float) -> None:
         """What leaves its root before then goes by the trees and subscriptions that hold still."""
         climbing = self._climbing
         while climbing and climbing[0][0] < until:
             self._leave_root(*heappop(climbing))
-        if not self._fabric.overlay.single_root:
-            self._routes.clear()
+        self._uplinks.trees_change()
 
     def next_time(self) -> float:
         """When the next publication leaves its root."""
@@ -114,7 +98,7 @@ class FoldedEngine:
 
     def brokers_moved(self) -> None:
         """Brokers stand on other nodes from now on."""
-        self._routes.clear()
+        self._uplinks.brokers_moved()
         self._rooted.trees.clear()
 
     def when_idle(self, then: Callable[[], None]) -> None:

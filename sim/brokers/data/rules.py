@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from sim.brokers.data.due import Due, DueByTopic
 from sim.brokers.data.finished import Finished
 from sim.brokers.data.flights import Flight
+from sim.brokers.data.routes import Uplinks
 from sim.brokers.data.rule_kernels import reach
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.ledger import DUE, IN_FLIGHT, LOST, ROOTED
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import Subscriptions
+from sim.overlay.geometry import TopicTree
 from sim.workloads.format.workload import Publications
 
 NAN = float("nan")
@@ -38,7 +40,18 @@ class Rule(ABC):
     ) -> None:
         self._fabric, self._overlay, self._recorder, self._ledger = fabric, fabric.overlay, recorder, recorder.ledger
         self._publications, self._subscribers = publications, subscriptions.served
+        self._uplinks = Uplinks(fabric)
+        self._placed: dict[tuple[int, int], tuple[TopicTree, NDArray[np.int32], list[int]]] = {}  # by topic and root
         self.finished = Finished(recorder)
+
+    def brokers_moved(self) -> None:
+        """Brokers stand on other nodes from now on."""
+        self._uplinks.brokers_moved()
+        self._placed.clear()
+
+    def trees_change(self) -> None:
+        """Trees or subscriptions are about to change."""
+        self._uplinks.trees_change()
 
     # -- from the publisher to the root
 
@@ -56,15 +69,18 @@ class Rule(ABC):
 
     def leave_root(self, flight: Flight, now: float) -> None:
         """What the flight carries becomes due now, along the tree as it stands."""
-        flight.rooted = now
-        flight.tree = tree = self._overlay.tree(flight.topic, int(self._fabric.node_of[flight.uplink[-1]]))
-        flight.broker_array = self._fabric.broker_of[tree.nodes]
+        flight.rooted, root = now, flight.uplink[-1]
+        flight.tree = tree = self._overlay.tree(flight.topic, int(self._fabric.node_of[root]))
+        placed = self._placed.get((flight.topic, root))
+        if placed is None or placed[0] is not tree:
+            brokers = self._fabric.broker_of[tree.nodes]
+            self._placed[flight.topic, root] = placed = tree, brokers, brokers.tolist()
+        _, flight.broker_array, flight.brokers = placed
         self._ledger.count_publication(flight.window, ROOTED)
         self._become_due(flight)
-        if len(tree):
-            flight.brokers = flight.broker_array.tolist()
+        if flight.brokers:
             flight.child_bounds, flight.depth = tree.child_bounds, tree.depth
-            flight.arrival = [NAN] * len(tree)
+            flight.arrival = [NAN] * len(flight.brokers)
             flight.arrival[0] = now
             flight.served = flight.arrival.copy() if self._fabric.servers else flight.arrival
 
@@ -108,19 +124,24 @@ class TopicRule(Rule):
     ) -> None:
         super().__init__(fabric, recorder, subscriptions, publications)
         self._due = DueByTopic(recorder, subscriptions)
+        self._dues: dict[tuple[int, int], tuple[NDArray[np.int32], int, Due]] = {}  # by topic and root
         # trees need not reach all that are due
         self._in_part = not fabric.joins_instantly or fabric.overlay.period is not None
 
     def flights(self, number: int, broker: int, window: int) -> list[Flight]:
         """The one flight of a publication."""
-        publications, fabric = self._publications, self._fabric
-        topic, size = int(publications.topic[number]), int(publications.size[number])
-        path = self._overlay.uplink(topic, int(fabric.node_of[broker]))
-        published = float(publications.time[number])
-        return [Flight(number, topic, broker, published, size, window, fabric.broker_of[path])]
+        publications = self._publications
+        topic, size = publications.topic.item(number), publications.size.item(number)
+        published = publications.time.item(number)
+        return [Flight(number, topic, broker, published, size, window, self._uplinks.of(topic, broker))]
 
     def _become_due(self, flight: Flight) -> None:
-        due = self._due.leaving_root(flight.topic, flight.broker_array)
+        key, version = (flight.topic, flight.uplink[-1]), self._due.subscriptions.version[flight.topic]
+        known = self._dues.get(key)
+        if known is None or known[0] is not flight.broker_array or known[1] != version:
+            due = self._due.leaving_root(flight.topic, flight.broker_array)
+            self._dues[key] = known = flight.broker_array, version, due
+        due = known[2]
         flight.due_users, flight.audience = due.on_tree, due.audience
         flight.offloaded = due.offloaded if len(due.offloaded.brokers) else None
         self._ledger.count(flight.window, DUE, due.brokers, due.users)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from heapq import heappush
+from heapq import heappop, heappush
 from typing import Any
 
 import simpy
@@ -30,10 +30,33 @@ class Scheduled:
 class Clock(simpy.Environment):
     """An environment in which `at` schedules something at exactly the given time."""
 
-    def at(self, time: float, priority: int, event: Scheduled | simpy.Event) -> None:
-        """Have the event's callbacks called at `time` (s)."""
-        entry: Any = (time, priority, next(self._eid), event)
-        heappush(self._queue, entry)
+    at: Callable[[float, int, Scheduled | simpy.Event], None]
+    """`at(time, priority, event)` has the event's callbacks called at a time (s)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        queue: Any = self._queue
+        number = self._eid.__next__
+
+        # called for every hop: a closure finds the heap sooner than a method does
+        def at(time: float, priority: int, event: Scheduled | simpy.Event) -> None:
+            heappush(queue, (time, priority, number(), event))
+
+        self.at = at
+        self._until = math.inf  # nothing happens from then on
+
+    def advance(self, until: float) -> None:
+        """Have all that is due before `until` (s) happen; as `run`, without an event to stop at and a method for each step."""
+        queue: Any = self._queue
+        self._until = until
+        while queue and queue[0][0] < until:
+            self._now, _, _, event = heappop(queue)
+            callbacks, event.callbacks = event.callbacks, None
+            for callback in callbacks:
+                callback(event)
+            if not event._ok and not hasattr(event, "_defused"):
+                raise event._value
+        self._now = until
 
     def until(self, time: float, priority: int) -> simpy.Event:
         """An event for processes to wait for, at exactly the given time."""
@@ -47,11 +70,11 @@ class Clock(simpy.Environment):
         Feed(self, priority, action).start(time)
 
     def peek(self) -> float:
-        """When the next event is due that may change anything."""
+        """When the next event is due that may change anything, or the end if that comes first."""
         queue = self._queue
         if queue and queue[0][1] == LOOKS:
-            return min((time for time, *_ in queue[1:3]), default=math.inf)
-        return super().peek()
+            return min([self._until, *(time for time, *_ in queue[1:3])])
+        return min(super().peek(), self._until)
 
     def pending(self) -> list[Any]:
         """All events that are still to come, as (time, priority, number, event), soonest first."""

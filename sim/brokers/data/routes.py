@@ -1,0 +1,51 @@
+"""Uplinks: over which brokers publications get from where they are published to the roots of their trees."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.brokers.fabric.fabric import Fabric
+
+_MOST = 1 << 16  # uplinks that are remembered
+
+
+class Uplink(NamedTuple):
+    """The brokers of an uplink, from the publisher's to the root, as an array and as a list; `times` (s) of its hops without jitter."""
+
+    array: NDArray[np.int32]
+    brokers: list[int]
+    times: list[float]
+
+
+class Uplinks:
+    """Remembers uplinks until brokers move, or links do where they follow interests."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric, self._hop_times = fabric, fabric.links.fixed
+        self._known: dict[tuple[int, int], Uplink] = {}
+
+    def of(self, topic: int, broker: int) -> Uplink:
+        """The uplink of a topic from a broker."""
+        uplink = self._known.get((topic, broker))
+        if uplink is None:
+            fabric = self._fabric
+            array = fabric.broker_of[fabric.overlay.uplink(topic, int(fabric.node_of[broker]))]
+            brokers = array.tolist()
+            if len(self._known) == _MOST:
+                self._known.clear()
+            times = [self._hop_times[here][there] for here, there in pairwise(brokers)] if self._hop_times else []
+            self._known[topic, broker] = uplink = Uplink(array, brokers, times)
+        return uplink
+
+    def brokers_moved(self) -> None:
+        """Brokers stand on other nodes from now on."""
+        self._known.clear()
+
+    def trees_change(self) -> None:
+        """Trees or links are about to change."""
+        if not self._fabric.overlay.single_root:
+            self._known.clear()
