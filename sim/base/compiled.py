@@ -72,6 +72,9 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     dispatcher: Any = numba.njit(cache=True)(function)
     if hasattr(dispatcher, "_cache"):  # else NUMBA_DISABLE_JIT is set, for those who debug
         index = dispatcher._cache._cache_file
-        index.__class__, index._source_stamp = _Index, (index._source_stamp, _stamp(Path(function.__code__.co_filename)))
+        index.__class__, index._source_stamp = (
+            _Index,
+            (index._source_stamp, _stamp(Path(function.__code__.co_filename))),
+        )
     compiled: Callable[P, R] = dispatcher
     return compiled
