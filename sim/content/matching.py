@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.content.conjunctions import Conjunctions
-from sim.content.matching_kernels import match_publications
+from sim.content.matching_kernels import Postings, match_publications
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class MatchingIndex:
         order = np.lexsort((~last, keys))  # of each predicate first those subscriptions of which it is the last
         predicates, first = np.unique(keys[order], return_index=True)
         subscription = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-        self._index = (
+        self._postings = Postings(
             np.searchsorted(predicates >> 32, np.arange(self._fields + 1)),
             (predicates & 0xFFFFFFFF).astype(np.int32),
             np.append(first, len(keys)),
@@ -56,7 +56,7 @@ class MatchingIndex:
         if values.ndim != 2 or values.shape[1] != self._fields:
             raise ValueError(f"publications of shape {values.shape}, expected a row of {self._fields} values for each")
         indptr, increments = np.zeros(len(values) + 1, np.int64), np.zeros(len(values), np.int64)
-        subscription = match_publications(values, *self._index, indptr, increments)
+        subscription = match_publications(values, self._postings, indptr, increments)
         return Matches(indptr, subscription, increments)
 
     def match(self, row: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,23 +10,32 @@ from numpy.typing import NDArray
 from sim.base.compiled import kernel
 
 
+class Postings(NamedTuple):
+    """The arrays of a `MatchingIndex`, over the predicates that occur, by field and value.
+
+    Those of a field are `first_value[field]:first_value[field + 1]`, with their `value`; the subscriptions with a predicate are
+    `posting[first_posting[p]:first_posting[p + 1]]`, and it is the last predicate of those before `first_other[p]`. `sizes` counts
+    the predicates of each subscription.
+    """
+
+    first_value: NDArray[np.int64]
+    value: NDArray[np.int32]
+    first_posting: NDArray[np.int64]
+    first_other: NDArray[np.int64]
+    posting: NDArray[np.int32]
+    sizes: NDArray[Any]  # of the smallest unsigned type that holds them
+
+
 @kernel
 def match_publications(
-    published: NDArray[np.int32],
-    first_value: NDArray[np.int64],
-    value: NDArray[np.int32],
-    first_posting: NDArray[np.int64],
-    first_other: NDArray[np.int64],
-    posting: NDArray[np.int32],
-    sizes: NDArray[Any],
-    indptr: NDArray[np.int64],
-    increments: NDArray[np.int64],
+    published: NDArray[np.int32], postings: Postings, indptr: NDArray[np.int64], increments: NDArray[np.int64]
 ) -> NDArray[np.int32]:
     """Match publications, rows of `published`, by the arrays of a `MatchingIndex`; the ids of all matches, row by row.
 
     Fills in where each row's begin and end, and how many counters each row moved. Once all are moved, those are looked at whose
     subscription has its last predicate fulfilled: no other can match.
     """
+    first_value, value, first_posting, first_other, posting, sizes = postings
     matches = np.empty(sizes.size, np.int32)
     counters = np.empty_like(sizes)
     fulfilled = np.empty(published.shape[1], np.int64)

@@ -196,7 +196,7 @@ class FoldedContentEngine(EventEngine):
         super().__init__(fabric, recorder, published, rule)
         self._times = fabric.links.fixed
         self._at_root = (self._reach_root,)
-        self._arrived = (self._reach_all,)
+        self._arrived = (self._one_less,)
 
     def _climb(self, message: Message) -> None:
         """The copy sets out; its message is as far as the root once it has taken all hops."""
@@ -224,10 +224,7 @@ class FoldedContentEngine(EventEngine):
         if len(flight.brokers) > 1:
             self._clock.at(last, ARRIVALS, message)
         else:
-            self._reach_all(message)
-
-    def _reach_all(self, message: Message) -> None:
-        self._one_less(message.carries)
+            self._one_less(message)
 
     def _places(self, message: Message) -> Sequence[int]:
         """The hops to the root that the copy takes before the end; below it, all positions that it has not come to."""

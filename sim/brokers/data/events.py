@@ -60,13 +60,10 @@ class EventEngine:
         flights = self.rule.flights(number, broker, window)
         if released:
             self._released[number] = len(flights)
+        send: Callable[[Message], object] = self._serve_uplink if self._servers else self._climb
         for flight in flights:
             self._active[flight] = None
-            message = Message(flight, 0, -1, self._climbed, self._climb, self._drop)
-            if self._servers:
-                self._serve_uplink(message)
-            else:
-                self._climb(message)
+            send(Message(flight, 0, -1, self._climbed, self._climb, self._drop))
 
     def advance(self, until: float) -> None:
         """What left its root took the tree along; uplinks may change."""
@@ -130,7 +127,7 @@ class EventEngine:
         flight: Flight = message.carries
         if flight.tree is not None:
             flight.refused = (*flight.refused, message.position)
-            self._one_less(flight)
+            self._one_less(message)
             return
         self._ledger.count_publication(flight.window, DROPPED)
         self.rule.miss_root(flight, LOST["queue_full"])
@@ -173,7 +170,7 @@ class EventEngine:
         arrival, brokers = flight.arrival, flight.brokers
         first = arrival[position] != arrival[position]  # NaN
         if self._servers:
-            message.handled = self._descend if first else self._discard
+            message.handled = self._descend if first else self._one_less
             broker = brokers[position]
             stage = 1 if first else 2 + brokers[source]
             if not self._servers[broker].accept(message, self._seconds(flight, broker, stage)):
@@ -191,17 +188,13 @@ class EventEngine:
             if first:
                 self._forward(flight, position, now, message)
             else:
-                self._one_less(flight)
+                self._one_less(message)
 
     def _descend(self, message: Message) -> None:
         """The broker at this position has served the flight, and so delivered it."""
         flight: Flight = message.carries
         flight.served[message.position] = now = self._clock.now
         self._forward(flight, message.position, now, message)
-
-    def _discard(self, message: Message) -> None:
-        """The broker at this position has served a copy that was not the first."""
-        self._one_less(message.carries)
 
     def _forward(self, flight: Flight, position: int, now: float, message: Message) -> None:
         """Send copies to the next hops of a position; the message that brought the flight is used again for the first of them."""
@@ -210,7 +203,7 @@ class EventEngine:
         else:
             onward = range(flight.child_bounds[position], flight.child_bounds[position + 1])
         if not onward:
-            self._one_less(flight)
+            self._one_less(message)
             return
         flight.pending += len(onward) - 1
         brokers, links, at = flight.brokers, self._links, self._clock.at
@@ -228,8 +221,9 @@ class EventEngine:
             )
             at(time, ARRIVALS, message)
 
-    def _one_less(self, flight: Flight) -> None:
-        """One message less carries the flight."""
+    def _one_less(self, message: Message) -> None:
+        """The message carries its flight no further."""
+        flight: Flight = message.carries
         flight.pending -= 1
         if not flight.pending:
             self._finish(flight, len(flight.uplink) - 1)
