@@ -82,12 +82,12 @@ class NetworkSetting:
 
     @property
     def measured_seconds(self) -> float:
-        """How long is measured, from the end of the warm-up on."""
+        """The measured time: from the end of the warm-up to the horizon."""
         return self.horizon - self.warm_up
 
 
 def _folds(setting: NetworkSetting) -> bool:
-    """Whether to fold: where that is asked for, or exact and left open. Raises ScenarioError where it is asked for and not exact."""
+    """Whether to fold: if requested, or if "auto" and exact. Raises ScenarioError where it is requested but not exact."""
     contends = {
         f'brokers.service = "{setting.stations.service}"': setting.stations.service != "none",
         f"jitter {setting.jitter:g}": setting.jitter > 0,
@@ -267,7 +267,7 @@ class Network:
         }
 
     def tables(self) -> dict[str, RecordedColumns]:
-        """All tables, by their names in a run's folder; those that were not asked for are left out."""
+        """All requested tables, by their names in a run's folder."""
         recorder = self.recorder
         placement = Placement(self._fabric) if self._protocol is None else self._protocol.placement
         tables = {
@@ -289,7 +289,7 @@ class Network:
         return tables
 
     def _brokers(self) -> RecordedColumns:
-        """One row per broker: what it hosted (time averages), carried and served after the warm-up."""
+        """One row per broker: subscriptions and users hosted (time averages), messages carried and served after the warm-up."""
         seconds, brokers = self.setting.measured_seconds, len(self.node_of)
         counted = self.recorder.statistics.per_broker
         return {

@@ -1,4 +1,4 @@
-"""Control messages on their way: hop by hop over links, and through the queues of brokers that take time."""
+"""Control messages in transit: hop by hop over links, and through the queues of brokers that take time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sim.brokers.fabric.messages import Message
 
 
 class ControlMessage:
-    """What one control message is about: its way over brokers, of which so many serve it, and who is called on the way."""
+    """A control message: its path of brokers, how many of them serve it, and its callbacks."""
 
     __slots__ = ("arrived", "number", "passed", "path", "served")
 
@@ -28,7 +28,7 @@ class ControlMessage:
 class Courier:
     """Carries control messages: at once, or over links, where brokers that take time serve them ahead of publications.
 
-    Each has a number of its own; in keyed draws it is negative, so that no publication has it.
+    Each message has a number for keyed draws, which is negative to differ from those of publications.
     """
 
     def __init__(self, fabric: Fabric) -> None:

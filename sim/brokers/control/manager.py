@@ -25,7 +25,7 @@ from sim.policies.reconfiguration.process import ProcessParameters
 
 @dataclass(frozen=True, eq=False)
 class ReconfigurationSetting:
-    """The policy that decides where brokers shall stand, the parameters of the process, and the key of the policy's draws."""
+    """The reconfiguration policy, the parameters of the process, and the key of the policy's draws."""
 
     policy: ReconfigurationPolicy
     parameters: ProcessParameters
@@ -34,7 +34,7 @@ class ReconfigurationSetting:
 
 @dataclass
 class ReconfigurationRecord:
-    """What the end of a period came to: the cost where brokers stood (eq. 6), and the `threshold` that it has to exceed.
+    """The decision at the end of a period: the cost of the configuration (eq. 6), and the `threshold` that it has to exceed.
 
     Where it did: the cost where the policy would have brokers stand, the benefit (eq. 10), the cost of moving (eq. 11) and how many
     brokers it would move. `enacted` is whether the protocol began.
@@ -80,7 +80,7 @@ class Manager:
         self.decisions: list[ReconfigurationRecord] = []
 
     def start(self) -> None:
-        """Decide from now on."""
+        """Start the periodic decisions."""
         self._fabric.clock.process(self._run())
 
     def _run(self) -> Generator[simpy.Event, Any, None]:
@@ -114,7 +114,7 @@ class Manager:
         self._rates = seen if self._rates is None else (1 - weight) * self._rates + weight * seen
 
     def _decide(self, number: int) -> NDArray[np.int32] | None:
-        """Ask the policy; where brokers shall stand, or None where they stay."""
+        """Ask the policy; returns the new node of each broker, or None where they stay."""
         setting, parameters = self._setting, self._setting.parameters
         recorder, now = self._recorder, self._fabric.clock.now
         problem = self._problem(number)

@@ -1,4 +1,4 @@
-"""The offloading service: it watches publications, decides which topics the back end keeps, and has the rest go another way (ODS)."""
+"""The offloading service: observes publications, and decides which topics the back end keeps and which are offloaded (ODS)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class OffloadingService:
         self.decisions: dict[int, OffloadingRecord] = {}  # by period
 
     def start(self) -> None:
-        """Decide from now on."""
+        """Start the periodic decisions."""
         self._fabric.clock.process(self._run())
 
     def _run(self) -> Generator[simpy.Event, Any, None]:
@@ -149,7 +149,7 @@ class OffloadingService:
         return OffloadingRecord(self._fabric.clock.now, int(np.count_nonzero(cost)), math.fsum(cost))
 
     def _problems(self) -> Iterator[tuple[int, OffloadingProblem]]:
-        """What there is to decide: for all brokers together, or for each one that has users."""
+        """The problems to decide: one for all brokers together, or one for each broker that has users."""
         interests = self._users.interests()
         if self._setting.parameters.scope == "network":
             yield EVERYWHERE, self._problem(EVERYWHERE, interests.indptr, interests.indices)
@@ -170,7 +170,7 @@ class OffloadingService:
         return problem.with_capacity(parameters.capacity.of(math.fsum(problem.cost) * (1 + slack)))
 
     def _checked(self, problem: OffloadingProblem, decision: offloading.Decision) -> Expected:
-        """What a decision comes to. Raises PluginError where it cannot be."""
+        """Evaluate a decision. Raises PluginError where it is invalid."""
         topics, name = decision.topics, type(self._setting.policy).__name__
         if len(np.unique(topics)) < len(topics) or (
             len(topics) and not 0 <= topics.min() <= topics.max() < problem.topics
@@ -219,7 +219,7 @@ class OffloadingService:
             count("satisfaction_sum", start, measured.satisfaction / measured.subscribers)
 
     def _measured(self, since: float) -> list[tuple[float, Outcome]]:
-        """The periods that began since then, and what they came to, if anything was due to anybody."""
+        """The periods that began since then, with their satisfaction, if anything was due."""
         period = self._setting.parameters.period
         measured = ((number * period, each) for number, each in sorted(self._satisfaction.outcomes.items()))
         return [(start, each) for start, each in measured if start >= since and each.subscribers]

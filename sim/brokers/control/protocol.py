@@ -1,4 +1,4 @@
-"""How brokers change places: the reconfiguration protocol (DYNATOPS III.D4), message by message, also where the manager dies."""
+"""The reconfiguration protocol (DYNATOPS III.D4), message by message, including failures of the manager."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class ReconfigurationProtocol:
 
     @property
     def running(self) -> bool:
-        """Whether a transition is under way, or updates still wait for publications that it held back."""
+        """Whether a transition is in progress, or updates still wait for publications that it held back."""
         return self._transition is not None
 
     def when_over(self, then: Callable[[], None]) -> None:
-        """Have `then()` called once, when the transition that is under way is over and what was held back is enacted."""
+        """Call `then()` once, when the current transition is over and everything held back is enacted."""
         self._waiting.append(then)
 
     def holds(self, broker: int) -> bool:
@@ -91,17 +91,17 @@ class ReconfigurationProtocol:
         self._courier.send(path, passed, arrived, to_broker)
 
     def _order(self, transition: Transition, broker: int, order: Callable[[Transition, int], None]) -> None:
-        """From the manager to a broker."""
+        """Send an order from the manager to a broker."""
         path = (self._manager, broker)
         self._send(path, "reconfiguration_overhead", partial(order, transition, broker))
 
     def _answer(self, transition: Transition, broker: int, counter: str) -> None:
-        """From a broker to the manager."""
+        """Send an answer from a broker to the manager."""
         path = (broker, self._manager)
         self._send(path, counter, partial(self._answered, transition), to_broker=False)
 
     def _tell(self, here: int, there: int, message: Callable[[], None]) -> None:
-        """From a broker to another."""
+        """Send a message from one broker to another."""
         self._send((here, there), "reconfiguration_overhead", message)
 
     # -- the manager
@@ -158,7 +158,7 @@ class ReconfigurationProtocol:
             self._control.all_answered(partial(self._engine.when_idle, partial(self._drained, transition)))
 
     def _drained(self, transition: Transition) -> None:
-        """Nothing is on its way any more; each broker reports so."""
+        """The network is drained, and each broker reports so."""
         for broker, stage in enumerate(transition.stage):
             if stage is Stage.HOLDING:
                 self._answer(transition, broker, "drain_messages")
@@ -234,10 +234,10 @@ class ReconfigurationProtocol:
         transition.stage[broker] = Stage.FINISHED
         if transition.outcome is None:
             transition.outcome = True
-            self._enter(transition)
+            self._record(transition)
         self._resume(transition, broker)
 
-    def _enter(self, transition: Transition) -> None:
+    def _record(self, transition: Transition) -> None:
         """Record that the new configuration stands."""
         self._recorder.count("reconfigurations", self._clock.now)
         self._recorder.count("reconfigured_brokers", self._clock.now, len(transition.moved))
@@ -260,7 +260,7 @@ class ReconfigurationProtocol:
     # -- the manager is dead
 
     def _give_up(self, transition: Transition) -> None:
-        """The time-out of all brokers that wait for the manager."""
+        """Time out all brokers that wait for the manager."""
         for broker, stage in enumerate(transition.stage):
             if stage in (Stage.HOLDING, Stage.MOVED, Stage.REPAIRING, Stage.REPAIRED):
                 self._agreement.ask(transition, broker)

@@ -1,4 +1,4 @@
-"""Transitions from one configuration to another: how far each broker is, and the live mapping of brokers to nodes."""
+"""Transitions between configurations: the stage of each broker, and the live mapping of brokers to nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sim.brokers.fabric.fabric import Fabric
 
 
 class Stage(Enum):
-    """How far a broker is."""
+    """The stage of a broker in a transition."""
 
     OPEN = auto()  # INIT has not come
     HOLDING = auto()  # it holds back publications and updates of its users
@@ -27,7 +27,7 @@ class Stage(Enum):
 
 
 class Transition:
-    """One run of the protocol: from which nodes brokers move to which, and how far each of them is."""
+    """One run of the protocol: the old and new node of each broker, and its stage."""
 
     def __init__(self, old: NDArray[np.int32], new: NDArray[np.int32], deadline: float) -> None:
         brokers = len(old)

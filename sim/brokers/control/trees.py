@@ -15,7 +15,7 @@ from sim.brokers.statistics.recorder import Recorder
 
 
 class TreeControl:
-    """Carries the transitions of brokers' subscriptions into the overlay.
+    """Applies the transitions of brokers' subscriptions to the overlay.
 
     Trees change at once; or else every hop to the root and back is a message, which brokers that take time serve ahead of
     publications. `requests`: a message counts once, such as a request and its answer, or else once per hop.
@@ -99,19 +99,19 @@ class TreeControl:
         self._courier.send(path, passed, arrived)
 
     def all_answered(self, then: Callable[[], None]) -> None:
-        """Have `then()` called once no join or leave is on its way any more."""
+        """Call `then()` once no join or leave is in transit."""
         if self._pending:
             self._answered = then
         else:
             then()
 
     def changed(self) -> None:
-        """All transitions of this instant are made: links follow that do so at once."""
+        """End of the transitions of an instant: update links that follow immediately."""
         if self._fabric.overlay.period is None:
             self.adjust()
 
     def adjust(self) -> None:
-        """Have links follow interests, and count what that costs."""
+        """Update links that follow interests, and count the messages."""
         messages = self._fabric.overlay.adjust()
         if self.bootstrapping:
             self._recorder.bootstrap_messages += messages
@@ -119,7 +119,7 @@ class TreeControl:
             self._recorder.count("reconfiguration_overhead", self._fabric.clock.now, messages)
 
     def adjust_again(self) -> float | None:
-        """Have links follow that do so periodically; when to do it next."""
+        """Update links that follow periodically; returns when to do it next."""
         self.before_change()
         self.adjust()
         period = self._fabric.overlay.period

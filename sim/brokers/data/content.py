@@ -1,4 +1,4 @@
-"""Content: a publication goes to the topics of all its predicates, as a copy each, and brokers match what arrives."""
+"""Content: a publication is sent to the topics of all its predicates, a copy each, and brokers match arriving copies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OUTCOMES = {_JOINING: LOST["joining"], _QUEUE_FULL: LOST["queue_full"], _IN_FLI
 
 
 class Copy(Flight):
-    """A publication on its way to those who wait for it at one of its predicates.
+    """A copy of a publication in transit to the subscriptions of one of its predicates.
 
     `concerned`: for each broker with a user whom it concerned when it left the root, those of them to whom it is due there.
     `increments` (brokers): the counters that each moves for it. `fate` (tree positions): what became of it where it was not
@@ -46,7 +46,7 @@ class Copy(Flight):
 
 
 class Bundle:
-    """All copies of a publication, of which so many are `travelling`.
+    """All copies of a publication; `travelling` of them are in transit.
 
     `due`: the broker at which the publication is due to each user, ever since the first copy that concerns the user left its root.
     """
@@ -60,7 +60,7 @@ class Bundle:
 
 
 class ContentRule(Rule):
-    """Publications of content: several flights each, which are put together once all of them are over.
+    """Publications of content: several flights each, combined once all of them are over.
 
     `host()` is the live broker of each user; `loads` is whether matching takes brokers time.
     """
@@ -133,7 +133,7 @@ class ContentRule(Rule):
             self._conclude(flight.bundle)
 
     def _conclude(self, bundle: Bundle) -> None:
-        """Count what became of a publication: to whom which copy brought it first, and what is lost or on its way."""
+        """Count the outcome of a publication: first copies delivered, and pairs lost or in flight."""
         recorder, window, copies = self._recorder, bundle.copies[0].window, bundle.copies
         arrived = sorted(row for number, copy in enumerate(copies) for row in self._arrivals(number, copy))
         brokers: set[int] = set()
@@ -169,7 +169,7 @@ class ContentRule(Rule):
         return [(copy.served[position], number, position) for position in np.flatnonzero(concerned).tolist()]
 
     def _miss(self, bundle: Bundle, brokers: set[int], users: set[int]) -> None:
-        """Count what is due to others than these brokers and users: as the best that is true of the copies that would bring it."""
+        """Count pairs due at other brokers and users, with the best outcome of the copies that would have delivered them."""
         best: dict[int, int] = {}  # user → fate
         for copy in bundle.copies:
             for broker, concerned in copy.concerned.items():
@@ -190,7 +190,7 @@ class ContentRule(Rule):
 
 
 class FoldedContentEngine(EventEngine):
-    """Makes no event of a hop, but of a copy's arrival at its root and of its last one below: exact where nothing contends."""
+    """Makes events only of a copy's arrival at its root and of its last arrival below: exact where nothing contends."""
 
     def __init__(self, fabric: Fabric, recorder: Recorder, published: NDArray[np.float64], rule: ContentRule) -> None:
         super().__init__(fabric, recorder, published, rule)
@@ -214,7 +214,7 @@ class FoldedContentEngine(EventEngine):
         self._leave_root(message.carries, message)
 
     def _forward(self, flight: Flight, position: int, now: float, message: Message) -> None:
-        """Down from the root, all the way."""
+        """Carry the flight from the root down the whole tree."""
         assert flight.tree is not None
         arrival, last = fold_tree(
             now, flight.broker_array, flight.tree.parents, self._links.hop_delay, self._recorder.horizon

@@ -29,7 +29,7 @@ class _Block(NamedTuple):
 
 
 class ContentSubscriptions:
-    """Whom each publication concerns, topic by topic. Blocks of publications are matched when the first of one is asked for."""
+    """The users that match each publication, topic by topic. Publications are matched in blocks, on first use."""
 
     def __init__(self, content: Content) -> None:
         self._content, self._predicates = content, occurring(content)

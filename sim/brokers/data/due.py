@@ -1,4 +1,4 @@
-"""To whom publications become due, and when: the one place that decides it, for topics and for content, on every data plane.
+"""Who publications become due to, and when: decided here alone, for topics and content, on every data plane.
 
 A publication becomes due when it leaves its root, to all who want it at that moment and whom the back end serves. One that is
 dropped on the way to its root becomes due there and then, and one that has not reached it by the end, at the end.
@@ -22,7 +22,7 @@ _NONE: NDArray[np.int32] = np.empty(0, np.int32)
 
 
 class Due(NamedTuple):
-    """To whom publications on a topic are due from one moment on.
+    """The brokers and users that publications on a topic are due to from one moment on.
 
     `brokers` and `users` in all; `on_tree` (tree positions) are the users due at each broker of the tree. `audience` are the users
     themselves, where they are kept; `offloaded` are brokers that the back end does not serve, to which it is due as well.
@@ -36,13 +36,13 @@ class Due(NamedTuple):
 
 
 class DueByTopic:
-    """To whom a publication on a topic is due: everyone who subscribes to the topic."""
+    """Due by topic: a publication is due to everyone who subscribes to its topic."""
 
     def __init__(self, recorder: Recorder, subscriptions: Subscriptions) -> None:
         self._audiences, self.subscriptions = recorder.audiences, subscriptions
 
     def leaving_root(self, topic: int, brokers: NDArray[np.int32]) -> Due:
-        """To whom it is due as it leaves the root of a tree over these brokers."""
+        """Who it is due to as it leaves the root of a tree over these brokers."""
         live, offloaded = self.subscriptions, NOBODY
         due = live.brokers_served[topic]
         if isinstance(live, SplitSubscriptions) and due < live.brokers_wanting[topic]:
@@ -50,7 +50,7 @@ class DueByTopic:
         return Due(due, live.users_served[topic], live.served[topic][brokers], self._audience(topic), offloaded)
 
     def short_of_root(self, topic: int) -> Due:
-        """To whom it is due where it does not get to its root."""
+        """Who it is due to where it does not reach its root."""
         live = self.subscriptions
         return Due(live.brokers_wanting[topic], live.users_wanting[topic], _NONE, self._audience(topic), NOBODY)
 
@@ -59,7 +59,7 @@ class DueByTopic:
 
 
 class DueByContent:
-    """To whom a publication of content is due: everyone with a subscription that matches it, by the first copy that concerns them.
+    """Due by content: a publication is due to everyone with a matching subscription, by the first copy that concerns them.
 
     `host()` is the live broker of each user.
     """

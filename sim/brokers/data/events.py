@@ -1,4 +1,4 @@
-"""The engine that does everything: every hop of every message is one event in SimPy's heap."""
+"""The general engine: every hop of every message is one event in SimPy's heap."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class EventEngine:
         self._depart(first, publisher, self._recorder.window(self._clock.now))
 
     def hold(self, number: int, broker: int) -> None:
-        """The broker holds back a publication that arrives now."""
+        """Hold back a publication that arrives at the broker now."""
         self._held.setdefault(broker, []).append(number)
 
     def release(self, broker: int) -> None:
-        """What the broker has held back leaves now."""
+        """Release what the broker has held back."""
         for number in self._held.pop(broker, []):
             self._depart(number, broker, self._window(number), released=True)
 
@@ -78,17 +78,17 @@ class EventEngine:
         self.rule.brokers_moved()
 
     def when_idle(self, then: Callable[[], None]) -> None:
-        """Have `then()` called once, when nothing that was published is on its way."""
+        """Call `then()` once, when no publication is in transit."""
         self._when_idle = then
         self._watch()
 
     def when_rooted(self, then: Callable[[], None]) -> None:
-        """Have `then()` called once, when all that was released has left its root."""
+        """Call `then()` once, when everything released has left its root."""
         self._when_rooted = then
         self._watch()
 
     def _watch(self) -> None:
-        """Call those who wait, after everything else of this instant, once what they wait for has happened."""
+        """Call waiting callbacks, after everything else of this instant, once their condition holds."""
         if self._when_idle is not None and not self._active:
             self._clock.call(self._clock.now, BARRIERS, self._when_idle)
             self._when_idle = None
@@ -117,13 +117,13 @@ class EventEngine:
             self._climb(message)
 
     def _serve_uplink(self, message: Message) -> bool:
-        """Hand the flight to the broker; whether that takes it."""
+        """Pass the flight to the broker; returns whether it was accepted."""
         flight: Flight = message.carries
         broker = flight.uplink[message.position]
         return self._servers[broker].accept(message, self._seconds(flight, broker, 0))
 
     def _drop(self, message: Message) -> None:
-        """A broker's queue is full: on its way up the flight is lost, below the root one copy of it."""
+        """Drop at a full queue: the flight on its way up, one copy of it below the root."""
         flight: Flight = message.carries
         if flight.tree is not None:
             flight.refused = (*flight.refused, message.position)
@@ -135,7 +135,7 @@ class EventEngine:
         self._finish(flight, message.position)
 
     def _seconds(self, flight: Flight, broker: int, stage: int) -> float:
-        """What the broker needs at this stage of a flight's way (s)."""
+        """The service time of a flight at this stage (s)."""
         return self._service(flight.identity, broker, stage, self._increments(flight, broker, stage))
 
     def _climb(self, message: Message) -> None:
@@ -264,5 +264,5 @@ class EventEngine:
         self.rule.over(flight, uplinks_sent)
 
     def _places(self, message: Message) -> Sequence[int]:
-        """Where a message is at the end, or on its way to: a place on the uplink, or positions on the tree."""
+        """Where a message is at the end, or is heading: a place on the uplink, or positions on the tree."""
         return (message.position,)

@@ -1,4 +1,4 @@
-"""Flights: publications on their way."""
+"""Flights: publications in transit."""
 
 from __future__ import annotations
 

@@ -63,11 +63,11 @@ class FoldedEngine:
             self._climb(number, time, topic, broker, following)
 
     def hold(self, number: int, broker: int) -> None:
-        """The broker holds back a publication that arrives now."""
+        """Hold back a publication that arrives at the broker now."""
         self._held.setdefault(broker, []).append(number)
 
     def release(self, broker: int) -> None:
-        """What the broker has held back leaves now."""
+        """Release what the broker has held back."""
         clock = self._fabric.clock
         for number in self._held.pop(broker, []):
             self._departed[number] = clock.now
@@ -86,14 +86,14 @@ class FoldedEngine:
         return time
 
     def advance(self, until: float) -> None:
-        """What leaves its root before then goes by the trees and subscriptions that hold still."""
+        """Fold what leaves its root before then, with the current trees and subscriptions."""
         climbing = self._climbing
         while climbing and climbing[0][0] < until:
             self._leave_root(*heappop(climbing))
         self._uplinks.trees_change()
 
     def next_time(self) -> float:
-        """When the next publication leaves its root."""
+        """When the next publication leaves its root (s)."""
         return self._climbing[0][0] if self._climbing else math.inf
 
     def brokers_moved(self) -> None:
@@ -113,7 +113,7 @@ class FoldedEngine:
         self._at_the_end_of(latest, then)
 
     def when_rooted(self, then: Callable[[], None]) -> None:
-        """Have `then()` called once, when all that was released has left its root."""
+        """Call `then()` once, when everything released has left its root."""
         self._at_the_end_of(self._released_until, then)
 
     def _at_the_end_of(self, time: float, then: Callable[[], None]) -> None:
@@ -170,7 +170,7 @@ class FoldedEngine:
             if recorder.audiences is not None:
                 rooted.arrive(recorder, reached)
             if recorder.satisfaction is not None:
-                recorder.satisfaction.enter_all(number)
+                recorder.satisfaction.record_periods(number)
         self._rooted = _Rooted()
 
     def _departures(self, number: NDArray[np.int64], published: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -245,7 +245,7 @@ class _Rooted:
         size: NDArray[np.int64],
         window: NDArray[np.int64],
     ) -> Folds:
-        """The same, in arrays, with what is known of the publications."""
+        """The publications in arrays."""
         return Folds(
             np.concatenate(self.uplinks),
             starts(self.uplinks),

@@ -1,4 +1,4 @@
-"""Publishers: they hand publications to the engine, at the times of the workload."""
+"""Publishers: pass publications to the engine at the times of the workload."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sim.workloads.format.workload import Publications
 
 
 class Holding(Protocol):
-    """Who may have brokers hold publications back."""
+    """The interface of the protocol by which brokers hold publications back."""
 
     @property
     def running(self) -> bool:
@@ -45,7 +45,7 @@ class Publishers:
         self._next = 0
 
     def start(self) -> None:
-        """Publish from now on."""
+        """Start publishing."""
         times = self._publications.time
         Feed(self._clock, PUBLICATIONS, self._publish).start(float(times[0]) if len(times) else None)
 

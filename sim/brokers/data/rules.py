@@ -1,4 +1,4 @@
-"""What a broker does with a copy of a publication: to whom it is due, who are the next hops, and what is lost by a refusal.
+"""Rules for copies of publications at a broker: who they are due to, the next hops, and what is lost when one is dropped.
 
 Rules know nothing of time; engines ask them whenever a copy sets out, leaves its root, or ends its way.
 """
@@ -28,10 +28,10 @@ NAN = float("nan")
 
 
 class Rule(ABC):
-    """Down a tree: a broker sends what it has served on to its children, and every copy is the first one."""
+    """The rule of trees: a broker forwards what it has served to its children, and every copy is the first one."""
 
     kind = "tree"
-    """What a hop below the root is called in the trace."""
+    """The kind of a hop below the root, in the trace."""
     floods = False
     """Whether more than one copy may come to a position, so that `arrive` has to be called for the first."""
 

@@ -66,7 +66,7 @@ class Clock(simpy.Environment):
         return event
 
     def call(self, time: float, priority: int, action: Callable[[], None]) -> None:
-        """Have `action()` called once."""
+        """Call `action()` once, at `time` (s)."""
         Feed(self, priority, action).start(time)
 
     def peek(self) -> float:
@@ -88,7 +88,7 @@ class Feed(Scheduled):
         self._clock, self._priority, self._step = clock, priority, step
 
     def start(self, time: float | None) -> None:
-        """Have the first step taken at `time`; None where there is nothing to feed."""
+        """Take the first step at `time`; None where there is nothing to feed."""
         if time is not None:
             self.callbacks = (self._fire,)
             self._clock.at(time, self._priority, self)

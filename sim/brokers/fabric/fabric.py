@@ -1,4 +1,4 @@
-"""The fabric that carries all messages: the clock, the overlay, which broker stands where, the links, the servers."""
+"""The fabric that carries all messages: the clock, the overlay, the configuration, the links, the servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled bookkeeping of publications: every count is a whole number and every sum is exact, so that order does not matter."""
+"""Compiled statistics of publications: counts are integers and sums are exact, so that the order does not matter."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ def offload_all(
     used: int,
     statistics: Statistics,
 ) -> tuple[int, int]:
-    """Send the publications from `first` on to brokers that the back end does not serve; stops and returns as `record_all` does.
+    """Send the publications from `first` on to brokers that the back end does not serve; stops and returns like `record_all`.
 
     A publication gets to each broker with the given probability, by a draw keyed by the publication's number and the broker, directly
     and `extra_delay` later than a hop. `reached` counts how often it arrived, by position in `brokers`.

@@ -1,4 +1,4 @@
-"""What happened, as counts and exact sums per window: memory does not grow with the number of events."""
+"""The recorder: counts and exact sums per window, in memory that does not grow with the number of events."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Recorder:
     # -- publications
 
     def record(self, ways: Ways) -> None:
-        """Count publications whose ways are over."""
+        """Count finished publications."""
         self._kernel(rk.record_all, (ways,), len(ways.window))
 
     def fold(self, folds: Folds, reached: NDArray[np.int64], latest: NDArray[np.float64]) -> None:
@@ -141,7 +141,7 @@ class Recorder:
     def offload(
         self, columns: OffloadColumns, entries: Sequence[Offloaded], audiences: Sequence[Audience | None]
     ) -> None:
-        """Send what the back end does not serve by the best-effort channel, and enter it.
+        """Send what the back end does not serve by the best-effort channel, and record it.
 
         An entry holds the brokers that publications go to and how many users
         are due there, who are among its audience.
@@ -201,7 +201,7 @@ class Recorder:
     # -- what came out
 
     def close(self) -> None:
-        """Check that nothing was lost count of. Raises ConservationError where due is not delivered + lost + in flight."""
+        """Verify message conservation. Raises ConservationError where due is not delivered + lost + in flight."""
         self._integrate_load(self.horizon)
         self._delays.close()
         self.ledger.check()
@@ -215,7 +215,7 @@ class Recorder:
         return float(self._exact(rk.NOTIFICATION_DELAY, windows) - self._exact(rk.LAST_SERVICE, windows))
 
     def timeseries(self) -> RecordedColumns:
-        """Everything that is counted, per window."""
+        """The time series: everything that is counted, per window."""
         c, publications = self.statistics.counters, self.ledger.publications.T.tolist()
         brokers, users = self.ledger.pairs.T.tolist()  # by row of the ledger, then by window
         starts, ends = self.edges[:-1], self.edges[1:]

@@ -1,4 +1,4 @@
-"""Records of arrays that the compiled bookkeeping takes, by name instead of by position."""
+"""Records of arrays, the arguments of the compiled statistics."""
 
 from __future__ import annotations
 

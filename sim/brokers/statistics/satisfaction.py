@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class Outcome(NamedTuple):
-    """What a period came to, over the `subscribers` to whom anything was needed in it.
+    """The satisfaction of a period, over the `subscribers` who needed anything in it.
 
     `satisfied` of them received what they needed; `satisfaction` is the sum of what share of it each received, at most 1.
     """
@@ -47,14 +47,14 @@ class Satisfaction:
             counts[0, users] += publications
             counts[1, users] += received
 
-    def enter_all(self, numbers: NDArray[np.int64]) -> None:
-        """It is known what became of these publications."""
+    def record_periods(self, numbers: NDArray[np.int64]) -> None:
+        """Record the outcomes of these publications."""
         for period, publications in enumerate(np.bincount(self.period_of[numbers]).tolist()):
             if publications:
                 self.count(period, publications)
 
     def count(self, period: int, publications: int) -> None:
-        """It is known what became of so many publications of a period."""
+        """Record that the outcomes of `publications` publications of a period are known."""
         self._left[period] -= publications
         if not self._left[period] and period < self.periods:
             self._measure(period)

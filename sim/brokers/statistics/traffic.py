@@ -1,4 +1,4 @@
-"""Tables of what went over links: messages and bytes per link, between regions, and every single hop."""
+"""Tables of traffic: messages and bytes per link, between regions, and every single hop."""
 
 from __future__ import annotations
 

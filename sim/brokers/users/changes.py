@@ -1,4 +1,4 @@
-"""What changes from outside: users subscribe, unsubscribe and move, as in the workload, unless their brokers hold that back."""
+"""Changes from the workload: users subscribe, unsubscribe and move, unless their brokers hold that back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Changes:
         self._held: list[tuple[list[int], list[int]]] = []  # rows of events and of movements, of one instant each
 
     def start(self) -> None:
-        """Feed changes from now on."""
+        """Start feeding changes."""
         Feed(self._clock, CHANGES, self._change).start(self._next_change())
 
     def _next_change(self) -> float | None:

@@ -1,4 +1,4 @@
-"""Which broker wants what, counted per user, and what the transitions between 0 and 1 set off."""
+"""Users of brokers per topic, with callbacks when a broker's first user comes or its last one leaves."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Subscriptions:
             self._transition(topic, broker, +1)
 
     def remove(self, topic: int, broker: int) -> None:
-        """One user less of the broker wants the topic."""
+        """One user fewer of the broker wants the topic."""
         row = self.wanted[topic]
         before = row[broker]
         row[broker] = before - 1
@@ -72,7 +72,7 @@ class Subscriptions:
         )
 
     def unknown(self) -> BrokerStates:
-        """What brokers know of each other before they have exchanged anything: nothing."""
+        """The states before the first exchange: empty."""
         nothing = np.broadcast_to(np.int64(0), len(self.load))
         return BrokerStates(np.broadcast_to(np.int32(0), self.wanted.shape), nothing, nothing, nothing)
 
@@ -97,7 +97,7 @@ class SplitSubscriptions(Subscriptions):
         super().add(topic, broker)
 
     def remove(self, topic: int, broker: int) -> None:
-        """One user less of the broker wants the topic."""
+        """One user fewer of the broker wants the topic."""
         if self._kept[topic, broker]:
             self.served[topic, broker] -= 1
             self.users_served[topic] -= 1
@@ -105,7 +105,7 @@ class SplitSubscriptions(Subscriptions):
         super().remove(topic, broker)
 
     def split(self, topic: int) -> None:
-        """Count anew who is served: for some broker the topic has been offloaded or taken back."""
+        """Recount who is served after the topic was offloaded or taken back for some broker."""
         served = np.where(self._kept[topic], self.wanted[topic], 0)
         self.served[topic] = served
         self.brokers_served[topic] = int(np.count_nonzero(served))
@@ -113,7 +113,7 @@ class SplitSubscriptions(Subscriptions):
         self.version[topic] += 1
 
     def offloaded(self, topic: int) -> Offloaded:
-        """Who wants the topic and is not served by the back end."""
+        """The brokers that want the topic without being served by the back end, and their users."""
         users = self.wanted[topic] - self.served[topic]
         brokers = np.flatnonzero(users).astype(np.int32)
         return Offloaded(brokers, users[brokers])

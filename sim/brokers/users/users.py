@@ -1,4 +1,4 @@
-"""Users: what they want, where they are, which broker hosts them, and how that changes."""
+"""Users: their interests, positions and brokers, and the changes of these."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class HostedUsers:
         self._recorder.bootstrap_messages += self._exchange()
 
     def start(self) -> None:
-        """Feed the exchange of states from now on."""
+        """Start the exchange of states."""
         self._load_changed()
         exchange = self._policy.exchange
         if exchange is not None:
@@ -221,7 +221,7 @@ class HostedUsers:
         self._recorder.load_changed(self._clock.now, len(s.load), s.total, s.squares)
 
     def selections(self) -> dict[str, NDArray[Any]]:
-        """Which broker hosts whom from when on, as columns of a table; `from` is -1 at the first attachment."""
+        """The broker of each user from which time on, as columns of a table; `from` is -1 at the first attachment."""
         user, former, broker = np.array(self.decisions, np.int32).reshape(-1, 3).T
         return {"time": np.array(self.decided_at), "user": user, "from": former, "broker": broker}
 
