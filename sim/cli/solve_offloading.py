@@ -145,7 +145,7 @@ def _check(
 
 def _policy(name: str) -> OffloadingPolicy:
     from sim import plugins
-    from sim.policies.offloading.instance import KeepAll
+    from sim.cli.offloading_problems import KeepAll
     from sim.policies.promises import OffloadingPromises
 
     if name == "none":
@@ -178,7 +178,7 @@ def _given(capacity: str | None, tau: str | None, seed: int | None) -> dict[str,
 
 
 def _of_file(source: Path, content: Any, given: dict[str, Any], place: Keys) -> OffloadingProblem:
-    from sim.policies.offloading.instance import read_problem
+    from sim.cli.offloading_problems import read_problem
 
     try:
         return read_problem({**content, **given} if isinstance(content, dict) else content, place)
@@ -188,7 +188,8 @@ def _of_file(source: Path, content: Any, given: dict[str, Any], place: Keys) -> 
 
 def _of_folder(source: Path, given: dict[str, Any], tell: Tell) -> OffloadingProblem:
     from sim.base.memory import need
-    from sim.policies.offloading.instance import bytes_needed, make_problem
+    from sim.cli.offloading_problems import bytes_needed
+    from sim.policies.offloading.process import make_problem
     from sim.workloads.format.demand import load_demand
 
     for key in ("capacity", "tau"):
@@ -211,8 +212,8 @@ def _solve(
     policy: OffloadingPolicy, problem: OffloadingProblem, bounds: bool, steps: int, tell: Tell
 ) -> dict[str, Any]:
     """The decision in numbers that JSON has; with `steps` also those at smaller capacities, without their topics."""
+    from sim.cli.offloading_problems import solution
     from sim.policies.offloading.curve import decisions
-    from sim.policies.offloading.instance import solution
 
     tell("deciding", "")
     started = time.process_time()

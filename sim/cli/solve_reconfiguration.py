@@ -40,7 +40,7 @@ def reconfiguration(
     defaults: "rtt": null ([[…] between brokers], in place of hops), "count_rendezvous": false, "move_cost": {"constants": [1, 1, 1]}
     (null: moving is free), "seed": 1.
     """
-    from sim.policies.reconfiguration.instance import read_instance
+    from sim.cli.reconfiguration_problems import read_instance
 
     decide = _policy(policy)
     contents, listed = read_instances(source)

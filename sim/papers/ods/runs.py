@@ -19,10 +19,9 @@ from sim.base.randomness import Streams
 from sim.papers.ods.claims import B3M, BEST, BOUND, FB3M, RATIOS, READINGS, SLOW
 from sim.papers.sweeps import Computed, SweepSetting
 from sim.policies.offloading.bounds import threshold, upper_bounds
-from sim.policies.offloading.instance import make_problem
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Objective, OffloadingPolicy, OffloadingProblem
-from sim.policies.offloading.process import OffloadingParameters
+from sim.policies.offloading.process import OffloadingParameters, make_problem
 from sim.scenario.reader import load_scenario
 
 SCENARIO = "ods/capacity.toml"

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from sim import plugins
 from sim.base.errors import cut
+from sim.base.randomness import Streams
 from sim.base.units import Duration, Period, Quantity
+from sim.policies.offloading import kernels
+from sim.policies.offloading.problem import OffloadingProblem
 
 
 @dataclass(frozen=True)
@@ -80,3 +86,22 @@ class OffloadingWithoutParameters:
 
     def __init__(self, parameters: Parameters) -> None:
         pass
+
+
+def make_problem(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    event_rate: NDArray[np.float64],
+    capacity: Capacity,
+    tau: float | NDArray[np.float64],
+    cost: NDArray[np.float64] | None = None,
+    seed: int = 1,
+) -> OffloadingProblem:
+    """As `OffloadingProblem.of`, with a capacity that may be a share of the cost of all topics with subscribers."""
+    found = OffloadingProblem.of(indptr, indices, event_rate, 0.0, tau, cost, Streams(seed).key("offloading"))
+    return found.with_capacity(capacity.of(_total_cost(found)))
+
+
+def _total_cost(problem: OffloadingProblem) -> float:
+    """The cost of all topics with subscribers."""
+    return math.fsum(problem.cost[kernels.degrees(problem.indices, problem.topics) > 0].tolist())

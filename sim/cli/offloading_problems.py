@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, PlainValidator, Tag, ValidationError, model_validator
 
 from sim.base.errors import InputError
 from sim.base.naming import Keys
-from sim.base.randomness import Streams
 from sim.base.units import Quantity
 from sim.base.validation import dotted, nested, problems, show
-from sim.policies.offloading import kernels
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Decision, Objective, OffloadingProblem
-from sim.policies.offloading.process import Capacity, parse_capacity
+from sim.policies.offloading.process import Capacity, make_problem, parse_capacity
 
 _KINDS = ("(of all)", "(of each)")  # as what tau is read, which keys of mistakes tell, too
 
@@ -84,25 +80,6 @@ class _Instance(BaseModel):
             None if self.cost is None else np.array(self.cost, np.float64),
             self.seed,
         )
-
-
-def make_problem(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    event_rate: NDArray[np.float64],
-    capacity: Capacity,
-    tau: float | NDArray[np.float64],
-    cost: NDArray[np.float64] | None = None,
-    seed: int = 1,
-) -> OffloadingProblem:
-    """As `OffloadingProblem.of`, with a capacity that may be a share of the cost of all topics with subscribers."""
-    found = OffloadingProblem.of(indptr, indices, event_rate, 0.0, tau, cost, Streams(seed).key("offloading"))
-    return found.with_capacity(capacity.of(total_cost(found)))
-
-
-def total_cost(problem: OffloadingProblem) -> float:
-    """The cost of all topics with subscribers."""
-    return math.fsum(problem.cost[kernels.degrees(problem.indices, problem.topics) > 0].tolist())
 
 
 class KeepAll:
