@@ -15,8 +15,8 @@ import tiny
 from sim.base.errors import InputError, WorkloadError
 from sim.base.randomness import Streams
 from sim.files import parquet as tables
+from sim.files.hashing import sha256
 from sim.workloads.format import folder as folder_module
-from sim.workloads.format import manifest
 from sim.workloads.format.demand import load_demand, topic_names
 from sim.workloads.format.folder import load_workload, write_workload
 from sim.workloads.synthetic.poisson import PoissonWorkload
@@ -80,7 +80,7 @@ def changed(name: str, column: str, values: list[object]) -> Callable[[Path], No
 
 def seal(folder: Path, name: str) -> None:
     values = json.loads((folder / "manifest.json").read_text())
-    values["files"][name] = manifest._sha256(folder / name)
+    values["files"][name] = sha256(folder / name)
     (folder / "manifest.json").write_text(json.dumps(values))
 
 
