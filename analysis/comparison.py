@@ -100,7 +100,7 @@ def baseline_of(results: Results) -> str:
 
 def headline_of(results: Results) -> list[str]:
     """The headline metrics of the scenario."""
-    return [name for name in results.manifest["report"]["metrics"] if name in results.runs]
+    return [name for name in results.manifest["report"]["metrics"] if name in results.runs and name in METRICS]
 
 
 def metrics_of(results: Results) -> list[str]:

@@ -34,7 +34,7 @@ from sim.base.units import format_duration
 from sim.experiments.results import read_run
 from sim.experiments.statistics import Interval
 from sim.files import toml
-from sim.metrics import METRICS
+from sim.metrics import METRICS, OURS
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results
@@ -116,7 +116,11 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None, poin
             for source in workload.get("sources") or ()
         ],
         **_reproduction(results),
-        undefined=[label(name) for name in METRICS if name not in {*headline, *metrics_of(one)}],
+        undefined=[
+            label(name)
+            for name in METRICS
+            if (name in OURS or name in results.runs) and name not in {*headline, *metrics_of(one)}
+        ],
         definitions=[METRICS[name] for name in METRICS if name in {*headline, *metrics_of(one)}],
     )
 

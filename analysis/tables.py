@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.comparison import variants_of
 from sim.experiments.statistics import mean_interval
-from sim.metrics import METRICS, Ratio
+from sim.metrics import METRICS
 
 if TYPE_CHECKING:
     from sim.experiments.results import Results
@@ -49,28 +49,25 @@ def over_time(results: Results, metrics: Sequence[str], points: int = 300) -> pd
 
 def _windows(series: pd.DataFrame, metrics: Sequence[str], points: int) -> pd.DataFrame:
     """One run's series in long form, with neighbouring windows merged; none crosses the end of the warm-up."""
-    width = series["end"] - series["start"]
-    sums = series.drop(columns=["window", "start", "end", "warm_up"], errors="ignore").astype(np.float64)
     block = np.arange(len(series)) // max(1, -(-len(series) // points))
     groups = [series["warm_up"].to_numpy(dtype=bool), block]
     span = series.groupby(groups).agg(start=("start", "min"), end=("end", "max"))
-    merged = sums.groupby(groups).sum(min_count=1)
+    columns = series.drop(columns=["window", "start", "end", "warm_up"], errors="ignore").astype(np.float64)
+    averages = [name for name in map(str, columns) if name in METRICS and METRICS[name].windows == "average"]
+    for name in averages:
+        columns[name] *= series["end"] - series["start"]
+    merged = columns.groupby(groups).sum(min_count=1)
     length = span["end"] - span["start"]
-    found = []
-    for metric in metrics:
-        match METRICS[metric].windows:
-            case Ratio(above, below, less) if {above, below} <= {*merged}:
-                number = merged[below] - merged.get(less, 0.0)
-                value = merged[above] / number.where(number > 0)
-            case "sum" if metric in merged:
-                value = merged[metric] / (length / HOUR)
-            case "average" if metric in merged:
-                value = (sums[metric] * width).groupby(groups).sum(min_count=1) / length
-            case _:
-                continue
-        found.append(span.assign(metric=metric, value=value, warm_up=span.index.get_level_values(0)))
-    columns = ["metric", "start", "end", "warm_up", "value"]
-    return pd.concat(found)[columns].reset_index(drop=True) if found else pd.DataFrame(columns=columns)
+    for name in averages:
+        merged[name] /= length
+    known, found = {str(name): merged[name].to_numpy(np.float64) for name in merged}, []
+    for metric in map(METRICS.__getitem__, metrics):
+        value = metric.each(known)
+        if value is not None:
+            per_hour = value / (length / HOUR) if metric.windows == "sum" else value
+            found.append(span.assign(metric=metric.name, value=per_hour, warm_up=span.index.get_level_values(0)))
+    names = ["metric", "start", "end", "warm_up", "value"]
+    return pd.concat(found)[names].reset_index(drop=True) if found else pd.DataFrame(columns=names)
 
 
 def delay_distribution(results: Results, points: int = 300) -> pd.DataFrame:

@@ -1,11 +1,21 @@
-"""The scalar metrics that a run reports: names, units and meanings, in one place for recorder, scenario and report."""
+"""The scalar metrics that a run reports, each declared once: recorder, scenario, report and documentation follow from it."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim import plugins
+from sim.base.errors import MetricError, PluginError
 
 Better = Literal["lower", "higher", "neutral"]
+MetricValue = float | int | None
 
 
 @dataclass(frozen=True)
@@ -27,7 +37,8 @@ class Metric:
 
     `integer` tells counts (int64 in the results) from measures (float64). `got_through`: it is measured on what got through, or gets
     worse only later, so that it looks better than it is where a broker is saturated. `windows` is None where the time series does
-    not have it.
+    not have it, and the network computes it at the end of the run. `counted`: its column of the time series is what
+    `Recorder.count` is called for by its name.
     """
 
     name: str
@@ -37,11 +48,54 @@ class Metric:
     integer: bool = False
     got_through: bool = False
     windows: Windows | None = None
+    counted: bool = False
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The columns of the time series that it follows from."""
+        if isinstance(self.windows, Ratio):
+            return tuple(filter(None, (self.windows.above, self.windows.below, self.windows.less)))
+        return (self.name,) if self.windows else ()
+
+    @property
+    def column(self) -> str:
+        """Its own column of the time series: of a ratio the one that is above."""
+        return self.windows.above if isinstance(self.windows, Ratio) else self.name
+
+    def over(self, total: Callable[[str], Any], seconds: float) -> MetricValue:
+        """The metric over some windows that last so many seconds; None where it is a mean over nothing.
+
+        `total` sums a column of the time series over these windows, the value times the seconds where it is a time average.
+        """
+        match self.windows:
+            case "sum":
+                return total(self.name) if self.integer else float(total(self.name))
+            case "average":
+                return float(total(self.name)) / seconds if seconds else 0.0
+            case Ratio(above, below, less):
+                number = total(below) - (total(less) if less else 0)
+                return float(total(above)) / number if number else None
+        raise AssertionError(f"{self.name} has no windows")
+
+    def each(self, columns: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
+        """The metric in each window, NaN where it is a mean over nothing; None where the time series does not have it."""
+        match self.windows:
+            case Ratio(above, below, less) if {above, below} <= columns.keys():
+                number = columns[below] - columns.get(less, 0.0)
+                return columns[above] / np.where(number > 0, number, np.nan)
+            case "sum" | "average" if self.name in columns:
+                return columns[self.name]
+        return None
 
 
 def _count(name: str, unit: str, description: str, better: Better = "lower", got_through: bool = False) -> Metric:
-    """A count of what happens, window by window."""
+    """A count of what happens to publications, window by window."""
     return Metric(name, unit, description, better, True, got_through, "sum")
+
+
+def _event(name: str, unit: str, description: str, better: Better = "lower", integer: bool = True) -> Metric:
+    """A count of events, or a sum of what they cost, that are counted by name when they happen."""
+    return Metric(name, unit, description, better, integer, windows="sum", counted=True)
 
 
 def _total(name: str, unit: str, description: str) -> Metric:
@@ -71,13 +125,13 @@ CAUSES = {
 }
 """Why something that was due is lost: the causes, and what follows `because`."""
 
-METRICS: dict[str, Metric] = {
+OURS: dict[str, Metric] = {
     metric.name: metric
     for metric in [
-        _count(
+        _event(
             "broker_subscription_changes", "count", "times that a broker subscribed to a topic or unsubscribed from it"
         ),
-        _count(
+        _event(
             "subscription_overhead",
             "messages",
             "control messages between brokers: tree joins, tree leaves and state exchange",
@@ -139,27 +193,27 @@ METRICS: dict[str, Metric] = {
         ),
         _count("uplink_bytes", "bytes", "bytes of the messages on the way to the root"),
         _total("cross_region_bytes", "bytes", "bytes of messages between brokers of different regions"),
-        _count("handovers", "count", "times that a user's broker changed", "neutral"),
-        _count("handover_messages", "messages", "request, reply, leave and join of each handover"),
-        _count("reconfigurations", "count", "times that brokers were moved to other nodes of the overlay", "neutral"),
-        _count(
+        _event("handovers", "count", "times that a user's broker changed", "neutral"),
+        _event("handover_messages", "messages", "request, reply, leave and join of each handover"),
+        _event("reconfigurations", "count", "times that brokers were moved to other nodes of the overlay", "neutral"),
+        _event(
             "reconfigured_brokers",
             "count",
             "brokers that moved to another node, summed over all reconfigurations",
             "neutral",
         ),
-        _count(
+        _event(
             "reconfiguration_overhead",
             "messages",
             "messages that move brokers (without the drain), or that change links which follow interests",
         ),
-        Metric(
+        _event(
             "reconfiguration_bound",
             "messages",
             "predicted cost of the reconfigurations that began (DYNATOPS eq. 11)",
-            windows="sum",
+            integer=False,
         ),
-        _count("drain_messages", "messages", "reports by brokers, before they move, that no message is in transit"),
+        _event("drain_messages", "messages", "reports by brokers, before they move, that no message is in transit"),
         Metric(
             "ssbr_cost",
             "–",
@@ -198,8 +252,8 @@ METRICS: dict[str, Metric] = {
             "objective of the decision relative to the best proven bound, mean over decisions",
             "higher",
         ),
-        _count("offload_churn", "count", "times that a topic with subscribers was offloaded or taken back"),
-        _count("offload_messages", "messages", "messages that inform brokers of topics offloaded or taken back"),
+        _event("offload_churn", "count", "times that a topic with subscribers was offloaded or taken back"),
+        _event("offload_messages", "messages", "messages that inform brokers of topics offloaded or taken back"),
         _total(
             "bootstrap_messages",
             "messages",
@@ -233,8 +287,8 @@ METRICS: dict[str, Metric] = {
         ),
         _count("best_effort_deliveries", "count", "delivered pairs that arrived by the best-effort channel", "neutral"),
         _count("in_flight", "count", "due pairs in transit, or waiting at a broker, at the end", "neutral"),
-        _count("duplicates", "count", "arrivals of a publication at a broker that already had it (flooding, content)"),
-        _count(
+        _event("duplicates", "count", "arrivals of a publication at a broker that already had it (flooding, content)"),
+        _event(
             "false_positive_messages",
             "count",
             "arrivals of content at a broker that subscribes to its predicate but has no matching subscription",
@@ -276,3 +330,85 @@ METRICS: dict[str, Metric] = {
         ),
     ]
 }
+
+PARTS: dict[str, type[int] | type[Fraction]] = {
+    "decisions": int,
+    "backend_load_sum": Fraction,
+    "periods": int,
+    "satisfied_subscribers_sum": int,
+    "satisfaction_sum": Fraction,
+    "ssbr_cost_sum": Fraction,
+    "ssbr_cost_count": int,
+}
+"""Columns of the time series that are counted by name, too, and are no metrics but parts of ratios."""
+
+COUNTED = {m.name: int if m.integer else Fraction for m in OURS.values() if m.counted} | PARTS
+"""What is counted by name when it happens, as whole numbers or as exact sums."""
+
+
+def declared_metrics(found: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
+    """The metrics of a run in the order of their declarations. Raises MetricError unless they are those that are declared."""
+    for names, what in (
+        (found.keys() - OURS, "computed, but not declared"),
+        (OURS.keys() - found, "declared, but not computed"),
+    ):
+        if names:
+            raise MetricError(f"sim/metrics.py: {', '.join(sorted(names))}: {what}")
+    return {name: found[name] for name in OURS}
+
+
+class _Metrics(Mapping[str, Metric]):
+    """Ours, then those of plug-ins that are installed, which are loaded when they are asked for."""
+
+    def __getitem__(self, name: str) -> Metric:
+        return OURS[name] if name in OURS else _declared(name)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from OURS
+        yield from own_names()
+
+    def __len__(self) -> int:
+        return len(OURS) + len(own_names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in OURS or name in own_names()
+
+
+METRICS: Mapping[str, Metric] = _Metrics()
+
+_TAKEN = {
+    "run",
+    "point",
+    "variant",
+    "replication",
+    "seed",
+    "workload",
+    "order",
+    "notes",
+    "start",
+    "end",
+    "seconds",
+    "host",
+}
+_TAKEN |= {"horizon", "warm_up", "window"}
+"""Columns of the tables of runs that are no metrics, keys that may be swept among them."""
+
+
+def own_names() -> list[str]:
+    """The names of the metrics of a user's own that are installed, sorted; those of ours are no other's."""
+    return [name for name in plugins.names("metric") if name not in OURS]
+
+
+def _declared(name: str) -> Metric:
+    """What a plug-in declares. Raises KeyError where there is none, PluginError where it declares no metric of its name."""
+    if name not in plugins.names("metric"):
+        raise KeyError(name)
+    kind = plugins.load("metric", name)
+    metric = getattr(kind, "metric", None)
+    if not isinstance(metric, Metric) or metric.name != name:
+        raise PluginError(f"{plugins.described(kind)}: expected metric = Metric({name!r}, …), found {metric!r}")
+    if not re.fullmatch("[a-z][a-z0-9_]*", name) or name in _TAKEN:
+        raise PluginError(
+            f"{plugins.described(kind)}: a metric cannot be called {name!r} (allowed: a-z, 0-9 and _, but no column of runs.parquet)"
+        )
+    return metric

@@ -1,4 +1,4 @@
-"""Plug-ins: geometries, latency models, policies and workload generators, looked up by name in entry-point groups.
+"""Plug-ins: geometries, latency models, policies, workload generators and metrics, looked up by name in entry-point groups.
 
 A plug-in is a class with a nested `Parameters` model: the scenario file's table for it is validated by that model, and the
 same model documents it in `brokersim policies` and in the JSON Schema.
@@ -20,8 +20,8 @@ from pydantic import BaseModel, ConfigDict
 
 from sim.base.errors import BrokersimError, PluginError, ScenarioError, cut, unknown
 
-GROUPS = ("geometry", "latency", "selection", "reconfiguration", "offloading", "workload")
-"""Those of which a scenario has a table for each; of the group `paper`, `brokersim reproduce` asks for one by name."""
+GROUPS = ("geometry", "latency", "selection", "reconfiguration", "offloading", "workload", "metric")
+"""Those of which a scenario has a table; of the group `paper`, `brokersim reproduce` asks for one by name."""
 
 
 class Parameters(BaseModel):
@@ -36,7 +36,7 @@ def _entries(group: str) -> dict[str, EntryPoint]:
 
 
 def names(group: str) -> list[str]:
-    """The names known in a group (`geometry`, `latency`, `selection`, `reconfiguration`, `offloading`, `workload`), sorted."""
+    """The names known in a group (one of `GROUPS`), sorted."""
     return sorted(_entries(group))
 
 

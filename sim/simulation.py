@@ -23,12 +23,13 @@ from sim.brokers.statistics.recorder import RecordedColumns
 from sim.brokers.users.subscriptions import frozen
 from sim.files.inputs import File
 from sim.files.parquet import strings
-from sim.metrics import METRICS
+from sim.metrics import MetricValue
 from sim.overlay.geometry import Dissemination, GeometrySetting
 from sim.overlay.latency import LatencyModel, LatencySetting
 from sim.overlay.promises import GeometryPromises, LatencyPromises
 from sim.overlay.sites import Sites
 from sim.overlay.trees import RendezvousTrees
+from sim.own_metrics import Tables, compute
 from sim.policies.offloading.process import OffloadingParameters
 from sim.policies.promises import OffloadingPromises, ReconfigurationPromises, SelectionPromises
 from sim.policies.reconfiguration.problem import ReconfigurationPolicy
@@ -52,7 +53,7 @@ class RunRecord:
     `notes` are sentences about the network for the user.
     """
 
-    metrics: dict[str, float | int | None]
+    metrics: dict[str, MetricValue]
     tables: dict[str, RecordedColumns]
     notes: tuple[str, ...] = ()
 
@@ -237,7 +238,7 @@ def simulate(
     """Run one variant on the workload of one replication; `progress` is called now and then with the share of simulated time."""
     network = build(scenario, workload, replication)
     network.run(progress)
-    metrics, tables = network.metrics(), network.tables()
+    tables = network.tables()
     sites, _ = broker_sites(scenario, workload)
     positions = network.setting.overlay.positions
     place: Any = [None] * len(sites) if positions is None else positions[network.node_of]
@@ -250,7 +251,11 @@ def simulate(
         "longitude": sites.longitude,
     }
     tables["tree"] = _busiest_tree(network, positions)
-    return RunRecord({name: metrics[name] for name in METRICS}, tables, network.setting.notes)
+    metrics, seen, columns = network.metrics(), Tables(dict(tables)), dict(tables["timeseries"])
+    for own in scenario.metrics.tables:
+        metrics[own.kind], column = compute(own.kind, own.parameters, seen)
+        columns |= column
+    return RunRecord(metrics, tables | {"timeseries": columns}, network.setting.notes)
 
 
 def _busiest_tree(network: Network, positions: NDArray[np.float64] | None) -> RecordedColumns:

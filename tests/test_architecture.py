@@ -18,6 +18,7 @@ LEVELS = {
     "sim.files": 1,
     "sim.overlay": 2,
     "sim.content": 2,
+    "sim.own_metrics": 2,
     "sim.policies": 3,
     "sim.workloads": 3,
     "sim.scenario": 4,
@@ -104,6 +105,7 @@ def test_the_architecture_page_draws_the_same_levels() -> None:
     assert sorted(path.name for path in (ROOT / "sim").glob("*.py")) == [
         "__init__.py",
         "metrics.py",
+        "own_metrics.py",
         "plugins.py",
         "simulation.py",
         "spark.py",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import test_broken_plugins as broken
+import test_own_metrics as metrics
 
 from sim import plugins
 from sim.base.errors import InputError, ScenarioError
@@ -492,7 +493,29 @@ class Listed(StaticSelection):
     reacts_to: Any = ("movement",)
 
 
+class Nameless(metrics.Late):
+    """Declares no metric."""
+
+    metric = "late"  # type: ignore[assignment]
+
+
+class Drawn(metrics.Busiest):
+    """Draws its number."""
+
+    def compute(self, tables: Any) -> Any:
+        return np.random.random()  # noqa: NPY002
+
+
 BREACHES: list[tuple[str, Any, str, str]] = [
+    ("metric", Nameless, "declared", "metric is 'late', expected a Metric"),
+    ("metric", metrics.Text, "number", "compute returned 'many', expected a finite number or None"),
+    ("metric", metrics.Short, "per_window", "expected a finite number for each of 6 windows"),
+    ("metric", metrics.Undefined, "per_window", "expected a finite number for each of 6 windows"),
+    ("metric", metrics.Taken, "columns", "the time series has a column 'due' already"),
+    ("metric", metrics.Nowhere, "columns", "the time series has no column 'deliverd'"),
+    ("metric", metrics.Writes, "unchanged", "assignment destination is read-only"),
+    ("metric", metrics.Raises, "refusing", "compute raised KeyError"),
+    ("metric", Drawn, "same", r"compute returns something else when asked again \(tables: a run\)"),
     ("selection", NoParameters, "complete", r"it has no nested class Parameters\(sim.plugins.Parameters\)"),
     (
         "selection",
@@ -600,6 +623,11 @@ def test_every_promise_is_broken_by_some_class_above() -> None:
         named = {name for name in dir(promises) if isinstance(getattr(promises, name), plugins.Promise)}
         assert named - general == {name for of, _, name, _ in BREACHES if of == group} - general
         assert general <= {name for _, _, name, _ in BREACHES}
+
+
+@pytest.mark.parametrize("kind", [metrics.Late, metrics.Busiest, metrics.Sent, metrics.Spread])
+def test_metrics_of_a_users_own_that_keep_their_promises_are_told_nothing(kind: type) -> None:
+    assert check("metric", kind) == []
 
 
 def test_pytest_shows_all_broken_promises() -> None:

@@ -15,6 +15,7 @@ import pytest
 from pydantic import BaseModel
 from reader import DEMO, ROOT, Reader
 
+from docs.metrics import PAGE, renewed, table
 from sim import plugins
 from sim.metrics import METRICS
 from sim.scenario.model import Precision, Report, Scenario
@@ -146,6 +147,12 @@ def test_formats_name_every_key_metric_and_column(reader: Reader) -> None:
     assert columns <= words
     manifests = (reader.folder / "demo" / folder / "manifest.json" for folder in ("workload", "results"))
     assert {key for manifest in manifests for key in json.loads(manifest.read_text())} <= words
+
+
+def test_the_table_of_metrics_is_that_of_their_declarations() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert table() in page
+    assert renewed(page) == page
 
 
 def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:

@@ -37,6 +37,10 @@ class ConservationError(BrokersimError):
     """A run lost count of a notification: due is not delivered + lost + in flight. A fault of brokersim."""
 
 
+class MetricError(BrokersimError):
+    """A network computes a metric that is not declared, or lacks one that is. A fault of brokersim."""
+
+
 def cut(text: str, length: int = 60) -> str:
     """A text shortened for a message."""
     return text if len(text) <= length else text[: length - 3] + "..."

@@ -14,7 +14,7 @@ from sim.base.randomness import Streams
 from sim.brokers.control.courier import Courier
 from sim.brokers.control.manager import Manager, ReconfigurationSetting
 from sim.brokers.control.offloaded_topics import OffloadedTopics
-from sim.brokers.control.offloading import UNMEASURED, OffloadingService, OffloadingSetting
+from sim.brokers.control.offloading import OffloadingService, OffloadingSetting, capacity_metrics
 from sim.brokers.control.protocol import ReconfigurationProtocol
 from sim.brokers.control.transition import Placement
 from sim.brokers.control.trees import TreeControl
@@ -45,6 +45,7 @@ from sim.brokers.statistics.traffic import cross_region_bytes, hop_table, link_t
 from sim.brokers.users.changes import Changes
 from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users.users import HostedUsers
+from sim.metrics import MetricValue, declared_metrics
 from sim.overlay.geometry import Dissemination, link_metrics
 from sim.policies.views import SelectionPolicy
 from sim.workloads.format.workload import Workload
@@ -255,16 +256,17 @@ class Network:
 
     # -- what came out
 
-    def metrics(self) -> dict[str, float | int | None]:
-        """All scalar metrics."""
+    def metrics(self) -> dict[str, MetricValue]:
+        """All scalar metrics. Raises MetricError where they are not those that `sim.metrics` declares."""
         setting = self.setting
-        return {
+        found = {
             **self.recorder.metrics(),
-            **(UNMEASURED if self.offloading is None else self.offloading.metrics()),
+            **capacity_metrics(self.offloading),
             "cross_region_bytes": cross_region_bytes(self.recorder.statistics, setting.regions),
             **station_metrics(self.servers, setting.measured_seconds),
             **link_metrics(len(self.node_of), setting.overlay),
         }
+        return declared_metrics(found)
 
     def tables(self) -> dict[str, RecordedColumns]:
         """All requested tables, by their names in a run's folder."""

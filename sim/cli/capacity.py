@@ -64,7 +64,7 @@ def capacity(
     the way. At each, replications are added until the confidence interval of the metric's mean lies on one side of the limit.
     Runs that are already in the results folder are not repeated. Exit status 1 if the limit holds nowhere.
     """
-    from sim.cli.search import bench
+    from sim.cli.search import bench, measuring
     from sim.scenario.expressions import Limit
     from sim.studies import capacity as study
 
@@ -75,7 +75,7 @@ def capacity(
             line = f"{vary} = {question.text(tried.value)}: {limit} {tried.verdict}{f' ({tried.reason})' if tried.reason else ''}"
             print(f"brokersim: {line}", file=sys.stderr, flush=True)
 
-    with bench("capacity", scenario, set_, workload, variant, out, options) as opened:
+    with bench("capacity", scenario, measuring(set_, until), workload, variant, out, options) as opened:
         between = study.values(from_, to, step, integer=opened.is_integer(vary))
         unit = opened.unit_of(vary)
         question = study.CapacityQuestion(vary, limit, between, largest, confidence, max_replications, unit)

@@ -14,7 +14,6 @@ from sim.cli import terminal
 from sim.cli.compare import print_headlines
 from sim.cli.options import Json, Out, Overrides, Quiet, ScenarioFile, WorkloadFolder, resumable, run_options
 from sim.experiments.options import RunOptions
-from sim.metrics import METRICS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -142,6 +141,7 @@ def _points(results: Results) -> Table:
 
     from analysis.comparison import compare_points, headline_of, label, variants_of
     from analysis.formatting import describe, scale
+    from sim.metrics import METRICS
     from sim.scenario.experiment import unit_of
     from sim.scenario.keys import text_of
 

@@ -56,10 +56,10 @@ def policies() -> None:
     """List all plug-ins and their parameters."""
     from sim import plugins
 
-    print("\n\n".join(_group(group, plugins.names(group)) for group in plugins.GROUPS))
+    print("\n\n".join(_group(group, names) for group in plugins.GROUPS if (names := plugins.names(group))))
 
 
-TABLES = {"geometry": "network.geometry", "latency": "network.latency"}
+TABLES = {"geometry": "network.geometry", "latency": "network.latency", "metric": "metrics"}
 
 
 def _many(count: int, what: str) -> str:
@@ -79,9 +79,10 @@ def _group(group: str, names: list[str]) -> str:
 
 def _plugin(group: str, name: str) -> Iterator[str]:
     from sim import plugins
+    from sim.metrics import METRICS
 
     found = plugins.load(group, name)
-    yield f'  kind = "{name}"'
+    yield f'  kind = "{name}"' if group != "metric" else f"  {name} ({METRICS[name].unit}): {METRICS[name].description}"
     yield from _paragraph((inspect.getdoc(found) or "").split("\n\n")[0], 4)
     for key, kind, default, text in described(found.Parameters):
         yield f"    {key}{f' = {default}' if default else ''} ({kind})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,14 @@ def bench(
     folder = out if out is not None else Path("results") / f"{scenario.stem}-{command}"
     with resumable(folder), Bench(scenario, folder, overrides or (), workload, variant, options) as opened:
         yield opened
+
+
+def measuring(overrides: Sequence[str] | None, *texts: str) -> list[str]:
+    """The overrides, with those metrics of a user's own that texts (names or limits) begin with."""
+    from sim.metrics import own_names
+
+    named = {found.group() for text in texts if (found := re.search(r"\w+", text))}
+    return [*(overrides or ()), *(f"metrics.{name}={{}}" for name in own_names() if name in named)]
 
 
 def said(bench: Bench, values: Any) -> str:

@@ -52,10 +52,11 @@ def tune(
     few replications where it is surely worse than the best. The same command resumes an interrupted search, and a larger
     number of trials continues it. Exit status 1 if no point keeps the limits.
     """
-    from sim.cli.search import bench
+    from sim.cli.search import bench, measuring
     from sim.scenario.tuning import Tune
     from sim.studies import tune as study
 
+    set_ = measuring(set_, *(minimise or ()), *(maximise or ()), *(subject_to or ()))
     with bench("tune", scenario, set_, workload, variant, out, options) as opened:
         table = opened.experiment.tune or Tune()
         wanted = table.with_options(minimise or (), maximise or (), subject_to or (), vary or (), trials)

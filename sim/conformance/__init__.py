@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from sim.base.errors import InputError, unknown
 from sim.conformance.cases import CASES, Call, Calls, Case
 from sim.overlay.promises import GeometryPromises, LatencyPromises
+from sim.own_metrics import MetricPromises
 from sim.plugins import BrokenPromise, Parameters, Promise, Promises, broken
 from sim.policies.promises import OffloadingPromises, ReconfigurationPromises, SelectionPromises
 from sim.workloads.promises import WorkloadPromises
@@ -33,6 +34,7 @@ PROMISES: dict[str, type[Promises]] = {
         ReconfigurationPromises,
         OffloadingPromises,
         WorkloadPromises,
+        MetricPromises,
     )
 }
 """What the plug-ins of each group promise."""

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.randomness import Streams
+from sim.metrics import OURS
 from sim.overlay.chord import chord_routes
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.latency import LatencySetting
 from sim.overlay.sites import Sites
+from sim.own_metrics import Tables
 from sim.policies.offloading import problem as offloading
 from sim.policies.reconfiguration.problem import ReconfigurationProblem
 from sim.policies.views import BrokerStates, SelectionSetting, SelectionView
@@ -245,6 +247,47 @@ def offloading_cases(seed: int) -> dict[str, Case]:
     return {"problem": Case((), [Call("decide", given, name) for name, given in problems.items()])}
 
 
+def metric_cases(seed: int) -> dict[str, Case]:
+    """Tables of a run, and of one in which nothing is published."""
+    rng = np.random.default_rng(seed)
+    runs = {"a run": Tables(_tables(rng, 40)), "a run without publications": Tables(_tables(rng, 0))}
+    return {"tables": Case((), [Call("compute", (tables,), name) for name, tables in runs.items()])}
+
+
+def _tables(rng: np.random.Generator, publications: int) -> dict[str, dict[str, Any]]:
+    """The tables that every run has, of 6 windows and 5 brokers; counts are drawn up to so many."""
+    windows, brokers, rows = np.arange(6), np.arange(5), 20 if publications else 0
+    counted = dict.fromkeys(part for metric in OURS.values() for part in metric.parts)
+
+    def counts(size: int) -> NDArray[np.int64]:
+        return rng.integers(0, publications + 1, size)
+
+    window = np.sort(rng.integers(0, 6, rows))
+    lower = np.round(rng.exponential(1.0, rows), 3)
+    series = {"window": windows, "start": 60.0 * windows, "end": 60.0 * windows + 60, "warm_up": windows < 2}
+    at = {"latitude": np.full(5, np.nan), "longitude": np.full(5, np.nan)}
+    received = {name: counts(5) for name in ("received", "sent", "delivered", "relayed")}
+    return {
+        "timeseries": series | {name: counts(6) for name in counted},
+        "brokers": {"broker": brokers, "node": brokers[::-1], "subscriptions": counts(5) / 2, **received, **at},
+        "links": {"source": brokers, "destination": np.roll(brokers, 1), "messages": counts(5), "bytes": counts(5)},
+        "delays": {
+            "window": window,
+            "lower": lower,
+            "upper": 1.01 * lower,
+            "brokers": counts(rows),
+            "users": counts(rows),
+        },
+        "decisions/selection": {"time": np.zeros(5), "user": brokers, "from": np.full(5, -1), "broker": brokers},
+        "decisions/configuration": {
+            "time": np.zeros(5),
+            "broker": brokers,
+            "from": np.full(5, -1),
+            "node": brokers[::-1],
+        },
+    }
+
+
 def _key(rng: np.random.Generator) -> int:
     return int(rng.integers(2**62))
 
@@ -261,5 +304,6 @@ CASES: dict[str, Callable[[int], dict[str, Case]]] = {
     "reconfiguration": reconfiguration_cases,
     "offloading": offloading_cases,
     "workload": workload_cases,
+    "metric": metric_cases,
 }
 """The cases of each group of plug-ins, by their seed."""

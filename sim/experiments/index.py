@@ -18,6 +18,7 @@ from sim.experiments.results import AGAIN, CHANGED, read_json, read_run
 from sim.experiments.rounds import WindowSeries
 from sim.experiments.rows import known_rows, run_row
 from sim.files.hashing import sha256
+from sim.metrics import METRICS
 
 
 class Index:
@@ -52,14 +53,16 @@ class Index:
         path = self.folder / "runs" / run / "timeseries.parquet"
         try:
             with pq.ParquetFile(path) as file:
-                known = name if name in file.schema_arrow.names else "notification_delay"
-                table = file.read(["start", "end", known], use_threads=False)
+                table = file.read(use_threads=False)
             if read_run(self.folder, run)["files"]["timeseries.parquet"] != sha256(path):
                 raise ResultsError(f"{path}: {CHANGED}; {AGAIN}")
         except (pa.ArrowException, OSError) as error:
             raise ResultsError(f"{path}: not a readable parquet file ({str(error).splitlines()[0]})") from None
-        starts, ends, values = (np.array(table[key].to_pylist(), np.float64) for key in ("start", "end", known))
-        return WindowSeries(starts, values, float(ends[-1]))
+        columns = {key: np.array(table[key].to_pylist(), np.float64) for key in table.column_names}
+        values = METRICS[name].each(columns)
+        if values is None:
+            values = columns["notification_delay"]
+        return WindowSeries(columns["start"], values, float(columns["end"][-1]))
 
     def _rows(self, name: str) -> dict[str, Any]:
         """A column of the rows that existed when the index was opened."""

@@ -88,15 +88,16 @@ def _hash(identity: str, replication: int) -> str:
 
 def _plugins(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """The name and the module of each plug-in that a scenario takes."""
-    kinds = {
-        "workload": scenario.workload.kind,
-        "geometry": scenario.network.geometry.kind,
-        "latency": scenario.network.latency.kind,
-        "selection": scenario.selection.kind,
-        "reconfiguration": scenario.reconfiguration.kind,
-        "offloading": scenario.offloading.kind,
-    }
-    for group, kind in kinds.items():
+    kinds = [
+        ("workload", scenario.workload.kind),
+        ("geometry", scenario.network.geometry.kind),
+        ("latency", scenario.network.latency.kind),
+        ("selection", scenario.selection.kind),
+        ("reconfiguration", scenario.reconfiguration.kind),
+        ("offloading", scenario.offloading.kind),
+        *(("metric", name) for name in scenario.metrics.names),
+    ]
+    for group, kind in kinds:
         if kind in plugins.names(group):
             yield f"{group}:{kind}", plugins.load(group, kind).__module__
 

@@ -14,6 +14,7 @@ from sim.base.errors import ResultsError
 from sim.experiments.seals import is_sealed
 from sim.files.hashing import sha256
 from sim.files.parquet import read_frame
+from sim.metrics import METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,8 +108,10 @@ class Results:
 
     @property
     def notes(self) -> list[str]:
-        """Notes on the simulated networks for the user, as distinct sentences."""
-        return list(self.manifest["notes"])
+        """Notes for the user on the simulated networks, and on what cannot be shown, as distinct sentences."""
+        gone = [name for name in self.manifest["scenario"].get("metrics", {}) if name not in METRICS]
+        told = [f"{name}: the plug-in of this metric is not installed; its values are in {RUNS}" for name in gone]
+        return [*self.manifest["notes"], *told]
 
     @property
     def failed(self) -> list[dict[str, Any]]:

@@ -21,14 +21,16 @@ from sim.experiments.results import RUNS, read_json, read_run
 from sim.files.atomic import replacing
 from sim.files.hashing import sha256
 from sim.files.parquet import write_table
-from sim.metrics import METRICS
+from sim.metrics import OURS
 
 _OFTEN = 5.0  # s, between two writings of a process
 _MOST = 1000
 """Most rows of one file, so that rewriting it is quick."""
 
-METRIC_TYPES = {name: pa.int64() if metric.integer else pa.float64() for name, metric in METRICS.items()}
+METRIC_TYPES = {name: pa.int64() if metric.integer else pa.float64() for name, metric in OURS.items()}
 TIMING_TYPES = {"start": pa.string(), "end": pa.string(), "seconds": pa.float64(), "host": pa.string()}
+OTHERS = {"run", "notes", *TIMING_TYPES}
+"""Columns of rows that are no metrics; all others than these and ours are metrics of a user's own, float64."""
 SCHEMA = pa.schema({"run": pa.string(), **METRIC_TYPES, "notes": pa.list_(pa.string()), **TIMING_TYPES})
 
 RunRow = Mapping[str, Any]
@@ -63,7 +65,8 @@ class Stream:
         self._rows.append(new)
         if time.monotonic() - self._written >= _OFTEN:
             self._folder.mkdir(exist_ok=True)
-            _replace(self._folder / f"{self._name}.parquet", pa.Table.from_pylist(self._rows, SCHEMA))
+            columns = dict.fromkeys([*SCHEMA.names, *new])
+            _replace(self._folder / f"{self._name}.parquet", pa.Table.from_pylist(self._rows, _part(columns)))
             self._written = time.monotonic()
             if len(self._rows) >= _MOST:
                 self._rows, self._name = [], uuid.uuid4().hex
@@ -76,13 +79,14 @@ def known_rows(folder: Path, columns: Sequence[str] = SCHEMA.names) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def rows_of(folder: Path, runs: Sequence[str]) -> pa.Table:
-    """The rows of these runs, in this order. Raises ResultsError where a run that has no row anywhere is damaged."""
-    known = known_rows(folder)
+def rows_of(folder: Path, runs: Sequence[str], own: Sequence[str] = ()) -> pa.Table:
+    """The rows of these runs, in this order, with metrics of a user's own. Raises ResultsError where one has no row and is damaged."""
+    columns = [*SCHEMA.names, *own]
+    known = known_rows(folder, columns)
     at = {run: i for i, run in enumerate(known["run"].to_pylist())}
     missing = [run for run in dict.fromkeys(runs) if run not in at]
     at |= {run: known.num_rows + i for i, run in enumerate(missing)}
-    both = pa.concat_tables([known, *_from_manifests(folder, missing)])
+    both = pa.concat_tables([known, *_from_manifests(folder, missing, columns)])
     return both.take(pa.array([at[run] for run in runs], pa.int64())).combine_chunks()
 
 
@@ -99,7 +103,8 @@ def write_rows(folder: Path, rows: pa.Table, keys: Mapping[str, pa.Array]) -> No
     at = {run: i for i, run in reversed(list(enumerate(rows["run"].to_pylist())))}
     timing = rows.select(["run", *TIMING_TYPES]).take(pa.array([at[run] for run in first], pa.int64()))
     _replace(folder / "timing.parquet", timing.combine_chunks())
-    table = pa.table({"run": rows["run"], **keys, **{name: rows[name] for name in METRICS}})
+    metrics = [name for name in rows.column_names if name not in OTHERS]
+    table = pa.table({"run": rows["run"], **keys, **{name: rows[name] for name in metrics}})
     _replace(folder / RUNS, table.replace_schema_metadata({"notes": said}))
     shutil.rmtree(folder / "runs" / ".rows", ignore_errors=True)
 
@@ -118,7 +123,7 @@ def _compacted(folder: Path, columns: Sequence[str]) -> pa.Table:
             return _none(columns)
     except OSError:
         return _none(columns)
-    wanted = [name for name in columns if name in METRICS]
+    wanted = [name for name in columns if name not in OTHERS]
     table = _read(folder / RUNS, ["run", *wanted])
     timing = _read(folder / "timing.parquet", ["run", *TIMING_TYPES])
     try:
@@ -132,9 +137,9 @@ def _compacted(folder: Path, columns: Sequence[str]) -> pa.Table:
     return pa.table({name: more[name] if name in more else table[name] for name in columns}, _part(columns))
 
 
-def _from_manifests(folder: Path, runs: Sequence[str]) -> Iterator[pa.Table]:
+def _from_manifests(folder: Path, runs: Sequence[str], columns: Sequence[str]) -> Iterator[pa.Table]:
     for start in range(0, len(runs), _MOST):
-        yield pa.Table.from_pylist([run_row(folder, run) for run in runs[start : start + _MOST]], SCHEMA)
+        yield pa.Table.from_pylist([run_row(folder, run) for run in runs[start : start + _MOST]], _part(columns))
 
 
 def _read(path: Path, columns: Sequence[str]) -> pa.Table:
@@ -147,7 +152,7 @@ def _read(path: Path, columns: Sequence[str]) -> pa.Table:
 
 
 def _part(columns: Iterable[str]) -> pa.Schema:
-    return pa.schema([SCHEMA.field(name) for name in columns])
+    return pa.schema([SCHEMA.field(name) if name in SCHEMA.names else (name, pa.float64()) for name in columns])
 
 
 def _none(columns: Iterable[str]) -> pa.Table:

@@ -33,7 +33,7 @@ from sim.experiments.rows import Stream, forget_rows, row, rows_of, write_rows
 from sim.experiments.seals import is_sealed, sealed
 from sim.files.atomic import check_name, replacing
 from sim.files.hashing import sha256
-from sim.files.parquet import arrow, write_table
+from sim.files.parquet import column, write_table
 from sim.metrics import METRICS
 from sim.scenario.experiment import Experiment
 from sim.scenario.expressions import Value
@@ -148,7 +148,7 @@ class Store:
             for name, columns in record.tables.items():
                 path = folder / f"{name}.parquet"
                 path.parent.mkdir(exist_ok=True)
-                write_table(path, pa.table({column: _arrow(values) for column, values in columns.items()}))
+                write_table(path, pa.table({key: column(values) for key, values in columns.items()}))
             manifest = {
                 "format": f"{FORMAT}-run",
                 "format_version": FORMAT_VERSION,
@@ -213,7 +213,7 @@ class Store:
             keys[key] = _parameter([experiment.points[spec.point].values[key] for spec in there])
         first = next((spec for spec in specs if self.whole(spec.hash)), None)
         with self._writing():
-            rows = rows_of(self.folder, [spec.hash for spec in there])
+            rows = rows_of(self.folder, [spec.hash for spec in there], experiment.base.metrics.names)
             write_rows(self.folder, rows, keys)
             _write_json(self.folder / "timing.json", timing)
             manifest = {
@@ -312,14 +312,6 @@ def _number(value: float | int | None) -> float | int | None:
     if value is None or math.isnan(value):
         return None
     return int(value) if isinstance(value, (int, np.integer)) else float(value)
-
-
-def _arrow(values: Any) -> pa.Array:
-    """A column; NaN and None become null, a column of nothing else holds float64."""
-    if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
-        return arrow(values)
-    column = pa.array(values)
-    return column.cast(pa.float64()) if column.type == pa.null() else column
 
 
 def _write_json(path: Path, values: Mapping[str, Any]) -> None:

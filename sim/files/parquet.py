@@ -58,6 +58,14 @@ def arrow(values: NDArray[Any] | pa.StringArray) -> pa.Array:
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, pa.py_buffer(values)])
 
 
+def column(values: Any) -> pa.Array:
+    """An arrow column of an array or a list; NaN and None become null, a column of nothing else holds float64."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
+        return arrow(values)
+    found = pa.array(values)
+    return found.cast(pa.float64()) if found.type == pa.null() else found
+
+
 def write_table(path: Path, table: pa.Table) -> None:
     """Write one parquet file; equal tables make equal bytes."""
     write_tables(path, [table])

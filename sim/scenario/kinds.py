@@ -10,7 +10,8 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic_core import core_schema
 
 from sim import plugins
-from sim.base.validation import hint, nested, problems, show, validate
+from sim.base.validation import Mistake, hint, nested, problems, show, validate
+from sim.metrics import METRICS, OURS, own_names
 from sim.plugins import Parameters
 
 
@@ -85,3 +86,57 @@ class Kinds:
         schema["properties"] = {"kind": {"const": kind}, **schema.get("properties", {})}
         schema["required"] = [*([] if kind == self.default else ["kind"]), *schema.get("required", [])]
         return schema
+
+
+@dataclass(frozen=True)
+class OwnMetrics:
+    """The [metrics] table: metrics of a user's own, with their parameters, by name."""
+
+    tables: tuple[Table, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """Their names, sorted."""
+        return [table.kind for table in self.tables]
+
+    def dump(self) -> dict[str, Any]:
+        """The table as a scenario file would say it, in full."""
+        return {table.kind: table.parameters.model_dump(mode="json") for table in self.tables}
+
+    def __bool__(self) -> bool:
+        return bool(self.tables)
+
+    @classmethod
+    def read(cls, value: object) -> OwnMetrics:
+        """Those of a dict. Raises, for pydantic to report, what is wrong in it."""
+        if isinstance(value, cls):
+            return value
+        if not isinstance(value, dict):
+            raise ValueError(f"expected a table of metrics of your own, such as {{ mine = {{}} }}, found {show(value)}")
+        known, found, wrong = own_names(), [], list[Mistake]()
+        for name, table in sorted(value.items()):
+            if name in OURS:
+                wrong.append(((name,), "a metric of brokersim's own, which every run has; leave it out"))
+            elif name not in known:
+                wrong.append(((name,), f"unknown metric of your own{hint(name, known)} (got {show(table)})"))
+            else:
+                _ = METRICS[name]  # is declared as it should be
+                model = plugins.load("metric", name).Parameters
+                try:
+                    found.append(Table(name, validate(model, table)))
+                except ValidationError as error:
+                    wrong += [((name, *keys), text) for keys, text in problems(error, model)]
+        if wrong:
+            raise nested(wrong)
+        return cls(tuple(found))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        dump = core_schema.plain_serializer_function_ser_schema(cls.dump)
+        return core_schema.no_info_plain_validator_function(cls.read, serialization=dump)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        models = {name: plugins.load("metric", name).Parameters for name in own_names()}
+        properties = {name: handler(model.__pydantic_core_schema__) for name, model in models.items()}
+        return {"type": "object", "properties": properties, "additionalProperties": False}

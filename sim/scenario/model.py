@@ -29,12 +29,12 @@ from sim.files.inputs import File, InputFile, NoSuchFile
 from sim.metrics import METRICS
 from sim.overlay.sites import Sites, parse_sites
 from sim.plugins import Parameters
-from sim.scenario.kinds import Kinds, Table
+from sim.scenario.kinds import Kinds, OwnMetrics, Table
 from sim.scenario.reading import tables_of
 from sim.scenario.sweep import Raw
 
 MORE_SHARED = ("variant", "report", "precision", "sweep", "tune")
-SHARED = {"title", "seed", "replications", *MORE_SHARED}
+SHARED = {"title", "seed", "replications", "metrics", *MORE_SHARED}
 """Keys that neither variants nor sweeps may set: runs are paired by seed and replication."""
 MOST_STEPS = 1_000_000
 """Most windows, decision periods and the like up to the horizon: as many take a minute and a gigabyte."""
@@ -219,6 +219,8 @@ class Scenario(_Section):
     """Also write one row per message hop."""
     subscribers: bool = False
     """Also write how much each user received on each topic."""
+    metrics: OwnMetrics = Field(default=OwnMetrics(), exclude_if=lambda own: not own)
+    """Metrics of your own (plug-ins) that runs have too, with their parameters."""
     workload: Annotated[WorkloadTable, WORKLOAD] = Field(default_factory=WORKLOAD.default_table)
     """The workload: what happens to the network from outside."""
     network: NetworkTable = Field(default_factory=NetworkTable)
@@ -270,7 +272,7 @@ class Scenario(_Section):
 
     def identity_text(self, texts: dict[int, str]) -> str:
         """The identity as JSON. `texts` caches the JSON of tables by their ids, for other scenarios that share them."""
-        tables, others = [], {}
+        tables, others = [], Raw()
         for name, value in vars(self).items():
             if name in tables_of(Scenario):
                 if id(value) not in texts:
@@ -279,6 +281,8 @@ class Scenario(_Section):
                         table.pop("path", None)
                     texts[id(value)] = json.dumps(table, sort_keys=True)
                 tables.append(f'"{name}": {texts[id(value)]}')
+            elif isinstance(value, OwnMetrics):
+                others |= {name: value.dump()} if value else {}
             elif name not in ("title", "replications"):
                 others[name] = value
         return ", ".join([json.dumps(others)[:-1], *tables]) + "}"

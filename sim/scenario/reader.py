@@ -20,6 +20,7 @@ from sim.base.naming import Keys
 from sim.base.validation import Model, dotted, hint, problems, show, validate
 from sim.files import toml
 from sim.files.inputs import File
+from sim.metrics import OURS
 from sim.scenario.experiment import Experiment, Point
 from sim.scenario.expressions import Expression, Value
 from sim.scenario.keys import is_integer
@@ -31,7 +32,7 @@ from sim.scenario.sweep import GRID, Override, ParsedSweep, Raw
 from sim.scenario.sweep_reader import leaves, place_of, read_sweep, without
 from sim.scenario.tuning import Tune
 
-ASIDE = {"title", "replications", "subscribers", "trace", "data_plane"}
+ASIDE = {"title", "replications", "subscribers", "trace", "metrics", "data_plane"}
 """Keys that make no other question of a scenario: names, how much is run, what is recorded, and how it is computed."""
 _FEW = 200
 """Points at which mistakes are looked for where there are some already."""
@@ -128,6 +129,7 @@ class _Reader:
         precision = self._read(Precision, precise, ("precision",)) if precise is not None else None
         tuned = self.raw.pop("tune", None)
         tune = self._read(Tune, tuned, ("tune",)) if tuned is not None else None
+        self._add_metrics(report, precision, tune)
         self._take_warm_up()
         sweep = self._take_sweep()
         names = self.names or ["base"]
@@ -149,6 +151,13 @@ class _Reader:
         report = report.model_copy(update=shown)
         written = sweep.table() if sweep else {}
         return Experiment(first.base.title, points, report, self.path, precision, self.detects, written, tune)
+
+    def _add_metrics(self, report: Report | None, precision: Precision | None, tune: Tune | None) -> None:
+        """Metrics of a user's own that are named anywhere are metrics of all runs."""
+        named = [*(report.metrics if report else ()), *(tune.metrics if tune else ())]
+        own: Raw = {name: {} for name in [*named, *([precision.metric] if precision else [])] if name not in OURS}
+        if own and isinstance(said := self.raw.get("metrics", {}), dict):
+            self.raw["metrics"] = own | said
 
     def _take_warm_up(self) -> None:
         """Takes `warm_up = "detect"` out of the base, where it is said for all."""

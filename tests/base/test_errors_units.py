@@ -83,7 +83,7 @@ def test_durations_as_text() -> None:
 
 def test_all_plugins_of_ours_are_found_and_describe_themselves() -> None:
     for group in plugins.GROUPS:
-        assert plugins.names(group)
+        assert plugins.names(group) or group == "metric"  # those of ours are no plug-ins
         for name in plugins.names(group):
             found = plugins.load(group, name)
             assert found.__doc__, f"{group}:{name} has no docstring"

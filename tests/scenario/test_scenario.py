@@ -215,8 +215,8 @@ metrics = [
 """
 
 FILE_KEYS = (
-    "variant, report, precision, sweep, tune, title, seed, replications, horizon, warm_up, window, trace, subscribers, workload, "
-    "network, brokers, selection, reconfiguration, offloading"
+    "variant, report, precision, sweep, tune, title, seed, replications, horizon, warm_up, window, trace, subscribers, metrics, "
+    "workload, network, brokers, selection, reconfiguration, offloading"
 )
 SIMILARITY_KEYS = "kind, load_weight, load, similarity, update_period, cluster_size, hysteresis"
 

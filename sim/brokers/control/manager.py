@@ -122,7 +122,7 @@ class Manager:
         decision = ReconfigurationRecord(now, objective.cost, parameters.threshold * objective.max_move_cost)
         self.decisions.append(decision)
         if decision.cost <= decision.threshold:
-            recorder.ssbr_costs.append((now, decision.cost))
+            self._count_cost(decision.cost)
             return None
         target = setting.policy.reconfigure(problem).node_of
         try:
@@ -133,11 +133,17 @@ class Manager:
         decision.benefit = decision.cost - decision.cost_after
         decision.move_cost = objective.move_cost(objective.moved)
         decision.enacted = objective.moved > 0 and decision.benefit > decision.move_cost
-        recorder.ssbr_costs.append((now, decision.cost_after if decision.enacted else decision.cost))
+        self._count_cost(decision.cost_after if decision.enacted else decision.cost)
         if not decision.enacted:
             return None
         recorder.count("reconfiguration_bound", now, decision.move_cost)
         return np.array(target, np.int32)
+
+    def _count_cost(self, cost: float) -> None:
+        """The cost of the configuration that holds from now on."""
+        now = self._fabric.clock.now
+        self._recorder.count("ssbr_cost_sum", now, cost)
+        self._recorder.count("ssbr_cost_count", now)
 
     def _problem(self, number: int) -> ReconfigurationProblem:
         parameters = self._setting.parameters

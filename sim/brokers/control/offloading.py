@@ -209,33 +209,19 @@ class OffloadingService:
 
     def close(self) -> None:
         """Count decisions in the windows in which they were made, and periods in those in which they began."""
-        count = self._recorder.count
+        count, period = self._recorder.count, self._setting.parameters.period
         for decision in self.decisions.values():
             count("decisions", decision.time)
             count("backend_load_sum", decision.time, decision.cost)
-        for start, measured in self._measured(0.0):
-            count("periods", start)
-            count("satisfied_subscribers_sum", start, measured.satisfied)
-            count("satisfaction_sum", start, measured.satisfaction / measured.subscribers)
+        for number, measured in self._satisfaction.outcomes.items():
+            if measured.subscribers:  # else nothing was due to anybody
+                count("periods", number * period)
+                count("satisfied_subscribers_sum", number * period, measured.satisfied)
+                count("satisfaction_sum", number * period, measured.satisfaction / measured.subscribers)
 
-    def _measured(self, since: float) -> list[tuple[float, Outcome]]:
-        """The periods that began since then, with their satisfaction, if anything was due."""
-        period = self._setting.parameters.period
-        measured = ((number * period, each) for number, each in sorted(self._satisfaction.outcomes.items()))
-        return [(start, each) for start, each in measured if start >= since and each.subscribers]
-
-    def metrics(self) -> dict[str, float | None]:
-        """Means over the periods and decisions after the warm-up; None where there are none."""
-        warm_up = self._recorder.warm_up
-        decisions = [decision for decision in self.decisions.values() if decision.time >= warm_up]
-        measured = [each for _, each in self._measured(warm_up)]
-        return {
-            "satisfied_subscribers": _mean([float(each.satisfied) for each in measured]),
-            "satisfaction": _mean([each.satisfaction / each.subscribers for each in measured]),
-            "backend_load": _mean([decision.cost for decision in decisions]),
-            "backend_capacity": _mean([d.capacity for d in decisions if d.capacity is not None]),
-            "approximation_ratio": _mean([d.value / d.bound for d in decisions if d.value is not None and d.bound]),
-        }
+    def measured_decisions(self) -> list[OffloadingRecord]:
+        """Those after the warm-up."""
+        return [decision for decision in self.decisions.values() if decision.time >= self._recorder.warm_up]
 
     def table(self) -> dict[str, Any]:
         """A row for each period that began: what was decided in it, and whom the back end satisfied."""
@@ -253,11 +239,14 @@ class OffloadingService:
         }
 
 
+def capacity_metrics(service: OffloadingService | None) -> dict[str, float | None]:
+    """Means over the decisions after the warm-up that had a choice; None where there are none, or no service."""
+    made = [] if service is None else service.measured_decisions()
+    return {
+        "backend_capacity": _mean([decision.capacity for decision in made if decision.capacity is not None]),
+        "approximation_ratio": _mean([d.value / d.bound for d in made if d.value is not None and d.bound]),
+    }
+
+
 def _mean(values: list[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
-
-
-UNMEASURED: dict[str, float | None] = dict.fromkeys(
-    ("satisfied_subscribers", "satisfaction", "backend_load", "backend_capacity", "approximation_ratio")
-)
-"""The metrics of a network without the service."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
-from typing import Any
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LO
 from sim.brokers.statistics.receipts import Audience, Audiences, Receipts
 from sim.brokers.statistics.records import Channel, Folds, Offloaded, Offloads, Statistics, Ways, starts
 from sim.brokers.statistics.satisfaction import Satisfaction
+from sim.metrics import COUNTED, OURS, Metric, MetricValue
 
 RecordedColumns = dict[str, Any]  # column name → array or list
 
@@ -26,27 +28,24 @@ OffloadColumns = tuple[Any, Any, Any, Any, Any, Any]
 """The first six of `Offloads`."""
 
 
-COUNTED: dict[str, float] = {
-    "duplicates": 0,
-    "false_positive_messages": 0,
-    "broker_subscription_changes": 0,
-    "subscription_overhead": 0,
-    "handovers": 0,
-    "handover_messages": 0,
-    "reconfigurations": 0,
-    "reconfigured_brokers": 0,
-    "reconfiguration_overhead": 0,
-    "reconfiguration_bound": 0.0,
-    "drain_messages": 0,
-    "offload_churn": 0,
-    "offload_messages": 0,
-    "decisions": 0,
-    "backend_load_sum": 0.0,
-    "periods": 0,
-    "satisfied_subscribers_sum": 0,
-    "satisfaction_sum": 0.0,
-}
-"""What is counted one by one when it happens, and its zero: whole numbers, or floating-point ones."""
+UNIT = 1 << 72
+"""Exact sums are whole numbers of 1 / UNIT."""
+
+
+class Column(NamedTuple):
+    """What adds up over windows: a number for each, in units of 1 / `unit`."""
+
+    values: Sequence[Any]
+    unit: int = 1
+
+    def total(self, windows: slice) -> Any:
+        """The sum over some windows, exact unless its numbers are not."""
+        found = reduce(add, self.values[windows], 0)
+        return found if self.unit == 1 else Fraction(found, self.unit)
+
+    def shown(self) -> Any:
+        """The numbers of all windows for a table."""
+        return self.values if self.unit == 1 else [value / self.unit for value in self.values]
 
 
 class Recorder:
@@ -96,8 +95,7 @@ class Recorder:
             self._measured,
             hop_delay,
         )
-        self.counted: dict[str, list[Any]] = {name: [zero] * windows for name, zero in COUNTED.items()}
-        self.ssbr_costs: list[tuple[float, float]] = []  # time (s), from which on it holds
+        self.counted: dict[str, list[Any]] = {name: [exact(0)] * windows for name, exact in COUNTED.items()}
         self.bootstrap_messages = 0
         self.trace: list[tuple[float, float, int, int, int, str, bool]] | None = [] if keep_trace else None
         self._load_from = 0.0
@@ -111,8 +109,8 @@ class Recorder:
         return self._window
 
     def count(self, name: str, time: float, amount: float = 1) -> None:
-        """So many of what has this name (a key of `COUNTED`) have happened at a time (s) before the horizon."""
-        self.counted[name][bisect_right(self.edges, time) - 1] += amount
+        """So many of what has this name (a key of `sim.metrics.COUNTED`) have happened at a time (s) before the horizon."""
+        self.counted[name][bisect_right(self.edges, time) - 1] += COUNTED[name](amount)
 
     def attached(self, user: int, broker: int) -> None:
         """The broker hosts the user from now on."""
@@ -206,145 +204,98 @@ class Recorder:
         self._delays.close()
         self.ledger.check()
 
-    def _exact(self, row: int, windows: Sequence[int]) -> Fraction:
-        high, low = (sum(self.statistics.sums[w, row, part].item() for w in windows) for part in (0, 1))
-        return Fraction((high << 52) + low, 1 << 72)
+    def _sums(self, row: int) -> Column:
+        return Column([(high << 52) + low for high, low in self.statistics.sums[:, row].tolist()], UNIT)
 
-    def _arrival_delay(self, windows: Sequence[int]) -> float:
-        """The sum of delays until arrival: the receiving brokers' waits and services are left out."""
-        return float(self._exact(rk.NOTIFICATION_DELAY, windows) - self._exact(rk.LAST_SERVICE, windows))
-
-    def timeseries(self) -> RecordedColumns:
-        """The time series: everything that is counted, per window."""
-        c, publications = self.statistics.counters, self.ledger.publications.T.tolist()
+    def _columns(self) -> dict[str, Column]:
+        """What is counted per window; of means that the time series shows, too, there are only the places."""
+        publications, counters = self.ledger.publications.T.tolist(), self.statistics.counters.T.tolist()
         brokers, users = self.ledger.pairs.T.tolist()  # by row of the ledger, then by window
-        starts, ends = self.edges[:-1], self.edges[1:]
-        seconds = np.subtract(ends, starts)
-        each = [self._exact_all(row) for row in range(rk.SUMS)]
-        ssbr = [self._ssbr_costs(start, end) for start, end in pairwise(self.edges)]
+        sums = [self._sums(row) for row in range(rk.SUMS)]
+        delays, services = sums[rk.NOTIFICATION_DELAY].values, sums[rk.LAST_SERVICE].values
+        counted = {name: Column(values) for name, values in self.counted.items()}
+        load_stddev, load_jain = self._load_area.T.tolist()
         return {
-            "window": list(range(len(starts))),
-            "start": starts,
-            "end": ends,
-            "warm_up": [not m for m in self.measured],
-            "publications": publications[PUBLISHED],
-            "publications_dropped": publications[DROPPED],
-            "publications_rooted": publications[ROOTED],
-            "due": brokers[DUE],
-            "delivered": brokers[DELIVERED],
-            "lost": [sum(lost) for lost in zip(*(brokers[row] for row in LOST.values()), strict=True)],
-            **{f"lost_{cause}": brokers[row] for cause, row in LOST.items()},
-            "in_flight": brokers[IN_FLIGHT],
-            "duplicates": self.counted["duplicates"],
-            "false_positive_messages": self.counted["false_positive_messages"],
-            "due_users": users[DUE],
-            "delivered_users": users[DELIVERED],
-            "best_effort_deliveries": c[:, rk.BEST_EFFORT],
-            "best_effort_users": c[:, rk.BEST_EFFORT_USERS],
-            **self.counted,
-            "ssbr_cost": [math.fsum(costs) / len(costs) if costs else None for costs in ssbr],
-            "ssbr_cost_sum": [math.fsum(costs) for costs in ssbr],
-            "ssbr_cost_count": [len(costs) for costs in ssbr],
-            "notification_overhead": c[:, rk.INTERNAL] + c[:, rk.EXTERNAL],
-            "internal_overhead": c[:, rk.INTERNAL],
-            "external_overhead": c[:, rk.EXTERNAL],
-            "notification_bytes": c[:, rk.INTERNAL_BYTES] + c[:, rk.EXTERNAL_BYTES],
-            "internal_bytes": c[:, rk.INTERNAL_BYTES],
-            "external_bytes": c[:, rk.EXTERNAL_BYTES],
-            "uplink_messages": c[:, rk.UPLINKS],
-            "uplink_bytes": c[:, rk.UPLINK_BYTES],
-            "notification_delay_sum": each[rk.NOTIFICATION_DELAY],
-            "arrival_delay_sum": [self._arrival_delay([w]) for w in range(len(starts))],
-            "tree_delay_sum": each[rk.TREE_DELAY],
-            "user_notification_delay_sum": each[rk.USER_NOTIFICATION_DELAY],
-            "user_tree_delay_sum": each[rk.USER_TREE_DELAY],
-            "path_stretch_sum": each[rk.STRETCH],
-            "path_stretch_count": c[:, rk.STRETCHED],
-            "tree_hops_sum": c[:, rk.TREE_HOPS],
-            "uplink_hops_sum": c[:, rk.UPLINK_HOPS],
-            "notification_delay": [
-                total / n if n else None
-                for total, n in zip(each[rk.NOTIFICATION_DELAY], brokers[DELIVERED], strict=True)
-            ],
-            "load_stddev": self._load_area[:, 0] / seconds,
-            "load_jain": self._load_area[:, 1] / seconds,
+            "publications": Column(publications[PUBLISHED]),
+            "publications_dropped": Column(publications[DROPPED]),
+            "publications_rooted": Column(publications[ROOTED]),
+            "due": Column(brokers[DUE]),
+            "delivered": Column(brokers[DELIVERED]),
+            "lost": Column([sum(lost) for lost in zip(*(brokers[row] for row in LOST.values()), strict=True)]),
+            **{f"lost_{cause}": Column(brokers[row]) for cause, row in LOST.items()},
+            "in_flight": Column(brokers[IN_FLIGHT]),
+            "duplicates": counted["duplicates"],
+            "false_positive_messages": counted["false_positive_messages"],
+            "due_users": Column(users[DUE]),
+            "delivered_users": Column(users[DELIVERED]),
+            "best_effort_deliveries": Column(counters[rk.BEST_EFFORT]),
+            "best_effort_users": Column(counters[rk.BEST_EFFORT_USERS]),
+            **{name: column for name, column in counted.items() if not name.startswith("ssbr_cost_")},
+            "ssbr_cost": Column(()),
+            **counted,
+            "notification_overhead": _both(counters, rk.INTERNAL, rk.EXTERNAL),
+            "internal_overhead": Column(counters[rk.INTERNAL]),
+            "external_overhead": Column(counters[rk.EXTERNAL]),
+            "notification_bytes": _both(counters, rk.INTERNAL_BYTES, rk.EXTERNAL_BYTES),
+            "internal_bytes": Column(counters[rk.INTERNAL_BYTES]),
+            "external_bytes": Column(counters[rk.EXTERNAL_BYTES]),
+            "uplink_messages": Column(counters[rk.UPLINKS]),
+            "uplink_bytes": Column(counters[rk.UPLINK_BYTES]),
+            "notification_delay_sum": sums[rk.NOTIFICATION_DELAY],
+            # until arrival: the receiving brokers' waits and services are left out
+            "arrival_delay_sum": Column([delay - last for delay, last in zip(delays, services, strict=True)], UNIT),
+            "tree_delay_sum": sums[rk.TREE_DELAY],
+            "user_notification_delay_sum": sums[rk.USER_NOTIFICATION_DELAY],
+            "user_tree_delay_sum": sums[rk.USER_TREE_DELAY],
+            "path_stretch_sum": sums[rk.STRETCH],
+            "path_stretch_count": Column(counters[rk.STRETCHED]),
+            "tree_hops_sum": Column(counters[rk.TREE_HOPS]),
+            "uplink_hops_sum": Column(counters[rk.UPLINK_HOPS]),
+            "notification_delay": Column(()),
+            "load_stddev": Column(load_stddev),
+            "load_jain": Column(load_jain),
         }
 
-    def _exact_all(self, row: int) -> list[float]:
-        return [float(self._exact(row, [w])) for w in range(len(self.measured))]
+    def _over(self, metric: Metric, columns: Mapping[str, Column], first: int, last: int) -> MetricValue:
+        """A metric over the windows from the first to before the last, by its rule."""
+        windows = slice(first, last)
+        return metric.over(lambda name: columns[name].total(windows), self.edges[last] - self.edges[first])
+
+    def timeseries(self) -> RecordedColumns:
+        """Everything that is counted, per window, and what follows from it."""
+        columns, windows = self._columns(), range(len(self.measured))
+
+        def shown(name: str, column: Column) -> Any:
+            metric = OURS.get(name)
+            if metric is not None and metric.windows != "sum":
+                return [self._over(metric, columns, window, window + 1) for window in windows]
+            return [float(v) for v in column.values] if COUNTED.get(name) is Fraction else column.shown()
+
+        return {
+            "window": list(windows),
+            "start": self.edges[:-1],
+            "end": self.edges[1:],
+            "warm_up": [not measured for measured in self.measured],
+            **{name: shown(name, column) for name, column in columns.items()},
+        }
 
     def delays(self) -> RecordedColumns:
         """The delay histogram: one row per window and bin that is not empty."""
         return self._delays.table()
 
-    def metrics(self) -> dict[str, float | int | None]:
+    def metrics(self) -> dict[str, MetricValue]:
         """The scalar metrics over everything after the warm-up; None where a mean is over nothing."""
-        after = [w for w, measured in enumerate(self.measured) if measured]
-        counter = self.statistics.counters[after].sum(axis=0).tolist()
-        pairs = self.ledger.pairs[after].sum(axis=0).tolist()
-        published, rooted, dropped, _ = self.ledger.publications[after].sum(axis=0).tolist()
-
-        def total(name: str) -> int:
-            return sum(self.counted[name][w] for w in after)
-
-        def mean(row: int, count: int) -> float | None:
-            return float(self._exact(row, after)) / count if count else None
-
-        (due, due_users), (delivered, delivered_users) = pairs[DUE], pairs[DELIVERED]
-        by_tree, by_tree_users = delivered - counter[rk.BEST_EFFORT], delivered_users - counter[rk.BEST_EFFORT_USERS]
-        overhead = counter[rk.INTERNAL] + counter[rk.EXTERNAL]
-        seconds = self.horizon - self.warm_up
-        load = self._load_area[after].sum(axis=0) / seconds if seconds > 0 else np.zeros(2)
+        columns, windows = self._columns(), len(self.measured)
+        first = windows - sum(self.measured)
         quantile = self._delays.quantiles(self._measured, (50, 95, 99))
-        ssbr = self._ssbr_costs(self.warm_up, self.horizon)
+        delivered = columns["delivered"].total(slice(first, windows))
         return {
-            "broker_subscription_changes": total("broker_subscription_changes"),
-            "subscription_overhead": total("subscription_overhead"),
-            "notification_delay": mean(rk.NOTIFICATION_DELAY, delivered),
+            **{m.name: self._over(m, columns, first, windows) for m in OURS.values() if m.windows},
             **{f"notification_delay_p{q}": quantile[q] for q in (50, 95, 99)},
             "notification_delay_max": float(self.statistics.maxima[0]) if delivered else None,
-            "arrival_delay": self._arrival_delay(after) / delivered if delivered else None,
-            "user_notification_delay": mean(rk.USER_NOTIFICATION_DELAY, delivered_users),
-            "tree_delay": mean(rk.TREE_DELAY, by_tree),
-            "user_tree_delay": mean(rk.USER_TREE_DELAY, by_tree_users),
-            "tree_hops": counter[rk.TREE_HOPS] / by_tree if by_tree else None,
-            "uplink_hops": counter[rk.UPLINK_HOPS] / rooted if rooted else None,
-            "notification_overhead": overhead,
-            "internal_overhead": counter[rk.INTERNAL],
-            "external_overhead": counter[rk.EXTERNAL],
-            "uplink_messages": counter[rk.UPLINKS],
-            "messages_per_publication": overhead / published if published else None,
-            "notification_bytes": counter[rk.INTERNAL_BYTES] + counter[rk.EXTERNAL_BYTES],
-            "internal_bytes": counter[rk.INTERNAL_BYTES],
-            "external_bytes": counter[rk.EXTERNAL_BYTES],
-            "uplink_bytes": counter[rk.UPLINK_BYTES],
-            "handovers": total("handovers"),
-            "handover_messages": total("handover_messages"),
-            "reconfigurations": total("reconfigurations"),
-            "reconfigured_brokers": total("reconfigured_brokers"),
-            "reconfiguration_overhead": total("reconfiguration_overhead"),
-            "reconfiguration_bound": math.fsum(self.counted["reconfiguration_bound"][w] for w in after),
-            "drain_messages": total("drain_messages"),
-            "offload_churn": total("offload_churn"),
-            "offload_messages": total("offload_messages"),
-            "ssbr_cost": math.fsum(ssbr) / len(ssbr) if ssbr else None,
             "bootstrap_messages": self.bootstrap_messages,
-            "load_stddev": float(load[0]),
-            "load_jain": float(load[1]),
-            "publications": published,
-            "publications_dropped": dropped,
-            "due": due,
-            "delivered": delivered,
-            "lost": sum(pairs[row][0] for row in LOST.values()),
-            **{f"lost_{cause}": pairs[row][0] for cause, row in LOST.items()},
-            "best_effort_deliveries": counter[rk.BEST_EFFORT],
-            "in_flight": pairs[IN_FLIGHT][0],
-            "duplicates": total("duplicates"),
-            "false_positive_messages": total("false_positive_messages"),
-            "delivery_ratio": delivered_users / due_users if due else None,
-            "path_stretch": mean(rk.STRETCH, counter[rk.STRETCHED]),
         }
 
-    def _ssbr_costs(self, start: float, end: float) -> list[float]:
-        """Those of the reconfiguration periods that ended in a span of time."""
-        return [cost for time, cost in self.ssbr_costs if start <= time < end]
+
+def _both(counters: Sequence[Sequence[int]], one: int, other: int) -> Column:
+    return Column(list(map(add, counters[one], counters[other])))

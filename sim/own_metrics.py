@@ -1,0 +1,120 @@
+"""Metrics of a user's own: plug-ins that compute one from the tables of a run, and join it to the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sim.base.errors import cut
+from sim.files.parquet import column
+from sim.metrics import Metric, MetricValue, Ratio
+from sim.plugins import Parameters, Promises, make, promise
+
+TableColumns = Mapping[str, NDArray[Any]]
+
+
+class OwnMetric(Protocol):
+    """A metric of a user's own. Plug-in group `brokersim.metric`.
+
+    The class has a nested `Parameters(sim.plugins.Parameters)`, its declaration `metric`, and is made by `OwnMetric(parameters)`.
+    """
+
+    metric: Metric
+    """The declaration, under the name that the entry point has."""
+
+    def compute(self, tables: Mapping[str, TableColumns]) -> Any:
+        """The metric of a run, from its tables as they are written: a pure function.
+
+        Without a rule over windows: one number over what comes after the warm-up, or None where it is undefined. With one: a number
+        for each window, of which the metric is the sum or the average over time, or the sum of which is what stands above the ratio.
+        """
+
+
+class Tables(Mapping[str, TableColumns]):
+    """The tables of a run by the names of their files, such as "delays": read-only columns, NaN where they have no number."""
+
+    def __init__(self, tables: Mapping[str, Mapping[str, Any]]) -> None:
+        self._tables = tables
+        self._read: dict[str, TableColumns] = {}
+
+    def __getitem__(self, name: str) -> TableColumns:
+        if name not in self._tables:
+            raise KeyError(f"this run has no table {name!r} (it has: {', '.join(self._tables)})")
+        if name not in self._read:
+            self._read[name] = {key: _frozen(column(values)) for key, values in self._tables[name].items()}
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+
+def _frozen(values: pa.Array) -> NDArray[Any]:
+    found: NDArray[Any] = values.to_numpy(zero_copy_only=False)
+    found = found.view()
+    found.flags.writeable = False
+    return found
+
+
+class MetricPromises(Promises):
+    """What a metric of a user's own promises."""
+
+    group, protocol = "metric", OwnMetric
+
+    @promise("metric")
+    def declared(self, found: Any, *_: Any) -> Iterator[str]:
+        """`metric` is a Metric, and its `windows` are None, "sum", "average" or a Ratio."""
+        if not isinstance(found, Metric) or not (
+            found.windows in (None, "sum", "average") or isinstance(found.windows, Ratio)
+        ):
+            yield f"metric is {found!r}, expected a Metric with a rule over windows or None"
+
+    @promise("compute")
+    def number(self, found: Any, _: Mapping[str, TableColumns]) -> Iterator[str]:
+        """Without a rule over windows `compute` returns a finite number, or None (or NaN) where it is undefined."""
+        if self.plugin.metric.windows is None and found is not None:
+            number = isinstance(found, int | float | np.integer | np.floating) and not isinstance(found, bool)
+            if not number or math.isinf(found):
+                yield f"compute returned {cut(repr(found))}, expected a finite number or None"
+
+    @promise("compute")
+    def per_window(self, found: Any, tables: Mapping[str, TableColumns]) -> Iterator[str]:
+        """With a rule over windows `compute` returns a finite number for each window of the time series."""
+        if self.plugin.metric.windows is not None:
+            values, windows = np.asarray(found), len(tables["timeseries"]["start"])
+            if values.shape != (windows,) or values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+                yield f"compute returned {cut(repr(found))}, expected a finite number for each of {windows} windows"
+
+    @promise("compute")
+    def columns(self, _: Any, tables: Mapping[str, TableColumns]) -> Iterator[str]:
+        """The time series has no column of the metric's yet; of a ratio it has those below."""
+        metric, series = self.plugin.metric, tables["timeseries"]
+        if metric.windows is not None and metric.column in series:
+            yield f"the time series has a column '{metric.column}' already"
+        for part in (metric.windows.below, metric.windows.less) if isinstance(metric.windows, Ratio) else ():
+            if part and part not in series:
+                yield f"the time series has no column '{part}' (it has: {', '.join(series)})"
+
+
+def compute(name: str, parameters: Parameters, tables: Tables) -> tuple[MetricValue, dict[str, NDArray[np.float64]]]:
+    """A metric of a run, and the column that it adds to the time series. Raises BrokenPromise where it is none."""
+    made: OwnMetric = make(MetricPromises, name, parameters)
+    metric, found, series = made.metric, made.compute(tables), tables["timeseries"]
+    if metric.windows is None:
+        return (None if found is None or math.isnan(found) else float(found)), {}
+    own = {metric.column: np.asarray(found, np.float64)}
+    measured, seconds = ~series["warm_up"].astype(bool), series["end"] - series["start"]
+
+    def total(name: str) -> float:
+        each = {**series, **own}[name]
+        return math.fsum((each * seconds if metric.windows == "average" else each)[measured].tolist())
+
+    value = metric.over(total, math.fsum(seconds[measured].tolist()))
+    return None if value is None else float(value), own
