@@ -89,11 +89,12 @@ def spark_environment(local: bool) -> dict[str, str]:
             "name the folder of a Java 17, 21 or 25, or unset JAVA_HOME to use the one that comes with brokersim"
         )
     home = str(_home())
+    # Otherwise Spark would take any python3 on the PATH
     wanted = {
         "JAVA_HOME": home,
         "SPARK_CONF_DIR": home,
         "PYSPARK_PYTHON": sys.executable,
-    }  # otherwise Spark would take any python3 on the PATH
+    }
     if local:
         wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
     return {name: value for name, value in wanted.items() if not os.environ.get(name)}

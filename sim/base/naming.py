@@ -9,7 +9,6 @@ Keys = tuple[str | int, ...]
 def name_key(name: str) -> tuple[bool, int, str, str]:
     """Sort key for names: whole numbers by value, however long, then all others by code points."""
     whole = name.isascii() and name.isdecimal()
-    digits = (
-        name.lstrip("0") if whole else ""
-    )  # compared by length first, as Python refuses to parse very long integers
+    # Compared by length first, as Python refuses to parse very long integers
+    digits = name.lstrip("0") if whole else ""
     return not whole, len(digits), digits, name

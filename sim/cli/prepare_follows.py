@@ -119,9 +119,8 @@ def follows(
     else:
         who, what = _plain("--follows", follows, format), _plain("--events", events, format)
         times: dict[str, Any] = {"time_formats": time_format or (), "time_zone": time_zone}
-        lines = [layout for layout, _ in (who, what) if layout.kind == "text"] or [
-            who[0]
-        ]  # else to hear that there are none
+        # Else to hear that there are none
+        lines = [layout for layout, _ in (who, what) if layout.kind == "text"] or [who[0]]
 
         def laid(layout: Layout, files: Inputs, option: str, columns: str | None) -> tuple[Layout, Inputs]:
             if columns is None:

@@ -132,9 +132,8 @@ def _open(path: Path, name: str, wanted: Tune) -> optuna.Study:
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
 
-    path.with_name(f"{path.name}.lock").unlink(
-        missing_ok=True
-    )  # left by a killed process: no other process has the file open
+    # Left by a killed process: no other process has the file open
+    path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
     try:
         _drop_half_a_line(path)
         storage = JournalStorage(JournalFileBackend(str(path)))

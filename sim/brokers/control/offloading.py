@@ -164,9 +164,8 @@ class OffloadingService:
         parameters, key = self._setting.parameters, subkey(self._setting.key, self._period, broker + 1)
         assert self._rates is not None
         problem = OffloadingProblem.of(indptr, indices, self._rates, 0.0, parameters.tau, key=key)
-        slack = (
-            problem.topics * 2.0**-52 if problem.scale > 1 else 0.0
-        )  # of 100 % all fit, however fractions are rounded in a sum
+        # Of 100 % all fit, however fractions are rounded in a sum
+        slack = problem.topics * 2.0**-52 if problem.scale > 1 else 0.0
         return problem.with_capacity(parameters.capacity.of(math.fsum(problem.cost) * (1 + slack)))
 
     def _checked(self, problem: OffloadingProblem, decision: offloading.Decision) -> Expected:

@@ -30,9 +30,8 @@ class EventEngine:
         self._ledger, self._trace = recorder.ledger, recorder.trace
         self._active: dict[Flight, None] = {}
         self._held: dict[int, list[int]] = {}  # by broker: publications that it holds back
-        self._released: dict[
-            int, int
-        ] = {}  # of publications that were held back: flights that have not left their roots
+        # Of publications that were held back: flights that have not left their roots
+        self._released: dict[int, int] = {}
         self._when_idle: Callable[[], None] | None = None
         self._when_rooted: Callable[[], None] | None = None
         self._climbed = (self._reach_uplink,)

@@ -210,9 +210,8 @@ class _Rooted:
         self.tree = array("q")
         self.uplinks: list[NDArray[np.int32]] = []
         self.positions = 0
-        self.trees: dict[
-            tuple[int, int, int], tuple[TopicTree, int, int]
-        ] = {}  # by topic, root and period: of which version, its number
+        # By topic, root and period: of which version, its number
+        self.trees: dict[tuple[int, int, int], tuple[TopicTree, int, int]] = {}
         self._taken: list[tuple[NDArray[np.int32], TopicTree, Due]] = []
         self._periods = array("q")
 

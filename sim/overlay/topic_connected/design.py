@@ -77,9 +77,8 @@ def common_topics(interests: BrokerInterests) -> NDArray[Any]:
     """The number of topics that both nodes of each pair want: (n (n - 1) / 2) in the order (0, 1), (0, 2), …, as small integers."""
     nodes = interests.nodes
     wanted = np.sort(np.diff(interests.indptr))
-    kind = np.min_scalar_type(
-        int(wanted[-2]) if nodes > 1 else 0
-    )  # no pair has more in common than the second of all wants
+    # No pair has more in common than the second of all wants
+    kind = np.min_scalar_type(int(wanted[-2]) if nodes > 1 else 0)
     pairs = nodes * (nodes - 1) // 2
     if pairs * kind.itemsize > _MOST_BYTES:
         raise InputError(

@@ -57,12 +57,10 @@ class TopicConnected(PublisherTrees):
         self._parameters, self._topics, self._key = parameters, setting.topics, setting.key
         self._times = setting.round_trips
         self._designed: RepairedOverlay | Dcbm | NDArray[np.int32] | None = None
-        self._changed: dict[
-            int, set[int]
-        ] = {}  # node → topics that it has joined or left since the links last followed
-        self._unchecked: set[int] = (
-            set()
-        )  # topics that have changed since it was last looked whether they are connected
+        # Node → topics that it has joined or left since the links last followed
+        self._changed: dict[int, set[int]] = {}
+        # Topics that have changed since it was last looked whether they are connected
+        self._unchecked: set[int] = set()
         self._links = np.empty((0, 2), np.int32)  # u < v
         self._first, self._neighbours = adjacency(self.nodes, self._links)
         self._messages = 0

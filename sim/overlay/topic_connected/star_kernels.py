@@ -40,9 +40,8 @@ def stars(
     """
     n, topics = indptr.size - 1, starts.size - 1
     words = (n + 63) // 64
-    row = np.full(
-        topics, -1
-    )  # topics with many subscribers are kept as sets of bits, which costs less than their lists
+    # Topics with many subscribers are kept as sets of bits, which costs less than their lists
+    row = np.full(topics, -1)
     rows, most = 0, 0
     remains = np.zeros(topics, np.bool_)
     for t in range(topics):

@@ -38,9 +38,8 @@ class Instance(NamedTuple):
     score: NDArray[np.int64]
 
 
-ENTRY = np.dtype(
-    [("key", np.float64), ("topic", np.int32)], align=True
-)  # side by side, so that one cache line has both
+# Side by side, so that one cache line has both
+ENTRY = np.dtype([("key", np.float64), ("topic", np.int32)], align=True)
 
 
 class Heap(NamedTuple):

@@ -190,9 +190,8 @@ class Grid(Design):
 
     def disjoint_targets(self, match: int) -> NDArray[np.int32]:
         count = len(self.conjunctions) // match if match <= self.most else 0
-        return np.arange(count * match, dtype=np.int32).reshape(
-            count, match
-        )  # neighbours have different private fields
+        # Neighbours have different private fields
+        return np.arange(count * match, dtype=np.int32).reshape(count, match)
 
     def _draw(self, match: int, count: int, likely: Likely, generator: np.random.Generator) -> NDArray[np.int32]:
         weights = self.rows if likely == "targets" else [min(row, 1) for row in self.rows]
