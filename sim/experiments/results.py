@@ -110,8 +110,8 @@ class Results:
     def notes(self) -> list[str]:
         """Notes for the user on the simulated networks, and on what cannot be shown, as distinct sentences."""
         gone = [name for name in self.manifest["scenario"].get("metrics", {}) if name not in METRICS]
-        told = [f"{name}: the plug-in of this metric is not installed; its values are in {RUNS}" for name in gone]
-        return [*self.manifest["notes"], *told]
+        missing = [f"{name}: the plug-in of this metric is not installed; its values are in {RUNS}" for name in gone]
+        return [*self.manifest["notes"], *missing]
 
     @property
     def failed(self) -> list[dict[str, Any]]:
