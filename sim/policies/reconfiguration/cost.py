@@ -26,10 +26,11 @@ class CostModel:
 
     >>> import numpy as np
     >>> from sim.overlay.chord import chord_routes
-    >>> from sim.policies.reconfiguration.problem import Problem
+    >>> from sim.policies.reconfiguration.problem import ReconfigurationProblem
     >>> routes = chord_routes(np.arange(4), np.array([0, 0]), bits=2)
     >>> wanted = np.array([[0, 0, 0, 1], [0, 0, 0, 1]], bool)  # the last broker wants both topics, two hops from their root
-    >>> objective = Objective(Problem(routes.parent, routes.hops, routes.roots, wanted, np.array([5, 1]), np.arange(4)))
+    >>> problem = ReconfigurationProblem(routes.parent, routes.hops, routes.roots, wanted, np.array([5, 1]), np.arange(4))
+    >>> objective = CostModel(problem)
     >>> objective.external, objective.internal, objective.delay, objective.cost
     (6, 6, 12, 18)
     >>> objective.swap_change(0, 3)

@@ -69,7 +69,7 @@ class MobilityWorkload:
         rho: float = Field(0.6, ge=0, le=1)
         """Otherwise a user who knows S places explores a new one with probability rho S^-gamma."""
         gamma: float = Field(0.21, ge=0)
-        """How fast exploration declines; a user who does not explore repeats a random earlier check-in."""
+        """How fast exploration declines; a user who does not explore repeats an earlier check-in at random."""
         jump_exponent: float = Field(0.55, gt=0)
         """A new place is farther than r km with probability about r^-jump_exponent (from 1 km to jump_limit)."""
         jump_limit: float = Field(4000.0, gt=_NEAREST_KM, json_schema_extra=unit("km"))
