@@ -108,6 +108,15 @@ def test_a_publication_climbs_to_the_root_and_descends_the_tree() -> None:
     assert network.tables()["brokers"]["relayed"].tolist() == [0, 0, 1, 0]
 
 
+def test_delays_of_centuries_add_up() -> None:
+    """1,200 publications take 8e9 s each, the longest run has 9e9 s: together more than 2^63 of the parts that are summed first."""
+    world = tiny.workload([(), {0}], [(float(n), 0, 0, 100) for n in range(1200)], horizon=9e9)
+    network = tiny.network(world, tiny.graph(LINE, [0]), [0, 1], hop=8e9, window=1e9, trace=False)
+    metrics = run(network)
+    assert (metrics["delivered"], metrics["notification_delay"], metrics["tree_delay"]) == (1200, 8e9, 8e9)
+    assert metrics["user_notification_delay"] == 8e9
+
+
 def test_a_root_that_subscribes_is_served_when_the_publication_leaves_it() -> None:
     """
     0 ── 1     publisher at 0, root and only subscriber at 1

@@ -86,7 +86,7 @@ class Recorder:
             self.ledger.pairs,
             self.ledger.publications,
             np.zeros((windows, rk.COUNTERS), np.int64),
-            np.zeros((windows, rk.SUMS, 2), np.int64),
+            np.zeros((windows, rk.SUMS, 3), np.int64),
             np.zeros(1),
             np.zeros((brokers, brokers, 2), np.int64),
             np.zeros((brokers, 4), np.int64),
@@ -205,7 +205,8 @@ class Recorder:
         self.ledger.check()
 
     def _sums(self, row: int) -> Column:
-        return Column([(high << 52) + low for high, low in self.statistics.sums[:, row].tolist()], UNIT)
+        parts = self.statistics.sums[:, row].tolist()
+        return Column([(large << 84) + (middle << 52) + small for large, middle, small in parts], UNIT)
 
     def _columns(self) -> dict[str, Column]:
         """What is counted per window; of means that the time series shows, too, there are only the places."""

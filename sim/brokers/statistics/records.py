@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class Statistics(NamedTuple):
-    """What is counted: `pairs` and `publications` are the ledger's, `counters` (windows, COUNTERS), exact `sums` (windows, SUMS, 2).
+    """What is counted: `pairs` and `publications` are the ledger's, `counters` (windows, COUNTERS), exact `sums` (windows, SUMS, 3).
 
     Windows that are `measured` (windows) count in `links` (brokers, brokers, 2: messages, bytes), `per_broker` (brokers, 4) and
     `maxima` (1, the largest delay in s). `keys` and `counts` (slots, 2: brokers, users) are a hash table of delays; a delay's key is
