@@ -26,12 +26,12 @@ def bench(
     out: Path | None,
     options: RunOptions,
 ) -> Generator[Bench]:
-    """The variant, ready to be run; its results go to results/NAME-COMMAND by default."""
+    """The variant, ready to be run; its results go to the command's default folder where `out` is None."""
     from sim.studies.search import Bench
 
-    folder = out if out is not None else Path("results") / f"{scenario.stem}-{command}"
-    with resumable(folder), Bench(scenario, folder, overrides or (), workload, variant, options) as opened:
-        yield opened
+    with Bench(scenario, out, overrides or (), workload, variant, options, command) as opened:
+        with resumable(opened.store.folder):
+            yield opened
 
 
 def measuring(overrides: Sequence[str] | None, *texts: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from sim.base.errors import ResultsError
 from sim.experiments.index import Index
 from sim.experiments.plan import plan
 from sim.experiments.results import Manifest
+from sim.files import toml
 from sim.files.hashing import sha256_of
 from sim.scenario.experiment import Experiment
 from sim.scenario.reader import ASIDE
@@ -24,10 +25,14 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Question:
-    """An experiment as a question; `workloads` are the hashes that `plan` needs."""
+    """An experiment as a question; `workloads` are the hashes that `plan` needs.
+
+    Of a search, what was varied in the results makes no other question.
+    """
 
     experiment: Experiment
     workloads: Mapping[Path, str]
+    search: bool = False
 
     @cached_property
     def asked(self) -> Manifest:
@@ -42,6 +47,8 @@ class Question:
         differ = [key for key in {**before, **now} if before.get(key) != now.get(key)]
         if self.experiment.detects_warm_up:  # a detected warm-up is in the manifest
             differ = [key for key in differ if key.rpartition(".")[2] != "warm_up"]
+        if self.search:
+            differ = self._searched(differ, previous.get("parameters", ()))
         if not differ or any(spec.hash in done for spec in plan(self.experiment, self.workloads)):
             return
         differ = [key for key in differ if not (key.startswith("variant.") and key.split(".", 2)[2] in differ)]
@@ -49,6 +56,14 @@ class Question:
         raise ResultsError(
             f"{folder}: holds the results of another question, which differs in {named}; give another folder, or remove this one"
         )
+
+    def _searched(self, differ: Iterable[str], varied: Iterable[str]) -> list[str]:
+        """The differing keys that matter to a search: without those that it varied and those of other variants."""
+        names = [f"variant.{name}." for name in self.experiment.variants]
+        tables = [f"{'.'.join(toml.split(key)).removesuffix('.kind')}." for key in varied]
+        tables += [name + table for name in names for table in tables]
+        own = (key for key in differ if key.startswith(tuple(names)) or not key.startswith("variant."))
+        return [key for key in own if not f"{key}.".startswith(tuple(tables))]
 
 
 def asked(experiment: Experiment) -> Manifest:
@@ -61,12 +76,13 @@ def asked(experiment: Experiment) -> Manifest:
     }
 
 
-def default_folder(experiment: Experiment) -> Path:
-    """The default folder for results: results/NAME for a scenario file as it is.
+def default_folder(experiment: Experiment, command: str = "") -> Path:
+    """The default folder for results: results/NAME for a scenario file as it is, results/NAME-COMMAND for a search.
 
     What is laid over a file, or comes from no file, has a short hash of its question behind the name, which is the title's then.
     """
     name = experiment.path.stem if experiment.path else re.sub(r"[^a-z0-9]+", "-", experiment.title.lower())[:40]
+    name += f"-{command}" if command else ""
     if experiment.path and not experiment.overridden:
         return Path("results") / name
     identity = json.dumps(_compared(asked(experiment)), sort_keys=True)

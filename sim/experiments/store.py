@@ -45,7 +45,7 @@ UNFINISHED = ".unfinished-"
 LOCK = ".lock"
 HEAD = 512
 """How many bytes at the beginning of a run's manifest identify the run."""
-_KEPT = ("title", "scenario", "variants", "sweep", "files")
+_KEPT = ("title", "scenario", "variants", "sweep", "parameters", "files")
 
 
 class Store:

@@ -18,6 +18,7 @@ from sim.base.naming import Keys
 from sim.experiments import engines
 from sim.experiments.options import DEFAULT_OPTIONS, RunOptions
 from sim.experiments.plan import RunSpec, plan
+from sim.experiments.question import Question, default_folder
 from sim.experiments.results import Results
 from sim.experiments.run import Work, prepared_folders
 from sim.experiments.statistics import Interval, mean_interval
@@ -29,6 +30,7 @@ from sim.scenario.keys import is_integer, unit_at
 from sim.scenario.model import SHARED, Scenario
 from sim.scenario.reader import load_scenario
 from sim.workloads.format.folder import load_workload
+from sim.workloads.format.manifest import read_manifest
 from sim.workloads.format.mapped import write_mapped
 
 FEW = 3
@@ -68,27 +70,37 @@ Measure = Callable[[Values, int], Measured]
 class Bench:
     """One variant of a scenario (None: the first), ready to be run at any point while the context lasts.
 
-    The results folder `out` and the engine are opened once. `overrides` and `workload` are those of `load_scenario`.
-    Raises InputError where one of them is wrong, or the scenario leaves open what a search has to know.
+    The results folder `out` (None: the default one of `command`) and the engine are opened once. `overrides` and `workload` are
+    those of `load_scenario`. Raises InputError where one of them is wrong, the scenario leaves open what a search has to know, or
+    the folder has results of another question.
     """
 
     def __init__(
         self,
         scenario: Path,
-        out: Path,
+        out: Path | None,
         overrides: Sequence[str] = (),
         workload: Path | None = None,
         variant: str | None = None,
         options: RunOptions = DEFAULT_OPTIONS,
+        command: str = "search",
     ) -> None:
         self._scenario, self._overrides, self._workload = scenario, overrides, workload
         self.experiment = load_scenario(scenario, overrides, workload)
-        self.variant = variant if variant is not None else next(iter(self.experiment.variants))
+        first = next(iter(self.experiment.variants))
+        self.variant = variant if variant is not None else first
         self._refuse()
         self._hashes: dict[Path, str] = {}  # hashes of the prepared workloads in the store
         self._metrics: dict[str, Mapping[str, float | int | None]] = {}  # hashes of finished runs
+        asked = replace(
+            self.experiment, points=[replace(self.experiment.points[0], variants={self.variant: self.subject})]
+        )
+        if out is None:
+            laid_over = self.experiment.overridden or self.variant != first
+            out = default_folder(replace(asked, overridden=laid_over), command)
         with ExitStack() as opened:
-            self.store = opened.enter_context(Store(out))
+            hashes = {folder: read_manifest(folder)[1] for folder in prepared_folders(asked)}
+            self.store = opened.enter_context(Store(out, Question(asked, hashes, search=True)))
             self._work = Work(self.store, options, sweep=True)
             self._engine = opened.enter_context(engines.engine(options, self.store))
             self._opened = opened.pop_all()

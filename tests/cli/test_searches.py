@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sweeping import contents
 
 from sim.experiments.results import load_results
 
@@ -208,6 +209,28 @@ def command(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.long
+def test_a_search_leaves_the_results_of_another_question_as_they_are(brokersim: Command, tmp_path: Path) -> None:
+    other = "r: holds the results of another question, which differs in workload.users; give another folder, or remove this one"
+    until = ("--until", "load_stddev < 9", "--from", "2", "--to", "4")
+    for search in (TUNE, (*CAPACITY, *until)):
+        for command in (("run", "s.toml", "--set", "replications=1", "--jobs", "1"), search):
+            assert brokersim(*command, "--out", "r", "-q")[0] == 0
+            before = contents(tmp_path / "r")
+            refused = (2, "", f"brokersim: error: {other}\n")
+            assert brokersim(*search, "--out", "r", "--set", "workload.users=13") == refused
+            assert contents(tmp_path / "r") == before
+        assert brokersim(*search, "--out", "r", "-q")[0] == 0
+
+
+def test_each_question_has_a_default_folder_of_its_own(brokersim: Command, tmp_path: Path) -> None:
+    for options in ((), ("--set", "replications=3"), ("--set", "workload.users=13"), ("--variant", "by likeness")):
+        until = ("--until", "load_stddev < 9", "--from", "2", "--to", "4")
+        assert brokersim(*CAPACITY, *until, *options, "-q")[0] == 0
+    first, *others = sorted(folder.name for folder in (tmp_path / "results").iterdir())
+    assert first == "s-capacity"
+    assert [re.sub("[0-9a-f]", "x", name.removeprefix("s-capacity-")) for name in others] == ["xxxxxxxx"] * 2
+
+
 def test_a_search_that_is_killed_again_and_again_comes_to_the_same_tables(tmp_path: Path) -> None:
     more = ("--trials", "30", "--set", "replications=12", "--vary", "selection.load_weight=0.1..10:log")
     tune = (*TUNE[:-1], "2", *more, "--quiet", "--out")
