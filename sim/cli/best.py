@@ -135,8 +135,8 @@ def _sentences(collection: Collection, ranking: Ranking, explain: bool) -> Itera
 
     count, tied = len(ranking.candidates), sum(candidate.tied for candidate in ranking.candidates)
     if ranking.missed:
-        missed = ", ".join(f"{number} do not meet {limit}" for limit, (number, _) in ranking.missed.items())
-        yield f"{count} of {ranking.count} meet the limits: {missed}."
+        missed = ", ".join(f"{_do(number)} not meet {limit}" for limit, (number, _) in ranking.missed.items())
+        yield f"{count} of {ranking.count} {'meets' if count == 1 else 'meet'} the limits: {missed}."
     if ranking.missed and explain:
         yield "A limit holds on average where the mean is within it, surely where its whole 95 % confidence interval is."
     if tied:
@@ -217,12 +217,16 @@ def _none(collection: Collection, ranking: Ranking) -> str:
     return f"{of}none of {ranking.count} points and variants meets all limits: {missed_limits}"
 
 
+def _do(number: int) -> str:
+    return f"{number} {'does' if number == 1 else 'do'}"
+
+
 def _missed(limit: Limit, number: int, nearest: float | None, count: int) -> str:
     from analysis.formatting import quantity
     from sim.metrics import METRICS
 
     if number < count:
-        return f"{number} do not meet it"
+        return f"{_do(number)} not meet it"
     if nearest is None:
         return "is undefined"
     end = "least" if limit.op.startswith("<") else "largest"

@@ -40,6 +40,19 @@ def test_none_meets_the_limits(brokersim: Brokersim) -> None:
     )
 
 
+def test_one_point_meets_limits_or_does_not(brokersim: Brokersim) -> None:
+    _, out, _ = brokersim("best", "r", "--minimise", "notification_delay", "--top", "12", "--json")
+    means = [candidate["mean"] for candidate in json.loads(out)["best"]]
+    for limit, said in (
+        (f"< {means[-1]}", "11 of 12 meet the limits: 1 does not meet notification_delay"),
+        (f"<= {means[0]}", "1 of 12 meets the limits: 11 do not meet notification_delay"),
+    ):
+        _, out, _ = brokersim(
+            "best", "r", "--minimise", "notification_delay", "--subject-to", f"notification_delay {limit}"
+        )
+        assert f"\n{said}" in out
+
+
 def test_json_says_all_of_it(brokersim: Brokersim) -> None:
     status, out, _ = brokersim(
         "best", "r", "--minimise", "notification_delay", "--subject-to", "load_stddev < 0.5", "--json"
