@@ -7,15 +7,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
+from hypothesis.internal.conjecture import engine
 from reader import Reader
 
-# A busy machine and the first call of a compiled kernel take longer than any sensible deadline.
-settings.register_profile("brokersim", deadline=None)
+# A busy machine and the first call of a compiled kernel take longer than any sensible deadline; a property that fails says so
+# within half a minute, and of one fault.
+settings.register_profile(
+    "brokersim",
+    deadline=None,
+    report_multiple_bugs=False,
+    phases=[phase for phase in Phase if phase is not Phase.explain],
+)
 settings.load_profile("brokersim")
+engine.MAX_SHRINKING_SECONDS = 15
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+SHARED = "reader", "spark"
+"""Fixtures that take long to make."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """What shares the demo comes first, then what shares Spark: so one process has them all, and others take over the rest."""
+    items.sort(key=lambda item: next((n for n, name in enumerate(SHARED) if name in item.fixturenames), len(SHARED)))
 
 
 @pytest.fixture(scope="session")

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-from contextlib import chdir
+from collections.abc import Callable
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest.mock import patch
 
-from typer.testing import CliRunner
-
-from sim.cli.app import app
+from commands import status_of
 
 ROOT = Path(__file__).resolve().parents[1]
 DEMO = "./brokersim demo"
-PREPARE = "./brokersim prepare "
 ONCE = re.compile(r"\./brokersim (demo|prepare checkins [^\n]*)")
 """What takes long and is on several pages, so that one run serves them all."""
+PLAIN = re.compile(r"\./brokersim (?!test\b)[^|&;<>$\n]*(\\\n[^|&;<>$\n]*)*")
+"""A command of ours, and nothing for a shell to do."""
 
 
 class Reader:
-    """Types commands in `folder`, where Spark is running already, and fails where one does; `demo` is what the demo printed."""
+    """Types commands in `folder`, where Spark is running already, and fails where one does; `demo` is what the demo printed.
+
+    What a shell or what is installed on the page has a part in runs in processes of its own, all else here: starting Python, and
+    Spark at that, takes longer than most of what is shown.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.plugins = folder, folder / "plugins"
         (folder / ".venv").symlink_to(sys.prefix)
         (folder / "scenarios").symlink_to(ROOT / "scenarios")
         (folder / "benchmarks").symlink_to(ROOT / "benchmarks")
@@ -34,11 +40,10 @@ class Reader:
         script = folder / "brokersim"  # the start script without its set-up; `test` would run this very test again
         script.write_text('#!/bin/sh\n[ "${1-}" = test ] || exec .venv/bin/brokersim "$@"\n')
         script.chmod(0o755)
-        plugins = folder / "plugins"
-        self.environment = os.environ | {
+        self.environment = {
             "PATH": f"{sys.prefix}/bin:{os.environ['PATH']}",
-            "PYTHONPATH": str(plugins),
-            "PIP_TARGET": str(plugins),  # `pip install` must not touch the environment that runs the tests
+            "PYTHONPATH": str(self.plugins),
+            "PIP_TARGET": str(self.plugins),  # `pip install` must not touch the environment that runs the tests
             "PIP_NO_DEPS": "1",
             "PIP_NO_BUILD_ISOLATION": "0",  # "0" is how pip spells --no-build-isolation here
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -52,27 +57,33 @@ class Reader:
         """What the command prints, on both streams."""
         if command in self.printed:
             return self.printed[command]
-        if command.startswith(PREPARE):
-            output = self.prepare(command, place)
+        if PLAIN.fullmatch(command) and not self.plugins.exists():
+            arguments = shlex.split(command.replace("\\\n", " "))[1:]
+            output = self.here(lambda: status_of(*arguments), command, place)
         else:
-            output = self.run(["bash", "-euo", "pipefail", "-c", command], command, place)
+            output = self.start(["bash", "-euo", "pipefail", "-c", command], command, place)
         if ONCE.fullmatch(command):
             self.printed[command] = output
         return output
 
-    def prepare(self, command: str, place: str) -> str:
-        """Here, where the session of all tests runs: starting Spark takes longer than all else on a page."""
-        arguments = shlex.split(command.replace("\\\n", " "))[1:]
-        with chdir(self.folder):
-            done = CliRunner().invoke(app, arguments, catch_exceptions=False)
-        assert done.exit_code == 0, f"{place}: {command!r} ended with status {done.exit_code}:\n{done.output}"
-        return done.output
+    def here(self, work: Callable[[], int | None], shown: str, place: str) -> str:
+        """What work in this process prints; it gives an exit status, or None."""
+        printed = io.StringIO()
+        environment = patch.dict(os.environ, self.environment)
+        with chdir(self.folder), environment, redirect_stdout(printed), redirect_stderr(printed):
+            status = work()
+        assert not status, f"{place}: {shown!r} ended with status {status}:\n{printed.getvalue()}"
+        return printed.getvalue()
 
-    def run(self, arguments: list[str], shown: str, place: str) -> str:
+    def forget_plugins(self) -> None:
+        """Uninstall what was installed."""
+        shutil.rmtree(self.plugins, ignore_errors=True)
+
+    def start(self, arguments: list[str], shown: str, place: str) -> str:
         done = subprocess.run(
             arguments,
             cwd=self.folder,
-            env=self.environment,
+            env=os.environ | self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -95,7 +94,8 @@ def run_block(block: Block, reader: Reader) -> None:
     elif block.language == "sh":
         reader.type(block.text.strip(), block.place)
     elif block.language == "python" and not block.file:
-        reader.run([sys.executable, "-W", "error", "-c", block.text], block.text, block.place)
+        snippet = compile(block.text, block.place, "exec")
+        reader.here(lambda: exec(snippet, {"__name__": "__main__"}), block.text, block.place)
     elif block.language == "toml":
         tomllib.loads(block.text)
     elif block.language == "json":
@@ -104,9 +104,12 @@ def run_block(block: Block, reader: Reader) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page_does_what_it_shows(page: Path, reader: Reader) -> None:
-    for block in blocks(page):
-        if "long" not in block.marks:
-            run_block(block, reader)
+    try:
+        for block in blocks(page):
+            if "long" not in block.marks:
+                run_block(block, reader)
+    finally:
+        reader.forget_plugins()
 
 
 @pytest.mark.long

@@ -89,7 +89,7 @@ def test_a_fault_of_ours_is_told_without_controls_too(attack: Path) -> None:
 def test_on_a_terminal_styles_are_ours_and_names_are_shown(attack: Path) -> None:
     ours, theirs = pty.openpty()
     code = "from sim.cli.app import main; main()"
-    command = [sys.executable, "-c", code, "run", "attack.toml", "--out", "r"]
+    command = [sys.executable, "-c", code, "run", "attack.toml", "--out", "r", "--jobs", "1"]
     environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "250"}
     process = subprocess.Popen(command, cwd=attack, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
