@@ -29,9 +29,9 @@ def bench(
     """The variant, ready to be run; its results go to the command's default folder where `out` is None."""
     from sim.studies.search import Bench
 
-    with Bench(scenario, out, overrides or (), workload, variant, options, command) as opened:
-        with resumable(opened.store.folder):
-            yield opened
+    opened = Bench(scenario, out, overrides or (), workload, variant, options, command)
+    with resumable(opened.store.folder), opened:
+        yield opened
 
 
 def measuring(overrides: Sequence[str] | None, *texts: str) -> list[str]:

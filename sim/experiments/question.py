@@ -60,7 +60,7 @@ class Question:
     def _searched(self, differ: Iterable[str], varied: Iterable[str]) -> list[str]:
         """The differing keys that matter to a search: without those that it varied and those of other variants."""
         names = [f"variant.{name}." for name in self.experiment.variants]
-        tables = [f"{'.'.join(toml.split(key)).removesuffix('.kind')}." for key in varied]
+        tables = [f"{'.'.join(map(str, toml.split(key))).removesuffix('.kind')}." for key in varied]
         tables += [name + table for name in names for table in tables]
         own = (key for key in differ if key.startswith(tuple(names)) or not key.startswith("variant."))
         return [key for key in own if not f"{key}.".startswith(tuple(tables))]
