@@ -376,21 +376,8 @@ class _Metrics(Mapping[str, Metric]):
 
 METRICS: Mapping[str, Metric] = _Metrics()
 
-_TAKEN = {
-    "run",
-    "point",
-    "variant",
-    "replication",
-    "seed",
-    "workload",
-    "order",
-    "notes",
-    "start",
-    "end",
-    "seconds",
-    "host",
-}
-_TAKEN |= {"horizon", "warm_up", "window"}
+_TAKEN = {"run", "point", "variant", "replication", "seed", "workload", "order", "notes"}
+_TAKEN |= {"start", "end", "seconds", "host", "horizon", "warm_up", "window"}
 """Columns of the tables of runs that are no metrics, keys that may be swept among them."""
 
 
