@@ -348,10 +348,8 @@ COUNTED = {m.name: int if m.integer else Fraction for m in OURS.values() if m.co
 
 def declared_metrics(found: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
     """The metrics of a run in the order of their declarations. Raises MetricError unless they are those that are declared."""
-    for names, what in (
-        (found.keys() - OURS, "computed, but not declared"),
-        (OURS.keys() - found, "declared, but not computed"),
-    ):
+    wrong = (found.keys() - OURS, "computed, but not declared"), (OURS.keys() - found, "declared, but not computed")
+    for names, what in wrong:
         if names:
             raise MetricError(f"sim/metrics.py: {', '.join(sorted(names))}: {what}")
     return {name: found[name] for name in OURS}

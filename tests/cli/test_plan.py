@@ -63,7 +63,7 @@ def test_a_plan_tells_what_is_there_and_what_is_to_do(brokersim: Brokersim, spy:
 def test_a_run_that_has_failed_keeps_no_later_round_from_the_plan(brokersim: Brokersim, spy: Spy) -> None:
     spy.fails[4, 1] = ValueError("no")
     rounds = ("--set", "precision.relative=0.001", "--set", "precision.max_replications=3")
-    assert brokersim("run", "sweep.toml", "--out", "r", "-q", *rounds)[0] == 1
+    assert brokersim("run", "sweep.toml", "--out", "r", "-q", "--jobs", "1", *rounds)[0] == 1
     _, out, _ = brokersim("plan", "sweep.toml", "--out", "r", *rounds)
     assert "runs          12, 9 of them distinct\n              8 there, 1 failed, 0 to do\n" in out
 
