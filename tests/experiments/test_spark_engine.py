@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -101,8 +102,9 @@ def test_a_sweep_on_spark_writes_the_same_bytes(spark: SparkSession, tmp_path: P
 def test_executors_run_the_code_that_was_shipped_and_find_its_plug_ins(spark: SparkSession, tmp_path: Path) -> None:
     scenario = {**TINY, "selection": {"kind": "telling"}}
     [failure] = sim.run(scenario, tmp_path / "r", engine="spark").failed
-    kind, package, plugin = failure["reason"].split()
-    assert kind == "RuntimeError:"
+    told = re.search(r"Telling .*raised RuntimeError: (\S+) (\S+) \(", failure["reason"])
+    assert told, failure["reason"]
+    package, plugin = told.groups()
     home = Path(tempfile.gettempdir()) / f"brokersim-{os.getuid()}"
     stems = {wheel.name.partition("-")[0]: wheel.stem for wheel in pack_wheels(tmp_path)}
     assert Path(package) == home / stems["brokersim"] / "sim" / "__init__.py"
