@@ -89,6 +89,20 @@ def test_a_folder_with_the_results_of_another_question_is_refused_and_left_as_it
     assert contents(here / "r") == before
 
 
+@pytest.mark.parametrize(
+    ("keys", "named"),
+    [
+        ("users=13 workload.topics=8 network.brokers=3", r"workload\.users, workload\.topics, network\.brokers; give"),
+        ("users=13 workload.topics=8 network.brokers=3 seed=2", r".*, .*, .* and 1 more keys; give"),
+    ],
+)
+def test_three_keys_of_another_question_are_named(here: Path, spy: Spy, keys: str, named: str) -> None:
+    sim.run(SMALL, "r")
+    overrides = f"workload.{keys}".split()
+    with pytest.raises(ResultsError, match=f"another question, which differs in {named} another folder"):
+        sim.run(SMALL, "r", overrides=overrides)
+
+
 def test_an_object_keeps_the_rows_that_it_was_made_with(sweep: Path, tmp_path: Path) -> None:
     a = sim.run(sweep, tmp_path / "r")
     loaded = sim.load_results(tmp_path / "r")

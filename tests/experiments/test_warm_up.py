@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from oracles import replications as oracle
 
+from sim.experiments.statistics import ROUNDING
 from sim.experiments.warm_up import FEWEST_VALUES, mser5, warm_up_of
 
 
@@ -65,6 +66,13 @@ def test_too_short_to_tell() -> None:
     assert mser5([5.0] * (FEWEST_VALUES - 1)) is None
     assert mser5([5.0] * FEWEST_VALUES) == 0
     assert mser5([]) is None
+
+
+@pytest.mark.parametrize("level", [1e-9, 1.0, 1e9])
+def test_what_rounding_leaves_is_no_transient(level: float) -> None:
+    series = np.full(FEWEST_VALUES, level)
+    series[0] *= 1 + ROUNDING
+    assert mser5(series) == 0
 
 
 def test_a_few_last_values_that_are_alike_cut_nothing() -> None:
