@@ -76,7 +76,7 @@ def test_columns_are_told_by_the_option_that_said_them(layout: Layout) -> None:
 
 
 def test_text_alone_has_delimiters() -> None:
-    with pytest.raises(WorkloadError, match="--header: means nothing to --format parquet"):
+    with pytest.raises(WorkloadError, match="--header: has no effect with --format parquet"):
         lay_over(PARQUET, header=True)
 
 
