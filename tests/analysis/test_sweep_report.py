@@ -104,7 +104,7 @@ def test_a_point_that_does_not_exist_or_has_no_run_is_refused(results: Results, 
 
 
 def test_many_points_are_cut_and_said(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analysis.sweeps.page.ROWS", 8)
+    monkeypatch.setattr("analysis.sweeps.page._ROWS", 8)
     page = render_report(results, [])
     assert [row[0] for row in table_of_points(page)] == ["point", "0", "0", "0", "1", "1", "1"]
     assert "These are the first 2 points; 2 more stand in runs.parquet" in text(page)

@@ -44,6 +44,7 @@ def test_the_limit_of_a_container(
 
 
 def test_the_limit_of_a_process() -> None:
-    ask = "import resource; from sim import memory; resource.setrlimit(resource.RLIMIT_AS, (1 << 30, -1)); print(memory.available())"
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 30, -1))"
+    ask = f"from sim.base import memory; {limit}; print(memory.available())"
     said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
     assert 0 < float(said) < 1 << 30

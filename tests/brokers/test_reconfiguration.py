@@ -52,7 +52,7 @@ STEPS = (
     "_repaired",
     "_answered",
     "_on_finish",
-    "_enter",
+    "_record",
     "_over",
     "_give_up",
 )
@@ -497,7 +497,7 @@ class Witness:
             assert self.network.node_of.tolist() == transition.new
             assert self.network.broker_of[self.network.node_of].tolist() == list(range(self.case.brokers))
 
-    def before_enter(self, transition: Any) -> None:
+    def before_record(self, transition: Any) -> None:
         self.tally["carried out"] += 1
         assert self.network.node_of.tolist() == transition.new
         for topic in range(self.case.topics):

@@ -25,7 +25,7 @@ from test_engines import contents
 
 import sim
 from sim import plugins
-from sim.base.errors import InputError
+from sim.base.errors import InputError, PluginError
 from sim.base.randomness import Streams
 from sim.experiments.engines import spark_executor
 from sim.experiments.engines.spark import CODE, PATIENCE, Spark
@@ -101,15 +101,15 @@ def test_a_sweep_on_spark_writes_the_same_bytes(spark: SparkSession, tmp_path: P
 
 def test_executors_run_the_code_that_was_shipped_and_find_its_plug_ins(spark: SparkSession, tmp_path: Path) -> None:
     scenario = {**TINY, "selection": {"kind": "telling"}}
-    [failure] = sim.run(scenario, tmp_path / "r", engine="spark").failed
-    told = re.search(r"Telling .*raised RuntimeError: (\S+) (\S+) \(", failure["reason"])
-    assert told, failure["reason"]
-    package, plugin = told.groups()
+    with pytest.raises(PluginError) as failure:
+        sim.run(scenario, tmp_path / "r", engine="spark")
+    found = re.search(r"Telling .*raised RuntimeError: (\S+) (\S+) \(telling.py, line 11\)", str(failure.value))
+    assert found, failure.value
+    package, plugin = found.groups()
     home = Path(tempfile.gettempdir()) / f"brokersim-{os.getuid()}"
     stems = {wheel.name.partition("-")[0]: wheel.stem for wheel in pack_wheels(tmp_path)}
     assert Path(package) == home / stems["brokersim"] / "sim" / "__init__.py"
     assert Path(plugin) == home / stems["telling_policy"] / "telling.py"
-    assert "raise RuntimeError" in failure["traceback"]
 
 
 def test_what_is_wrong_with_a_run_is_told_as_ever(spark: SparkSession, tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ import pandas as pd
 
 from sim.papers.claims import Claim, near
 from sim.papers.paper import Derived, Paper, Section, paper_tables
-from sim.papers.quantities import value
+from sim.papers.quantities import metric_value
 from sim.papers.sweeps import Computed
 
 
@@ -234,7 +234,7 @@ PAPER = Paper(
     text="",
     readings=("",),
     sections=(Section("fig-1", "Figure 1", "", tables=paper_tables("variant", {"Grains": "grains"})),),
-    claims=(Claim("fig-1", "1", "Seven grains make a heap", value("grains", "sand", "one"), near(7, 0), "It is one."),),
+    claims=(Claim("fig-1", "1", "Seven grains make a heap", metric_value("grains", "sand", "one"), near(7, 0), "It is one."),),
     misprints=(),
     sweeps=sweeps,
     derived=(Derived("grains", "grains of sand"),),
