@@ -386,6 +386,8 @@ class Trials:
                 os.dup2(out.fileno(), 2)
             options += ["-q", "-n", "0", "-p", "no:cacheprovider", "--tb=line"]
             options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+            # code that is not optimised may not be cached; that is no failure of a test
+            options += ["-W", "ignore:Cannot cache compiled function::"]
             with report.open("a") as told:
                 code = int(pytest.main([*options, *tests], plugins=[Watch(self.seconds, told)]))
         except BaseException:
