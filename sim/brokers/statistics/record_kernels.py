@@ -41,12 +41,15 @@ BINS = 1 << 12  # delays up to 4e11 s have one of their own
 @kernel
 def add_exactly(sums: NDArray[np.int64], value: float) -> None:
     """Add a float, at most 2^75, to an exact sum of three integers: of 2^12, of 2^-20 (below 2^32) and of 2^-72 (below 2^52)."""
-    large = np.floor(value / 4096.0)
-    scaled = (value - large * 4096.0) * 1048576.0
+    if value >= 4398046511104.0:  # 2^42: rare, and divisions are slow
+        large = np.floor(value / 4096.0)
+        sums[0] += np.int64(large)
+        value -= large * 4096.0
+    scaled = value * 1048576.0
     whole = np.floor(scaled)
     sums[2] += np.int64((scaled - whole) * 4503599627370496.0)
     sums[1] += np.int64(whole) + (sums[2] >> 52)
-    sums[0] += np.int64(large) + (sums[1] >> 32)
+    sums[0] += sums[1] >> 32
     sums[1] &= 4294967295
     sums[2] &= 4503599627370495
 
