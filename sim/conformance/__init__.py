@@ -59,7 +59,7 @@ def assert_conforms(group: str, plugin: type, parameters: Mapping[str, Any] | No
 
 
 class _Trial:
-    """One plug-in on all cases; `broken` tells of each promise that it breaks how it did so first."""
+    """One plug-in on all cases; `broken` holds, of each promise that it breaks, how it did so first."""
 
     def __init__(self, promises: type[Promises], plugin: type) -> None:
         self.promises, self.plugin = promises, plugin

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.data.flights import Flight
-from sim.brokers.data.rules import Rule
+from sim.brokers.data.rules import FloodRule, Rule
 from sim.brokers.fabric.clock import ARRIVALS, BARRIERS
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
@@ -24,7 +24,7 @@ class EventEngine:
 
     def __init__(self, fabric: Fabric, recorder: Recorder, published: NDArray[np.float64], rule: Rule) -> None:
         self.rule, self._published = rule, published
-        self._send_on, self._increments, self._floods = rule.send_on, rule.increments, rule.floods
+        self._increments, self._flood = rule.increments, rule if isinstance(rule, FloodRule) else None
         self._clock, self._recorder = fabric.clock, recorder
         self._links, self._servers, self._service = fabric.links, fabric.servers, fabric.service
         self._ledger, self._trace = recorder.ledger, recorder.trace
@@ -176,8 +176,8 @@ class EventEngine:
                 return
         if first:
             arrival[position] = now
-            if self._floods:
-                self.rule.arrive(flight, position, source)
+            if self._flood is not None:
+                self._flood.arrive(flight, position, source)
         else:
             self._recorder.counted["duplicates"][flight.window] += 1
         if self._trace is not None:
@@ -197,9 +197,9 @@ class EventEngine:
 
     def _forward(self, flight: Flight, position: int, now: float, message: Message) -> None:
         """Send copies to the next hops of a position; the message that brought the flight is used again for the first of them."""
-        if self._floods:
-            onward: Sequence[int] = self._send_on(flight, position)
-        else:
+        if self._flood is not None:
+            onward: Sequence[int] = self._flood.send_on(flight, position)
+        else:  # down a tree, a broker sends copies to its children
             onward = range(flight.child_bounds[position], flight.child_bounds[position + 1])
         if not onward:
             self._one_less(message)

@@ -32,8 +32,6 @@ class Rule(ABC):
 
     kind = "tree"
     """The kind of a hop below the root, in the trace."""
-    floods = False
-    """Whether more than one copy may come to a position, so that `arrive` has to be called for the first."""
 
     def __init__(
         self, fabric: Fabric, recorder: Recorder, subscriptions: Subscriptions, publications: Publications
@@ -89,14 +87,6 @@ class Rule(ABC):
         """Count to whom it is due, on the tree and elsewhere."""
 
     # -- below the root
-
-    def send_on(self, flight: Flight, position: int) -> Sequence[int]:
-        """The positions that the broker at a position sends copies to now."""
-        return range(flight.child_bounds[position], flight.child_bounds[position + 1])
-
-    def arrive(self, flight: Flight, position: int, source: int) -> None:
-        """The first copy has come to a position from another, and was accepted there: of interest where it `floods`."""
-        raise NotImplementedError
 
     def ahead(self, flight: Flight, positions: Sequence[int]) -> NDArray[np.bool_]:
         """The tree positions (k) that copies on their way to these positions, or held there, may still be delivered at."""
@@ -177,7 +167,6 @@ class FloodRule(TopicRule):
     """
 
     kind = "flood"
-    floods = True
 
     def leave_root(self, flight: Flight, now: float) -> None:
         """As on a tree; beside it, who sent what, as every link of the topic may carry a copy."""

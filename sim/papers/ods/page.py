@@ -44,7 +44,7 @@ SECTIONS = (
     Section(
         "fig-3",
         "Figure 3: approximation ratios, by τ",
-        "At 10 %: by the paper's bound, and by the best that is proven, which tells how much could be gained at most. Of F-B3M the "
+        "At 10 %: by the paper's bound, and by the best that is proven, which bounds what could be gained. Of F-B3M the "
         "paper names one number. Controls take topics in random order, the most popular or the loudest first.",
         (
             *charts("threshold", "τ", "ratio", by="reading", variants=(B3M, FB3M, f"paper: {B3M}", f"paper: {FB3M}")),

@@ -168,7 +168,7 @@ class Deliveries:
 class Workload:
     """Everything that drives one run. Times are seconds from `origin` (UTC, ISO 8601); `horizon` and `period` are seconds.
 
-    `cell` is the side of a grid cell in degrees where topics are cells, else None. `rows` tells what became of a trace's rows:
+    `cell` is the side of a grid cell in degrees where topics are cells, else None. `rows` is what became of a trace's rows:
     `{"read": n, "kept": n, "quarantined": {reason: n}}`; `unmatched`, which is not written, how many subscriptions of a log match
     nothing that is published, by what they are to. `hash` identifies the files it was loaded from, "" in memory.
     `content`: what users subscribe to and publish by values; the topics are then all predicates (`sim.workloads.content.routing`).
