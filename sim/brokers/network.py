@@ -38,7 +38,7 @@ from sim.brokers.fabric.stations import (
 )
 from sim.brokers.statistics.receipts import Audiences, Receipts
 from sim.brokers.statistics.record_kernels import BROKER_DELIVERED, RECEIVED, RELAYED, SENT
-from sim.brokers.statistics.recorder import RecordedColumns, Recorder
+from sim.brokers.statistics.recorder import Details, RecordedColumns, Recorder
 from sim.brokers.statistics.records import Channel
 from sim.brokers.statistics.satisfaction import Satisfaction
 from sim.brokers.statistics.traffic import cross_region_bytes, hop_table, link_table
@@ -179,18 +179,14 @@ class Network:
             satisfaction = Satisfaction(times, users, chosen.tau, chosen.period, setting.horizon)
             if offloading.policy is not None:
                 channel = Channel(chosen.delivery_probability, chosen.extra_delay, key)
-        return Recorder(
-            setting.horizon,
-            setting.warm_up,
-            setting.window,
-            setting.hop_delay,
-            setting.trace,
-            copies,
-            Audiences(workload, len(self.setting.node_of)) if by_user else None,
+        details = Details(
+            [] if setting.trace else None,
+            Audiences(workload, len(setting.node_of)) if by_user else None,
             Receipts() if setting.subscribers else None,
             satisfaction,
             channel,
         )
+        return Recorder(setting.horizon, setting.warm_up, setting.window, setting.hop_delay, copies, details)
 
     def _engine(self, fabric: Fabric) -> Engine:
         """The data plane asked for, or the fastest that is exact. Raises ScenarioError where there is none."""

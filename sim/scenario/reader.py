@@ -61,6 +61,18 @@ def load_scenario(
     return replace(reader.experiment(), overridden=workload is not None or not keys <= aside)
 
 
+def _assigned(text: str, said: str) -> tuple[Keys, str]:
+    """The keys and the value of `key.path=value`, which messages name as `said`."""
+    path, equals, value = text.partition("=")
+    try:
+        keys: Keys = toml.split(path.strip())
+    except ValueError:
+        keys = ()
+    if not equals or not keys:
+        raise ScenarioError(f"{said}: expected key=value, such as network.brokers=200")
+    return keys, value.strip()
+
+
 class _Reader:
     """Reads one scenario; collects the mistakes and knows where each key was said."""
 
@@ -88,14 +100,8 @@ class _Reader:
 
     def set(self, text: str) -> None:
         """Lay `key.path=value` over the scenario; a key that is swept is so no more."""
-        path, equals, value = text.partition("=")
         said = f"--set {cut(text, 300)}"
-        try:
-            keys = toml.split(path.strip())
-        except ValueError:
-            keys = ()
-        if not equals or not keys:
-            raise ScenarioError(f"{said}: expected key=value, such as network.brokers=200")
+        keys, value = _assigned(text, said)
         if isinstance(sweep := self.raw.get("sweep"), dict) and keys[0] != "sweep":
             self.raw["sweep"] = without(sweep, keys)  # what is said last holds
             if sweep and not self.raw["sweep"]:
@@ -110,7 +116,7 @@ class _Reader:
             keys = ("variant", self.names.index(str(keys[1])), *keys[2:])
         elif keys[0] == "sweep":
             keys = ("sweep", *place_of(self.raw.get("sweep"), keys[1:]))
-        self.override(keys, toml.value(value.strip()), said)
+        self.override(keys, toml.value(value), said)
 
     def override(self, keys: Keys, value: object, place: str) -> None:
         """Lay one value over the base or, where keys start with ("variant", number), over that variant."""
@@ -123,12 +129,9 @@ class _Reader:
         self.mistakes.override(keys, place)
 
     def experiment(self) -> Experiment:
-        said = self.raw.pop("report", {})
-        report = self._read(Report, said, ("report",))
-        precise = self.raw.pop("precision", None)
-        precision = self._read(Precision, precise, ("precision",)) if precise is not None else None
-        tuned = self.raw.pop("tune", None)
-        tune = self._read(Tune, tuned, ("tune",)) if tuned is not None else None
+        said = self.raw.setdefault("report", {})
+        report, precision = self._take(Report, "report"), self._take(Precision, "precision")
+        tune = self._take(Tune, "tune")
         self._add_metrics(report, precision, tune)
         self._take_warm_up()
         sweep = self._take_sweep()
@@ -308,12 +311,15 @@ class _Reader:
             for key in SHARED & variant.keys():
                 self.mistakes.add(("variant", number, key), "variants share this key; say it once, above them")
 
-    def _read(self, model: type[Model], raw: object, root: Keys) -> Model | None:
+    def _take(self, model: type[Model], table: str) -> Model | None:
+        """The model of one of the tables beside the base; None where there is none, or something is wrong in it."""
+        if table not in self.raw:
+            return None
         try:
-            return validate(model, raw)
+            return validate(model, self.raw.pop(table))
         except ValidationError as error:
             for keys, text in problems(error, model):
-                self.mistakes.add((*root, *keys), text)
+                self.mistakes.add((table, *keys), text)
             return None
 
 

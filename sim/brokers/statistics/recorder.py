@@ -19,10 +19,10 @@ from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LO
 from sim.brokers.statistics.receipts import Audience, Audiences, Receipts
 from sim.brokers.statistics.records import Channel, Folds, Offloaded, Offloads, Statistics, Ways, starts
 from sim.brokers.statistics.satisfaction import Satisfaction
+from sim.brokers.statistics.traffic import Hop
 from sim.metrics import COUNTED, OURS, Metric, MetricValue
 
 RecordedColumns = dict[str, Any]  # column name → array or list
-
 
 OffloadColumns = tuple[Any, Any, Any, Any, Any, Any]
 """The first six of `Offloads`."""
@@ -48,13 +48,25 @@ class Column(NamedTuple):
         return self.values if self.unit == 1 else [value / self.unit for value in self.values]
 
 
+class Details(NamedTuple):
+    """What is recorded beside the counts, each where it is asked for: hops, who subscribes to what, and what users received.
+
+    `receipts` and `satisfaction` count by user, and need the `audiences`. `channel` takes what is offloaded.
+    """
+
+    trace: list[Hop] | None = None
+    audiences: Audiences | None = None
+    receipts: Receipts | None = None
+    satisfaction: Satisfaction | None = None
+    channel: Channel | None = None
+
+
 class Recorder:
     """The statistics of one run. Publications count in the window in which they were published, control messages when they are sent.
 
     Windows are `width` seconds wide from time 0 on and are cut at `warm_up` too; those before it are kept apart from the metrics.
     `hop_delay` (brokers, brokers): seconds of a hop without jitter, for the path stretch. `copies`: in how many each publication goes
-    to its roots. `receipts` and `satisfaction` count by user, where asked for, and need the `audiences`. `channel` takes what is
-    offloaded.
+    to its roots.
     """
 
     def __init__(
@@ -63,19 +75,15 @@ class Recorder:
         warm_up: float,
         width: float,
         hop_delay: NDArray[np.float64],
-        keep_trace: bool,
-        copies: int = 1,
-        audiences: Audiences | None = None,
-        receipts: Receipts | None = None,
-        satisfaction: Satisfaction | None = None,
-        channel: Channel | None = None,
+        copies: int,
+        details: Details,
     ) -> None:
         starts = np.arange(math.ceil(horizon / width)) * width
         starts = starts[starts < horizon]  # rounding may have put one at the very end
         starts = np.union1d(starts, [warm_up]) if 0 < warm_up < horizon else starts
         self.edges: list[float] = [*starts.tolist(), horizon]
         self.horizon, self.warm_up = horizon, warm_up
-        self.audiences, self.receipts, self.satisfaction, self.channel = audiences, receipts, satisfaction, channel
+        self.trace, self.audiences, self.receipts, self.satisfaction, self.channel = details
         self._measured = starts >= warm_up
         self.measured: list[bool] = self._measured.tolist()
         windows, brokers = len(starts), len(hop_delay)
@@ -97,7 +105,6 @@ class Recorder:
         )
         self.counted: dict[str, list[Any]] = {name: [exact(0)] * windows for name, exact in COUNTED.items()}
         self.bootstrap_messages = 0
-        self.trace: list[tuple[float, float, int, int, int, str, bool]] | None = [] if keep_trace else None
         self._load_from = 0.0
         self._load = (0.0, 1.0)  # relative standard deviation, Jain's index
         self._load_area = np.zeros((windows, 2))
@@ -141,8 +148,7 @@ class Recorder:
     ) -> None:
         """Send what the back end does not serve by the best-effort channel, and record it.
 
-        An entry holds the brokers that publications go to and how many users
-        are due there, who are among its audience.
+        An entry holds the brokers that publications go to and how many users are due there, who are among its audience.
         """
         channel = self.channel
         assert channel is not None
