@@ -8,11 +8,11 @@ from benchmarks.measure import Figure, alternate, cpu_seconds
 from benchmarks.networks import broadcast
 
 BROKERS = 100
-PUBLICATIONS = {"folded": 20_000, "messages": 1_000}
+PUBLICATIONS = {"folded": 20_000, "events": 1_000}
 BAR, TIMES = 3e6, 10
 
 
-def _deliveries_per_second(plane: Literal["messages", "folded"]) -> float:
+def _deliveries_per_second(plane: Literal["events", "folded"]) -> float:
     network = broadcast(BROKERS, PUBLICATIONS[plane], plane)
     seconds = cpu_seconds(network.run)
     delivered = network.metrics()["delivered"]
@@ -23,9 +23,9 @@ def _deliveries_per_second(plane: Literal["messages", "folded"]) -> float:
 def figures() -> list[Figure]:
     """Deliveries/s of both planes with everything recorded, measured in turn, and their ratio."""
     broadcast(BROKERS, 10, "folded").run()  # compiles the kernels
-    broadcast(BROKERS, 10, "messages").run()
+    broadcast(BROKERS, 10, "events").run()
     folded, messages, ratio = alternate(
-        lambda: _deliveries_per_second("folded"), lambda: _deliveries_per_second("messages")
+        lambda: _deliveries_per_second("folded"), lambda: _deliveries_per_second("events")
     )
     return [
         Figure("folded plane, trees of 100 brokers: deliveries/s", f"{folded:,.0f}", "≥ 3,000,000", folded >= BAR),

@@ -81,12 +81,12 @@ def relay(brokers: int, hops: int, publications: int) -> Network:
         jitter=0.0,
         policy=Assigned(np.concatenate([far, roots])),
         horizon=workload.horizon,
-        plane="messages",
+        plane="events",
     )
     return Network(setting, workload, Streams(1))
 
 
-def broadcast(brokers: int, publications: int, plane: Literal["messages", "folded"]) -> Network:
+def broadcast(brokers: int, publications: int, plane: Literal["events", "folded"]) -> Network:
     """Every publication goes to all brokers, each of which has one subscriber, down Chord trees with hops of any length."""
     topics = 50
     random = np.random.default_rng(1)

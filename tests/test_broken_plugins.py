@@ -126,7 +126,7 @@ class Paid(Chord):
         (Paid, "control_hops is -3, expected a whole number of 0 or more"),
     ],
 )
-@pytest.mark.parametrize("plane", ["messages", "auto"])
+@pytest.mark.parametrize("plane", ["events", "auto"])
 def test_a_geometry_whose_paths_and_trees_cannot_be(
     refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch, kind: Any, wrong: str, plane: str
 ) -> None:

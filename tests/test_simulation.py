@@ -107,7 +107,7 @@ def test_bytes_between_regions_are_those_of_links_between_them(tmp_path: Path) -
     network = {"brokers": written(tmp_path, BROKERS)}
     workload = cells(3, 4, 5)
     region = np.array([0, 1, 1])
-    for plane in ("messages", "folded"):
+    for plane in ("events", "folded"):
         record = simulate(scenario(network={**network, "data_plane": plane}, warm_up="5ms"), workload, 0)
         links = pd.DataFrame(record.tables["links"])
         crossing = region[links["source"]] != region[links["destination"]]

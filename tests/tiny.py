@@ -208,7 +208,7 @@ def run(network: Network) -> dict[str, Any]:
         for horizon in (setting.horizon * share for share in HORIZONS):
             one, other = (
                 network.anew(plane=plane, trace=False, subscribers=True, horizon=horizon)
-                for plane in ("messages", "folded")
+                for plane in ("events", "folded")
             )
             one.run()
             other.run()

@@ -74,7 +74,7 @@ class NetworkSetting:
     stations: StationSetting = NO_TIME
     trace: bool = False
     subscribers: bool = False
-    plane: Literal["auto", "messages", "folded"] = "auto"
+    plane: Literal["auto", "events", "folded"] = "auto"
     capacity: NDArray[np.float64] | None = None
     regions: NDArray[np.int64] | None = None
     reconfiguration: ReconfigurationSetting | None = None
@@ -99,9 +99,9 @@ def _folds(setting: NetworkSetting) -> bool:
     if setting.plane == "folded" and reasons:
         raise ScenarioError(
             f'network.data_plane: "folded" makes no event of a hop and is not exact with {" and ".join(reasons)} '
-            '(allowed: "messages", "auto")'
+            '(allowed: "events", "auto")'
         )
-    return not reasons and setting.plane != "messages"
+    return not reasons and setting.plane != "events"
 
 
 class Network:

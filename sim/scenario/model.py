@@ -169,8 +169,8 @@ class NetworkTable(_Section):
     """When a broker's join or leave changes a tree: at once, or when the root's answer has arrived."""
     control_count: Literal["hops", "requests"] = "hops"
     """How a join or leave is counted: the hops to the root and back, or two messages."""
-    data_plane: Literal["auto", "messages", "folded"] = "auto"
-    """How publications travel: "messages" makes every hop an event, "folded" computes a publication's whole way at once, to the same
+    data_plane: Literal["auto", "events", "folded"] = "auto"
+    """How publications travel: "events" makes every hop an event, "folded" computes a publication's whole way at once, to the same
     bits, where nothing contends; "auto" takes the fastest that is exact."""
 
 

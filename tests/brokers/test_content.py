@@ -175,9 +175,9 @@ def test_simulator_and_oracle_agree() -> None:
 @reproducible(40)
 @given(contents(**{name: value for name, value in NOTHING_CONTENDS.items() if name != "dissemination"}))
 def test_what_is_folded_is_the_same_to_the_last_bit(made: ContentCase) -> None:
-    folded, messages = simulated(made, plane="folded"), simulated(made, plane="messages")
-    assert tables(folded) == tables(messages)
-    assert folded.metrics() == messages.metrics()
+    folded, events = simulated(made, plane="folded"), simulated(made, plane="events")
+    assert tables(folded) == tables(events)
+    assert folded.metrics() == events.metrics()
 
 
 @reproducible(30)
@@ -257,9 +257,9 @@ def test_brokers_change_places_under_content(made: ContentCase, process: dict[st
         shuffle = ReconfigurationSetting(Shuffle(2 + made.case.seed % 4), parameters, made.case.seed)
         return simulated(made, plane=plane, reconfiguration=shuffle)
 
-    folded, messages = run("folded"), run("messages")
-    assert tables(folded) == tables(messages)
-    assert folded.metrics() == messages.metrics()
+    folded, events = run("folded"), run("events")
+    assert tables(folded) == tables(events)
+    assert folded.metrics() == events.metrics()
 
 
 SMALL: dict[str, Any] = {
@@ -305,7 +305,7 @@ def test_what_content_cannot_do_is_refused() -> None:
     loaded = {"service": {"kind": "deterministic", "matching": "1us"}}
     assert refused(network={"brokers": 6, "data_plane": "folded"}, brokers=loaded) == (
         'network.data_plane: "folded" makes no event of a hop and is not exact with brokers.service = "deterministic" '
-        '(allowed: "messages", "auto")'
+        '(allowed: "events", "auto")'
     )
     assert refused(workload={"kind": "poisson", "users": 5, "topics": 9}, brokers=loaded) == (
         "brokers.service.matching: a poisson workload has topics, and no content to match (allowed: 0)"

@@ -23,11 +23,11 @@ LINE = [(0, 1), (1, 2), (2, 3)]  # brokers 0 to 3, a hop takes 1 s; all want top
 PUBLISHED = (1.0, 1.0, 1.5, 4.0)  # s, by users 0, 3, 0 and 2
 PUBLISHERS = (0, 3, 0, 2)
 ENGINES = {
-    ("tree", "messages"): EventEngine,
+    ("tree", "events"): EventEngine,
     ("tree", "folded"): FoldedEngine,
-    ("content", "messages"): EventEngine,
+    ("content", "events"): EventEngine,
     ("content", "folded"): FoldedContentEngine,
-    ("flood", "messages"): EventEngine,
+    ("flood", "events"): EventEngine,
 }
 
 

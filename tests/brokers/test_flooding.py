@@ -122,5 +122,5 @@ def test_a_flood_sends_two_messages_per_link_but_one_per_broker_that_is_reached(
 def test_the_folded_plane_refuses_and_auto_takes_messages() -> None:
     with pytest.raises(ScenarioError, match=r'network\.data_plane: "folded" .* not exact with an overlay that floods'):
         flooded(RING, [], 5, trace=False, plane="folded")
-    for plane in ("auto", "messages"):
+    for plane in ("auto", "events"):
         assert isinstance(flooded(RING, [], 5, trace=False, plane=plane).engine.rule, FloodRule)

@@ -65,7 +65,7 @@ def test_every_delivery_of_random_networks_is_the_same_to_the_last_bit() -> None
     @given(cases(**NOTHING_CONTENDS))
     def run(case: Case) -> None:
         with deliveries() as hop_by_hop:
-            ran(case, "messages")
+            ran(case, "events")
         with deliveries() as folded:
             network = ran(case, "folded")
         assert isinstance(network.engine, FoldedEngine)
@@ -87,7 +87,7 @@ def test_every_delivery_of_random_networks_is_the_same_to_the_last_bit() -> None
 def test_all_tables_and_metrics_are_the_same_bytes(case: Case) -> None:
     if case.seed % 3 == 0:  # a run that is long beside the gaps between changes
         case = replace(case, horizon=100 * case.horizon, window=100.0)
-    one, other = tables(ran(case, "messages")), tables(ran(case, "folded"))
+    one, other = tables(ran(case, "events")), tables(ran(case, "folded"))
     assert [name for name in one if one[name] != other[name]] == []
 
 
@@ -96,7 +96,7 @@ def test_shipped_scenarios_come_to_the_same_bytes(name: str) -> None:
     for variant, scenario in load_scenario(SCENARIOS / name).variants.items():
         workload = prepare_workload(scenario, 0, None)
         both = []
-        for plane in ("messages", "folded"):
+        for plane in ("events", "folded"):
             network = build(with_plane(scenario, plane), workload, 0)
             network.run()
             both.append(tables(network))
@@ -148,7 +148,7 @@ def test_it_refuses_what_it_cannot_do_exactly(setting: dict[str, Any], reason: s
     world, overlay = tiny.workload([{0}]), tiny.graph([(0, 1)], [0])
     calm = {"trace": False, **setting}
     with pytest.raises(
-        ScenarioError, match=rf'network\.data_plane: "folded" .* not exact with {reason} \(allowed: "messages'
+        ScenarioError, match=rf'network\.data_plane: "folded" .* not exact with {reason} \(allowed: "events'
     ):
         tiny.network(world, overlay, [0], plane="folded", **calm)
     assert isinstance(tiny.network(world, overlay, [0], **calm).engine, EventEngine)

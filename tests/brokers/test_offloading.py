@@ -181,7 +181,7 @@ def test_simulator_and_oracle_agree_on_everything(
     @given(cases(looks=[], **fixed), services())
     def run(case: Case, service: dict[str, Any]) -> None:
         truth = oracle.Network(expected(case, service), expected_world(case))
-        compare(case, offloading(case, service, "messages", trace=True), truth)
+        compare(case, offloading(case, service, "events", trace=True), truth)
         by_channel, delivered = truth.by_channel, truth.delivered.keys()
         tally["split"] += bool(by_channel)
         tally["delivered by both"] += bool(by_channel & delivered) and bool(delivered - by_channel)
@@ -196,7 +196,7 @@ def test_simulator_and_oracle_agree_on_everything(
 @reproducible(80)
 @given(cases(**NOTHING_CONTENDS), services())
 def test_planes_agree_to_the_last_bit(case: Case, service: dict[str, Any]) -> None:
-    one, other = (offloading(case, service, plane) for plane in ("messages", "folded"))
+    one, other = (offloading(case, service, plane) for plane in ("events", "folded"))
     one.run()
     other.run()
     mine, others = tables(one), tables(other)
@@ -217,7 +217,7 @@ def test_nothing_is_lost_count_of_while_brokers_change_places_too() -> None:
     @reproducible(60)
     @given(cases(geometry="chord"), services(), processes())
     def run(case: Case, service: dict[str, Any], process: dict[str, Any]) -> None:
-        network = reconfigured(case, service, process, "messages")
+        network = reconfigured(case, service, process, "events")
         waited = waiting(network)
         network.run()
         if case.jitter == 0 and case.service[0] == "none":
@@ -251,7 +251,7 @@ def test_simulator_and_oracle_agree_while_brokers_change_places_too() -> None:
             process["period"], choose, 0.3, PAYS, process["timeout"], process["manager_down"]
         )
         truth = places_oracle.Network(expected(case, service), expected_world(case), places)
-        compare(case, reconfigured(case, service, process, "messages", trace=True), truth, places_oracle.metrics)
+        compare(case, reconfigured(case, service, process, "events", trace=True), truth, places_oracle.metrics)
         late = [time for time, *_ in truth.choices if time % service["period"]]
         tally.update({"moves": len(truth.moves), "by the channel": len(truth.by_channel), "late": len(late)})
 

@@ -100,7 +100,7 @@ def test_planes_agree_to_the_last_bit() -> None:
     @reproducible(80)
     @given(cases(geometry="chord", **NOTHING_CONTENDS), processes())
     def run(case: Case, process: dict[str, Any]) -> None:
-        one, other = (reconfigured(case, process, plane) for plane in ("messages", "folded"))
+        one, other = (reconfigured(case, process, plane) for plane in ("events", "folded"))
         one.run()
         other.run()
         mine, others = tables(one), tables(other)
@@ -198,7 +198,7 @@ def test_publications_wait_for_the_drain_and_updates_for_publications() -> None:
     assert (tables["time"], tables["moved"], tables["enacted"]) == ([4.0], [2], [True])  # at 8 s the update still waits
 
 
-@pytest.mark.parametrize("plane", ["messages", "folded"])
+@pytest.mark.parametrize("plane", ["events", "folded"])
 def test_a_protocol_that_ends_with_a_period_is_decided_on_at_the_end_of_the_next(plane: str) -> None:
     """Published at 2 s, and with broker 3 after three hops of 2 s, at 8 s: then brokers swap, and nothing else is decided."""
     policy = To(3, 1, 2, 0)
@@ -211,7 +211,7 @@ def test_a_protocol_that_ends_with_a_period_is_decided_on_at_the_end_of_the_next
     assert [problem.publications[0] for problem in policy.asked] == pytest.approx([1.0, 0.7 * 0.7 + 0.3 * 5])
 
 
-@pytest.mark.parametrize("plane", ["messages", "folded"])
+@pytest.mark.parametrize("plane", ["events", "folded"])
 def test_a_run_may_end_while_brokers_hold_publications_back(plane: str) -> None:
     """The drain lasts until 6.5 s; at the end the first publication is on its way to broker 3, and the second held back: both of
     its subscribers' brokers are still to get it."""
@@ -523,7 +523,7 @@ def check(case: Case, process: dict[str, Any]) -> Witness:
     last = max([case.horizon, *(row[0] for row in case.publications)])
     stop = last + 1.0
     case.horizon = last + 1000.0
-    network = reconfigured(case, process, "messages")
+    network = reconfigured(case, process, "events")
     witness = Witness(network, case)
     decide = network.manager._decide
     network.manager._decide = lambda number: decide(number) if network.clock.now < stop else None
@@ -609,7 +609,7 @@ def test_simulator_and_oracle_agree_on_everything() -> None:
     @reproducible(80)
     @given(cases(geometry="chord", join="instant"), processes())
     def run(case: Case, process: dict[str, Any]) -> None:
-        network = reconfigured(case, process, "messages", trace=True)
+        network = reconfigured(case, process, "events", trace=True)
         flights: list[Any] = []
         finish = network.engine.rule.finished.add
         network.engine.rule.finished.add = lambda flight, *sent: (flights.append(flight), finish(flight, *sent))

@@ -189,7 +189,7 @@ def test_a_change_at_the_instant_at_which_a_publication_leaves_the_root_comes_fi
     assert (metrics["due"], metrics["delivered"]) == (due, due)
 
 
-@pytest.mark.parametrize("plane", ["messages", "folded"])
+@pytest.mark.parametrize("plane", ["events", "folded"])
 @pytest.mark.parametrize("horizon", [10.0, 1000.0])
 def test_a_change_comes_first_at_its_instant_however_much_was_published_before(plane: str, horizon: float) -> None:
     """

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 TINY: dict[str, Any] = {
     "horizon": "5h",
     "workload": {"kind": "poisson", "users": 20, "topics": 10},
-    "network": {"brokers": 4, "data_plane": "messages", "geometry": {"kind": "star"}},
+    "network": {"brokers": 4, "data_plane": "events", "geometry": {"kind": "star"}},
 }
 TELLING = '''\
 """A policy that says by which code it is run."""
@@ -230,7 +230,7 @@ title = "Longer"
 replications = 8
 horizon = "100h"
 workload = { kind = "poisson", users = 300, topics = 100, change_rate = 0.5 }
-network = { brokers = 20, data_plane = "messages" }
+network = { brokers = 20, data_plane = "events" }
 sweep = { "network.brokers" = [10, 20] }
 [[variant]]
 name = "mapped"

@@ -305,7 +305,7 @@ def test_nobody_relays_and_everything_arrives(algorithm: str, dissemination: str
 
 
 @pytest.mark.parametrize("dissemination", ["tree", "flood"])
-@pytest.mark.parametrize("plane", ["messages", "auto"])
+@pytest.mark.parametrize("plane", ["events", "auto"])
 def test_what_a_periodic_design_does_not_reach_is_lost_and_counted(dissemination: str, plane: str) -> None:
     """Few want each topic, so that those who join anew are often linked to nobody until the next design."""
     rng = np.random.default_rng(8)
@@ -330,7 +330,7 @@ def test_what_a_periodic_design_does_not_reach_is_lost_and_counted(dissemination
 def test_both_planes_lose_the_same() -> None:
     table = {"kind": "topic-connected", "design": "dcb-m", "on_change": "periodic", "period": 7}
     runs = [
-        simulate(scenario(geometry=table, data_plane=plane), world(12), 0).metrics for plane in ("messages", "folded")
+        simulate(scenario(geometry=table, data_plane=plane), world(12), 0).metrics for plane in ("events", "folded")
     ]
     assert runs[0] == runs[1]
 

@@ -40,7 +40,7 @@ BINS = 1 << 12  # delays up to 4e11 s have one of their own
 
 @kernel
 def add_exactly(sums: NDArray[np.int64], value: float) -> None:
-    """Add a float, at most 2^75, to an exact sum of three integers: of 2^12, of 2^-20 (below 2^32) and of 2^-72 (below 2^52)."""
+    """Add a float from 0 to 2^75 to an exact sum of three integers: of 2^12, of 2^-20 and of 2^-72, the last below 2^52."""
     if value >= 4398046511104.0:  # 2^42: rare, and divisions are slow
         large = np.floor(value / 4096.0)
         sums[0] += np.int64(large)
@@ -49,9 +49,10 @@ def add_exactly(sums: NDArray[np.int64], value: float) -> None:
     whole = np.floor(scaled)
     sums[2] += np.int64((scaled - whole) * 4503599627370496.0)
     sums[1] += np.int64(whole) + (sums[2] >> 52)
-    sums[0] += sums[1] >> 32
-    sums[1] &= 4294967295
     sums[2] &= 4503599627370495
+    if sums[1] >= 4611686018427387904:  # 2^62: before it is full
+        sums[0] += sums[1] >> 32
+        sums[1] &= 4294967295
 
 
 @kernel
