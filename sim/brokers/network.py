@@ -32,8 +32,7 @@ from sim.brokers.fabric.stations import (
     NO_TIME,
     StationSetting,
     service_times,
-    station_columns,
-    station_metrics,
+    station_record,
     stations,
 )
 from sim.brokers.statistics.receipts import Audiences, Receipts
@@ -259,7 +258,7 @@ class Network:
             **self.recorder.metrics(),
             **capacity_metrics(self.offloading),
             "cross_region_bytes": cross_region_bytes(self.recorder.statistics, setting.regions),
-            **station_metrics(self.servers, setting.measured_seconds),
+            **station_record(self.servers).metrics(setting.measured_seconds),
             **link_metrics(len(self.node_of), setting.overlay),
         }
         return declared_metrics(found)
@@ -300,5 +299,5 @@ class Network:
             "sent": counted[:, SENT],
             "delivered": counted[:, BROKER_DELIVERED],
             "relayed": counted[:, RELAYED],
-            **station_columns(self.servers, brokers, seconds),
+            **station_record(self.servers).columns(brokers, seconds),
         }

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sim.base.randomness import exponential
 from sim.brokers.fabric.clock import ARRIVALS, Clock, Scheduled
 from sim.brokers.fabric.messages import Message
-from sim.brokers.fabric.saturation import saturated
+from sim.brokers.fabric.station_record import StationRecord
 
 
 @dataclass(frozen=True)
@@ -163,36 +163,7 @@ class Server(Scheduled):
         return held
 
 
-def saturated_since(servers: Sequence[Server], seconds: float) -> dict[int, float]:
-    """The brokers that cannot keep up, and since when (s); they were measured for so many seconds."""
-    return {
-        broker: server.behind_since
-        for broker, server in enumerate(servers)
-        if saturated(server.backlog, server.squares, seconds)
-    }
-
-
-def station_metrics(servers: Sequence[Server], seconds: float) -> dict[str, float | int | None]:
-    """The metrics of servers that were measured for so many seconds; None where brokers take no time."""
-    served = sum(server.served for server in servers)
-    return {
-        "queue_wait": sum(server.wait for server in servers) / served if served else None,
-        "utilisation": sum(server.busy for server in servers) / (seconds * len(servers)) if servers else None,
-        "saturated_brokers": len(saturated_since(servers, seconds)),
-    }
-
-
-def station_columns(servers: Sequence[Server], brokers: int, seconds: float) -> dict[str, Sequence[float | None]]:
-    """The same broker by broker, as columns of a table; they hold None where brokers take no time."""
-    none: Sequence[float | None] = [None] * brokers
-    since = saturated_since(servers, seconds)
-    return {
-        "served": [server.served for server in servers] or none,
-        "queue_wait": [server.wait / server.served if server.served else None for server in servers] or none,
-        "utilisation": [server.busy / seconds for server in servers] or none,
-        "queue_length": [server.waiting_area / seconds for server in servers] or none,
-        "queue_full": [server.dropped for server in servers] or none,
-        "backlog": [server.held for server in servers] or none,
-        "backlog_seconds": [server.backlog for server in servers] or none,
-        "saturated_since": [since.get(broker) for broker in range(brokers)],
-    }
+def station_record(servers: Sequence[Server]) -> StationRecord:
+    """What the servers did, once they are closed."""
+    columns = ([getattr(server, name) for server in servers] for name in StationRecord._fields)
+    return StationRecord(*map(np.array, columns))
