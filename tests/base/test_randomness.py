@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -103,6 +104,50 @@ def test_draws_stay_in_range(key: int, a: int, b: int) -> None:
 @given(st.integers(0, 2**63 - 1), st.integers(-(2**40), 2**40), st.integers(0, 3))
 def test_keyed_draws_in_kernels_are_those_of_everybody(key: int, a: int, b: int) -> None:
     assert keyed_uniform(key, a, b) == uniform(key, a, b)
+
+
+MANY = 40_000
+SIGMA = 0.3
+
+
+@numba.njit
+def compiled_draws(key: int, other: int, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What a service, a jitter and a link take from keyed uniforms, in a loop as compiled code has them."""
+    exponentials, normals, factors = np.empty(len(a)), np.empty(len(a)), np.empty(len(a))
+    for row in range(len(a)):
+        exponentials[row] = -math.log(keyed_uniform(key, a[row], b[row]))
+        radius = math.sqrt(-2.0 * math.log(keyed_uniform(key, a[row], b[row])))
+        normals[row] = radius * math.cos(2.0 * math.pi * keyed_uniform(other, a[row], b[row]))
+        factors[row] = math.exp(SIGMA * normals[row] - SIGMA * SIGMA / 2)
+    return exponentials, normals, factors
+
+
+@pytest.mark.parametrize("stream", ["service", "jitter"])
+def test_compiled_logarithms_roots_cosines_and_exponentials_have_the_bits_of_python(stream: str) -> None:
+    """Compiled and plain engines come to the same bytes because of this."""
+    key, rng = Streams(3).key(stream), np.random.default_rng(5)
+    publications = np.concatenate([np.arange(MANY // 2), -np.arange(1, MANY // 2 + 1)])  # control messages count down
+    places = rng.integers(0, 10_000, MANY) << 16 | rng.integers(0, 3, MANY)
+    exponentials, normals, factors = compiled_draws(key, key ^ 0x5851F42D4C957F2D, publications, places)
+    identities = list(zip(publications.tolist(), places.tolist(), strict=True))
+    drawn = [normal(key, *identity) for identity in identities]
+    assert exponentials.tolist() == [exponential(key, *identity) for identity in identities]
+    assert normals.tolist() == drawn
+    assert factors.tolist() == [math.exp(SIGMA * draw - SIGMA * SIGMA / 2) for draw in drawn]
+
+
+@numba.njit
+def compiled_functions(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    return np.log(values), np.sqrt(values), np.cos(2.0 * math.pi * values), np.exp(-values)
+
+
+@given(st.lists(st.floats(2**-53, 1 - 2**-53), min_size=1, max_size=300))
+def test_compiled_functions_have_the_bits_of_python_from_the_smallest_draw_to_the_largest(values: list[float]) -> None:
+    logarithms, roots, cosines, exponentials = compiled_functions(np.array(values))
+    assert logarithms.tolist() == [math.log(value) for value in values]
+    assert roots.tolist() == [math.sqrt(value) for value in values]
+    assert cosines.tolist() == [math.cos(2.0 * math.pi * value) for value in values]
+    assert exponentials.tolist() == [math.exp(-value) for value in values]
 
 
 def test_the_largest_bits_are_a_draw_below_one() -> None:

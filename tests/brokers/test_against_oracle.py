@@ -6,7 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -24,6 +24,7 @@ from sim.files.inputs import File
 from sim.overlay.chord import Chord, hashed
 from sim.overlay.edges import Edge
 from sim.overlay.full_mesh import FullMesh
+from sim.overlay.geographic import Geographic
 from sim.overlay.geometry import Dissemination, GeometrySetting
 from sim.overlay.graph import Graph
 from sim.overlay.sites import Sites
@@ -49,7 +50,9 @@ class Case:
     seed: int
     node_of: list[int]
     links: list[tuple[int, int, float | None]]  # of a graph, some with times of their own
-    design: tuple[str, str, bool, str]  # of a topic-connected overlay: algorithm, k, strict, on change
+    design: tuple[
+        Any, ...
+    ]  # of a topic-connected overlay: algorithm, k, strict, on change, and the period of what is periodic
     dissemination: str  # likewise
     delay: list[list[float]]
     jitter: float
@@ -183,6 +186,11 @@ def overlay(case: Case) -> Dissemination:
     sites = Sites(tuple(map(str, range(case.brokers))), nowhere, nowhere)
     setting = GeometrySetting(case.brokers, case.topics, case.seed, sites, np.array(case.delay))
     match case.geometry:
+        case "geographic":  # never drawn by `cases`: the oracle does not know it
+            places = np.random.default_rng(case.seed).uniform(0.0, 60.0, (case.brokers + case.topics, 2))
+            sites = replace(sites, latitude=places[: case.brokers, 0], longitude=places[: case.brokers, 1])
+            setting = replace(setting, sites=sites, topic_places=places[case.brokers :])
+            return Geographic(Geographic.Parameters(representative="closest"), setting)
         case "chord":
             return Chord(Chord.Parameters(ids=case.ids, bits=case.bits), setting)
         case "star":
@@ -192,7 +200,7 @@ def overlay(case: Case) -> Dissemination:
         case "full-mesh":
             return FullMesh(FullMesh.Parameters(), setting)
         case "topic-connected":
-            named = dict(zip(("design", "k", "strict", "on_change"), case.design, strict=True))
+            named = dict(zip(("design", "k", "strict", "on_change", "period"), case.design, strict=False))
             parameters = TopicConnected.Parameters(**named, dissemination=case.dissemination, check=10**9)
             return TopicConnected(parameters, setting)
         case _:

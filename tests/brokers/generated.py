@@ -1,0 +1,388 @@
+"""Small random networks by number, with all that a network may have in combination, and what in a run tells two engines apart."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import tiny
+from test_against_oracle import GRAIN, RENDEZVOUS, Case, built, matrix, random_links
+from test_offloading import KEY, Drawn
+from test_reconfiguration import PAYS, Shuffle
+
+from sim.base.randomness import uniform
+from sim.brokers.control.manager import ReconfigurationSetting
+from sim.brokers.control.offloading import OffloadingSetting
+from sim.brokers.fabric.stations import Server
+from sim.brokers.network import Network
+from sim.policies.offloading.process import OffloadingParameters
+from sim.policies.reconfiguration.process import ProcessParameters
+
+KINDS = ("tree", "flood", "content")
+SHARES = (5, 7, 7)  # of the kinds: all that floods and all that carries content is to be a third each
+LARGEST = 2**31 - 1  # bytes that a publication may have
+FIELDS, VALUES = 3, 3  # of content: so few that copies meet at brokers
+
+
+@dataclass
+class Generated:
+    """A case, and what a network may have beside; `kind` is what its brokers do with copies, `repr` can be read back."""
+
+    kind: str
+    case: Case  # of content, a publication's topic is the number by which its values are drawn
+    capacity: list[float] | None
+    subscriptions: list[tuple[int, dict[int, int]]]  # to content: owner, field → value
+    matching: float
+    offloading: dict[str, Any] | None  # parameters of the service
+    keeps: bool  # whether the service has a policy, else satisfaction is measured and nothing offloaded
+    process: dict[str, Any] | None  # parameters of reconfiguration
+    subscribers: bool
+
+
+def generated(seed: int, kind: str | None = None) -> Generated:
+    """The network and workload of this number, of any kind or a given one."""
+    rng = random.Random(seed)
+    kind = kind or np.repeat(KINDS, SHARES)[seed % sum(SHARES)].item()
+    case = _case(rng, kind, seed)
+    timed = case.service[0] != "none"
+    users = range(len(case.wants))
+    return Generated(
+        kind,
+        case,
+        [rng.choice((0.5, 1.0, 2.0, 3.0)) for _ in range(case.brokers)] if timed and rng.random() < 0.4 else None,
+        [
+            (user, {field: rng.randrange(VALUES) for field in rng.sample(range(FIELDS), rng.randint(1, FIELDS))})
+            for user in users
+            for _ in range(rng.randrange(1, 4))
+        ]
+        if kind == "content"
+        else [],
+        rng.choice((0.0, GRAIN / 4)) if kind == "content" and timed else 0.0,
+        _offloading(rng) if kind != "content" and rng.random() < 0.85 else None,
+        rng.random() < 0.9,
+        _process(rng) if case.geometry == "chord" and rng.random() < 0.95 else None,
+        rng.random() < 0.5,
+    )
+
+
+def _case(rng: random.Random, kind: str, seed: int) -> Case:
+    brokers = rng.choices((rng.randint(1, 3), rng.randint(4, 7), rng.randint(8, 12)), (1, 6, 5))[0]
+    topics, users = rng.randint(1, 6), rng.randint(1 if rng.random() < 0.1 else 5, 12)
+    horizon = rng.randint(16, 48) * GRAIN + rng.choice((0.0, 0.0, 0.1))
+    geometry = _geometry(rng, kind)
+    wants = [{topic for topic in range(topics) if rng.random() < 2.0 / topics} for _ in range(users)]
+    times = _times(rng, horizon)
+    changes = [] if kind == "content" else _changes(rng, wants, topics, times(rng.choice((0, 10, 30, 40))))
+    delay, node_of = np.array(_delay(rng, brokers, seed)), rng.sample(range(brokers), brokers)
+    if geometry not in ("chord", "star", "full-mesh"):  # whose nodes are the brokers, as far apart to and fro
+        delay, node_of = np.triu(delay) + np.triu(delay).T, list(range(brokers))
+    service = rng.choices(("none", "deterministic", "exponential"), (10, 45, 45))[0]
+    join = "message" if geometry in (*RENDEZVOUS, "geographic") and rng.random() < 0.9 else "instant"
+    bounded = service != "none" and rng.random() < 0.75
+    return Case(
+        brokers=brokers,
+        topics=topics,
+        geometry=geometry,
+        ids=rng.choice(("hashed", "even")),
+        bits=rng.choice((4, 5, 8, 32)),
+        seed=seed,
+        node_of=node_of,
+        links=random_links(rng, brokers),
+        design=(
+            rng.choice(("gm", "low-oda", "minmax-oda", "cd-oda-ii")),
+            rng.choice(("1", "3/2", "2")),
+            rng.random() < 0.5,
+            rng.choice(("repair", "repair", "rebuild", "break", "periodic")),
+            rng.choice((1.0, 1.3)),
+        ),
+        dissemination="flood" if kind == "flood" else "tree",
+        delay=delay.tolist(),
+        jitter=rng.choice((0.0, 0.0, 0.0, 0.1, 0.5)),
+        wants=wants,
+        changes=changes,
+        movements=[(time, rng.randrange(users), 0.0, 0.0) for time in times(rng.choice((0, 10, 20, 30, 40)))],
+        publications=[
+            (
+                time,
+                rng.randrange(10**6 if kind == "content" else topics),
+                rng.randrange(-1, users),
+                rng.choice((0, 1, 1, rng.randrange(2000), LARGEST)),
+            )
+            for time in times(rng.choice((10, 30, 50, 60))) or [0.0]
+        ],
+        policy=_policy(rng, brokers),
+        horizon=horizon,
+        warm_up=rng.choice((0.0, 0.0, 0.0, GRAIN, 1.1, horizon / 2)),
+        window=rng.choice((1.0, 1.3, horizon, 100.0)),
+        join=join,
+        control_count=rng.choice(("hops", "requests")),
+        service=(service, rng.choice((0.01, GRAIN / 4, GRAIN / 2, GRAIN, GRAIN)) if service != "none" else 0.0),
+        queue=rng.choice((0, 1, 1, 2, 3)) if bounded else None,
+        regions=[rng.randrange(3) for _ in range(brokers)] if rng.random() < 0.5 else None,
+        looks=[],
+    )
+
+
+def _geometry(rng: random.Random, kind: str) -> str:
+    if kind == "flood":
+        return "topic-connected"
+    others = ("tapestry", "star", "geographic", "full-mesh", "graph", "topic-connected")
+    return "chord" if rng.random() < 0.75 else rng.choice(others)
+
+
+def _delay(rng: random.Random, brokers: int, seed: int) -> list[list[float]]:
+    """Hop times: none, all equal, on the grid, or anything; mostly so short that reconfigurations come to an end."""
+    factor = rng.choice((0.0, 0.125, 0.25, 0.25, 0.5))
+    return [[time * factor for time in row] for row in matrix(rng.choice(("equal", "grid", "any")), brokers, seed)]
+
+
+def _times(rng: random.Random, horizon: float) -> Callable[[int], list[float]]:
+    """Draws so many times up to a second past the horizon: mostly on the grid, so that several things happen at once."""
+    free = rng.choice((0.0, 0.1, 0.5))
+
+    def draw() -> float:
+        if rng.random() < 0.04:
+            return rng.choice((0.0, horizon))
+        if rng.random() < free:
+            return rng.uniform(0.0, horizon)
+        return GRAIN * rng.randrange(int(horizon / GRAIN) + 4)
+
+    return lambda count: sorted(draw() for _ in range(count))
+
+
+def _changes(
+    rng: random.Random, wants: list[set[int]], topics: int, times: Sequence[float]
+) -> list[tuple[float, int, int, int]]:
+    held, changes = [set(topics_of) for topics_of in wants], []
+    for time in times:
+        who, what = rng.randrange(len(wants)), rng.randrange(topics)
+        changes.append((time, who, what, -1 if what in held[who] else +1))
+        held[who] ^= {what}
+    return changes
+
+
+def _policy(rng: random.Random, brokers: int) -> tuple[Any, ...]:
+    reactions = rng.choice(
+        (("subscription", "movement"), ("subscription", "movement"), ("subscription",), ("movement",))
+    )
+    scripted = "scripted", [rng.randrange(brokers) for _ in range(rng.randint(3, 9))], reactions
+    sizes = brokers, max(brokers // 2, 2), 3
+    balance = rng.choice((0.5, 0.0, 1.0, 8.0)), rng.choice(("share", "relative")), rng.choice((0.0, 0.25))
+    similarity = "similarity", rng.choice(sizes), *balance, rng.randint(1, 8) * GRAIN
+    return rng.choices((scripted, similarity, ("static",)), (75, 20, 5))[0]
+
+
+def _offloading(rng: random.Random) -> dict[str, Any]:
+    return {
+        "capacity": rng.choice(("30%", "50%", "90%", 3, 0)),
+        "scope": rng.choice(("network", "network", "broker")),
+        "tau": rng.choice((1, 2, 2.5, 5)),
+        "period": rng.choice((1.0, 1.3, 2.0)),
+        "smoothing": rng.choice((0.3, 1.0)),
+        "delivery_probability": rng.choice((0.0, 0.5, 0.9, 1.0)),
+        "extra_delay": rng.choice((0.0, GRAIN, 0.3)),
+    }
+
+
+def _process(rng: random.Random) -> dict[str, Any]:
+    starts = [rng.randint(1, 80) * GRAIN / 2 for _ in range(rng.choice((0, 0, 1, 3)))]
+    return {
+        "period": rng.choice((0.5, 1.0, 1.3)),
+        "timeout": rng.choice((0.1, GRAIN, 1.0)),
+        "manager_down": tuple((start, start + rng.randint(1, 4) * GRAIN) for start in starts),
+    }
+
+
+def network(made: Generated, plane: str, **setting: Any) -> Network:
+    """The network before its run."""
+    case, world = made.case, None
+    setting = {"plane": plane, "subscribers": made.subscribers, "matching_time": made.matching, **setting}
+    if made.capacity is not None:
+        setting["capacity"] = np.array(made.capacity)
+    if made.offloading is not None:
+        policy = Drawn() if made.keeps else None
+        setting["offloading"] = OffloadingSetting(policy, OffloadingParameters(**made.offloading), KEY)
+    if made.process is not None:
+        parameters = ProcessParameters().model_copy(update={"threshold": 1.0, "constants": PAYS, **made.process})
+        setting["reconfiguration"] = ReconfigurationSetting(Shuffle(2 + case.seed % 4), parameters, case.seed)
+    if made.kind == "content":
+        world = tiny.content(
+            made.subscriptions,
+            [(time, who, size, _values(case.seed, row)) for time, row, who, size in case.publications],
+            case.movements,
+            users=len(case.wants),
+            fields=FIELDS,
+            values=VALUES,
+            horizon=case.horizon + 4 * GRAIN,
+        )
+        case = replace(case, topics=len(world.topics))
+    return built(case, world, **setting)
+
+
+def _values(seed: int, row: int) -> list[int]:
+    return [int(uniform(seed, row, field) * VALUES) for field in range(FIELDS)]
+
+
+# -- what happened in a run of the plane that makes every hop an event
+
+
+def watched(network: Network) -> Counter[str]:
+    """Run a network of the plane `events`; how often happened what engines find hard."""
+    seen: Counter[str] = Counter()
+    control, engine = network.control, network.engine
+    enact, when_idle, when_rooted = control.enact, engine.when_idle, engine.when_rooted
+
+    def enacted(topic: int, node: int, change: int) -> None:
+        seen["tree changes in flight"] += bool(engine._active) and not control.bootstrapping
+        enact(topic, node, change)
+
+    def idle(then: Callable[[], None]) -> None:
+        seen["barriers"] += 1
+        seen["barriers that waited"] += bool(engine._active)
+        when_idle(then)
+
+    def rooted(then: Callable[[], None]) -> None:
+        seen["barriers that waited"] += bool(engine._released)
+        when_rooted(then)
+
+    control.enact, engine.when_idle, engine.when_rooted = enacted, idle, rooted
+    for server in network.servers:
+        _watch_control(server, seen)
+    network.run()
+    metrics = network.metrics()
+    offloads, carries_content = network.offloading is not None, network.workload.content is not None
+    return seen + Counter(
+        {
+            "queues that fill": metrics["lost_queue_full"],
+            "in flight at the end": metrics["in_flight"],
+            "reconfigurations": metrics["reconfigurations"],
+            "offloading": offloads and (metrics["offload_churn"] or 0) + (metrics["best_effort_deliveries"] or 0),
+            "satisfaction": offloads,
+            "floods": network.setting.overlay.floods and metrics["due"],
+            "content": carries_content and metrics["due"],
+            "handovers": metrics["handovers"],
+            "lost while joining": metrics["lost_joining"],
+            "delivered": metrics["delivered"],
+        }
+    )
+
+
+def _watch_control(server: Server, seen: Counter[str]) -> None:
+    accept = server.accept
+
+    def accepted(message: Any, service: float, control: bool = False) -> bool:
+        seen["control messages that waited"] += control and server._serving is not None
+        return accept(message, service, control)
+
+    server.accept = accepted
+
+
+# -- what tells two runs apart
+
+
+def difference(one: Network, other: Network) -> str | None:
+    """The first difference between all that two runs have come to, bit for bit; None where there is none."""
+    found, others = one.metrics(), other.metrics()
+    for name in found:
+        if repr(found[name]) != repr(others[name]):
+            return f"metric {name}: {found[name]!r} and {others[name]!r}"
+    tables, other_tables = one.tables(), other.tables()
+    if list(tables) != list(other_tables):
+        return f"tables {list(tables)} and {list(other_tables)}"
+    for name, table in tables.items():
+        if list(table) != list(other_tables[name]):
+            return f"table {name}: columns {list(table)} and {list(other_tables[name])}"
+        for column, values in table.items():
+            told = _differing(values, other_tables[name][column])
+            if told is not None:
+                return f"table {name}, column {column}, {told}"
+    return None
+
+
+def _differing(one: Any, other: Any) -> str | None:
+    """The first row in which two columns differ, or how their types or lengths do."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and one.dtype != other.dtype:
+        return f"types {one.dtype} and {other.dtype}"
+    for row, (mine, others) in enumerate(zip(one, other, strict=False)):
+        if _bits(mine) != _bits(others):
+            return f"row {row}: {mine!r} and {others!r}"
+    return None if len(one) == len(other) else f"{len(one)} rows and {len(other)}"
+
+
+def _bits(value: Any) -> Any:
+    """What equality goes by: of numbers their bits, so that −0 is not 0, and what is no number equals itself."""
+    return np.float64(value).tobytes() if isinstance(value, float) else value
+
+
+# -- the smallest case that still differs
+
+
+def shrunk(made: Generated, fails: Callable[[Generated], bool]) -> Generated:
+    """A case that still fails, with as little in it as can be had by leaving out rows and what a network may do without."""
+    while True:
+        smaller = next((each for each in _smaller(made) if _fails(each, fails)), None)
+        if smaller is None:
+            return made
+        made = smaller
+
+
+def _fails(made: Generated, fails: Callable[[Generated], bool]) -> bool:
+    try:
+        return fails(made)
+    except Exception:  # what is left cannot be built: an unsubscription without its subscription, say
+        return False
+
+
+PLAIN = {
+    "jitter": 0.0,
+    "policy": ("static",),
+    "warm_up": 0.0,
+    "window": 100.0,
+    "join": "instant",
+    "control_count": "hops",
+    "service": ("none", 0.0),
+    "queue": None,
+    "regions": None,
+}
+"""What a case may do without."""
+
+
+def _smaller(made: Generated) -> Iterator[Generated]:
+    case = made.case
+    for name in ("process", "offloading", "capacity"):
+        if getattr(made, name) is not None:
+            yield replace(made, **{name: None})
+    for name in ("matching", "subscribers"):
+        if getattr(made, name):
+            yield replace(made, **{name: type(getattr(made, name))()})
+    for name, value in PLAIN.items():
+        if getattr(case, name) != value:
+            yield replace(made, case=replace(case, **{name: value}))
+    for rows in _fewer(made.subscriptions):
+        yield replace(made, subscriptions=rows)
+    for name in ("publications", "changes", "movements"):
+        for rows in _fewer(getattr(case, name)):
+            yield replace(made, case=replace(case, **{name: rows}))
+    for user, topics in enumerate(case.wants):
+        for topic in topics:
+            fewer = [topics_of - {topic} if who == user else topics_of for who, topics_of in enumerate(case.wants)]
+            yield replace(made, case=replace(case, wants=fewer))
+
+
+def _fewer(rows: list[Any]) -> Iterator[list[Any]]:
+    """The rows without some, many at first."""
+    length = len(rows)
+    while length:
+        for start in range(0, len(rows), length):
+            yield rows[:start] + rows[start + length :]
+        length //= 2
+
+
+def written(made: Generated) -> str:
+    """The case in lines, a field in each."""
+    lines = [f"case.{field.name} = {getattr(made.case, field.name)!r}" for field in fields(Case)]
+    return "\n".join(lines + [f"{f.name} = {getattr(made, f.name)!r}" for f in fields(Generated) if f.name != "case"])

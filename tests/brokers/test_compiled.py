@@ -1,0 +1,96 @@
+"""The compiled data plane comes to the same bytes as the plane that makes every hop an event, in every metric and every table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import get_args, get_type_hints
+
+import pytest
+from generated import KINDS, Generated, difference, generated, network, shrunk, watched, written
+
+from sim.base.errors import ScenarioError
+from sim.brokers.data.events import EventEngine
+from sim.brokers.network import NetworkSetting
+
+CASES, MORE = 150, 1500
+HARD = (
+    "queues that fill",
+    "control messages that waited",
+    "tree changes in flight",
+    "barriers",
+    "offloading",
+    "floods",
+    "content",
+)
+"""What at least a third of all cases each have, as their runs show."""
+
+there = pytest.mark.skipif(
+    "compiled" not in get_args(get_type_hints(NetworkSetting)["plane"]), reason="no data plane is compiled yet"
+)
+
+
+def differs(made: Generated, **setting: bool) -> str | None:
+    """What the compiled run comes to that the other does not; None where all is the same. Raises ScenarioError where it is refused."""
+    compiled = network(made, "compiled", **setting)
+    assert not isinstance(compiled.engine, EventEngine)
+    events = network(made, "events", **setting)
+    events.run()
+    try:
+        compiled.run()
+    except Exception as error:  # a fault of the one plane is a difference, and is shrunk like any other
+        return f"{type(error).__name__}: {error}"
+    return difference(events, compiled)
+
+
+def compare(made: Generated, **setting: bool) -> None:
+    try:
+        found = differs(made, **setting)
+    except ScenarioError as error:
+        pytest.skip(str(error))
+    if found is not None:
+        smallest = shrunk(made, lambda each: differs(each, **setting) is not None)
+        pytest.fail(f"{differs(smallest, **setting)} (at first {found})\n{written(smallest)}", pytrace=False)
+
+
+@pytest.mark.parametrize(
+    ("first", "cases"), [(0, CASES), pytest.param(CASES, MORE, marks=pytest.mark.long)], ids=["few", "many"]
+)
+def test_a_third_of_the_cases_each_have_what_is_hard(first: int, cases: int) -> None:
+    tally: Counter[str] = Counter()
+    for seed in range(first, first + cases):
+        tally.update(watched(network(generated(seed), "events")).keys())
+    assert min(tally[what] for what in HARD) >= cases / 3, tally
+
+
+@there
+@pytest.mark.parametrize("seed", range(CASES))
+def test_all_tables_and_metrics_are_the_same_bytes(seed: int) -> None:
+    compare(generated(seed))
+
+
+@there
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(CASES, CASES + MORE))
+def test_all_tables_and_metrics_are_the_same_bytes_in_many_cases(seed: int) -> None:
+    compare(generated(seed))
+
+
+@there
+@pytest.mark.parametrize("seed", range(0, CASES, 5))
+def test_traces_are_the_same_hop_by_hop(seed: int) -> None:
+    compare(generated(seed), trace=True)
+
+
+@there
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_is_taken_or_refused_whatever_else_a_network_has(kind: str) -> None:
+    """So that the cases that are skipped above are all of a kind, and no feature of the others goes untested."""
+    refused: Counter[str] = Counter()
+    for seed in range(CASES):
+        try:
+            network(generated(seed, kind), "compiled")
+        except ScenarioError as error:
+            refused[str(error)] += 1
+    assert sum(refused.values()) in (0, CASES), refused
+    if refused:
+        pytest.skip(f"{CASES} cases refused: {', '.join(refused)}")
