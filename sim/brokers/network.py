@@ -18,6 +18,7 @@ from sim.brokers.control.offloading import OffloadingService, OffloadingSetting,
 from sim.brokers.control.protocol import ReconfigurationProtocol
 from sim.brokers.control.transition import Placement
 from sim.brokers.control.trees import TreeControl
+from sim.brokers.data.compiled.engine import CompiledEngine
 from sim.brokers.data.content import ContentRule, FoldedContentEngine
 from sim.brokers.data.content_subscriptions import ContentSubscriptions
 from sim.brokers.data.engine import Engine
@@ -32,7 +33,6 @@ from sim.brokers.fabric.stations import (
     NO_TIME,
     StationSetting,
     service_times,
-    station_record,
     stations,
 )
 from sim.brokers.statistics.receipts import Audiences, Receipts
@@ -73,7 +73,7 @@ class NetworkSetting:
     stations: StationSetting = NO_TIME
     trace: bool = False
     subscribers: bool = False
-    plane: Literal["auto", "events", "folded"] = "auto"
+    plane: Literal["auto", "events", "compiled", "folded"] = "auto"
     capacity: NDArray[np.float64] | None = None
     regions: NDArray[np.int64] | None = None
     reconfiguration: ReconfigurationSetting | None = None
@@ -86,28 +86,30 @@ class NetworkSetting:
         return self.horizon - self.warm_up
 
 
-def _folds(setting: NetworkSetting) -> bool:
-    """Whether to fold: if requested, or if "auto" and exact. Raises ScenarioError where it is requested but not exact."""
+def _plane(setting: NetworkSetting, content: bool) -> str:
+    """The data plane asked for, or the fastest that is exact. Raises ScenarioError where the one asked for is not."""
+    floods, trace = "an overlay that floods", "trace = true"
     contends = {
         f'brokers.service = "{setting.stations.service}"': setting.stations.service != "none",
         f"jitter {setting.jitter:g}": setting.jitter > 0,
-        "trace = true": setting.trace,
-        "an overlay that floods": setting.overlay.floods,
     }
-    reasons = [reason for reason, holds in contends.items() if holds]
-    if setting.plane == "folded" and reasons:
-        raise ScenarioError(
-            f'network.data_plane: "folded" makes no event of a hop and is not exact with {" and ".join(reasons)} '
-            '(allowed: "events", "auto")'
-        )
-    return not reasons and setting.plane != "events"
+    both = {trace: setting.trace, floods: setting.overlay.floods}
+    excluded = {"folded": contends | both, "compiled": {"content": content} | both}
+    found = {plane: [reason for reason, holds in cases.items() if holds] for plane, cases in excluded.items()}
+    if found.get(setting.plane):
+        reasons = " and ".join(found[setting.plane])
+        why = {"folded": "makes no event of a hop and is not exact with", "compiled": "does not know"}[setting.plane]
+        raise ScenarioError(f'network.data_plane: "{setting.plane}" {why} {reasons} (allowed: "events", "auto")')
+    if setting.plane != "auto":
+        return setting.plane
+    return next((plane for plane, reasons in found.items() if not reasons), "events")
 
 
 class Network:
     """One run of one workload: everything that happens, in SimPy, from joining to the horizon."""
 
     def __init__(self, setting: NetworkSetting, workload: Workload, streams: Streams) -> None:
-        brokers = len(setting.node_of)
+        brokers, service_key = len(setting.node_of), streams.key("service")
         self.setting, self.workload = setting, workload
         self.clock = Clock()
         self.recorder = self._recorder(streams.key("best-effort channel"))
@@ -123,10 +125,10 @@ class Network:
             self.broker_of,
             Links(setting.hop_delay, setting.jitter, streams.key("jitter")),
             self.servers,
-            service_times(setting.stations, self.capacity, streams.key("service")),
+            service_times(setting.stations, self.capacity, service_key),
             setting.join == "instant",
         )
-        courier = Courier(fabric)
+        courier = Courier(fabric, lambda: self.engine)
         topics, offloading = len(workload.topics), setting.offloading
         offloaded = None if offloading is None or offloading.policy is None else OffloadedTopics(topics, brokers)
         requests = setting.control_count == "requests"
@@ -138,7 +140,7 @@ class Network:
             if offloaded is None
             else SplitSubscriptions(topics, brokers, self.control.transition, offloaded.kept)
         )
-        self.engine = self._engine(fabric)
+        self.engine = self._engine(fabric, service_key)
         self.users = HostedUsers(
             self.clock,
             workload,
@@ -187,13 +189,15 @@ class Network:
         )
         return Recorder(setting.horizon, setting.warm_up, setting.window, setting.hop_delay, copies, details)
 
-    def _engine(self, fabric: Fabric) -> Engine:
+    def _engine(self, fabric: Fabric, service_key: int) -> Engine:
         """The data plane asked for, or the fastest that is exact. Raises ScenarioError where there is none."""
         setting, workload = self.setting, self.workload
-        folds, carried = _folds(setting), (fabric, self.recorder, self.subscriptions, workload.publications)
-        published = workload.publications.time
+        carried = fabric, self.recorder, self.subscriptions, workload.publications
+        published, plane = workload.publications.time, _plane(setting, workload.content is not None)
+        if plane == "compiled":
+            return CompiledEngine(*carried, setting.stations, self.capacity, service_key)
         if workload.content is None:
-            if folds:
+            if plane == "folded":
                 return FoldedEngine(*carried)
             return EventEngine(
                 fabric, self.recorder, published, (FloodRule if setting.overlay.floods else TopicRule)(*carried)
@@ -202,7 +206,8 @@ class Network:
             raise ScenarioError('network.geometry: dissemination "flood" does not carry content (allowed: "tree")')
         content, loads = ContentSubscriptions(workload.content), setting.stations.matching > 0
         rule = ContentRule(*carried, content, lambda: self.users.host, loads)
-        return (FoldedContentEngine if folds else EventEngine)(fabric, self.recorder, published, rule)
+        engine = FoldedContentEngine if plane == "folded" else EventEngine
+        return engine(fabric, self.recorder, published, rule)
 
     def run(self, progress: Callable[[float], None] | None = None) -> None:
         """Simulate up to the horizon; `progress` is called with the share of simulated time, now and then.
@@ -242,9 +247,8 @@ class Network:
         Feed(self.clock, LOOKS, look).start(look())
 
     def _close(self) -> None:
-        held = [message for server in self.servers for message in server.close(self.setting.horizon)]
         self.users.close()
-        self.engine.close(held)
+        self.stations = self.engine.close()
         self.recorder.close()
         if self.offloading is not None:
             self.offloading.close()
@@ -258,7 +262,7 @@ class Network:
             **self.recorder.metrics(),
             **capacity_metrics(self.offloading),
             "cross_region_bytes": cross_region_bytes(self.recorder.statistics, setting.regions),
-            **station_record(self.servers).metrics(setting.measured_seconds),
+            **self.stations.metrics(setting.measured_seconds),
             **link_metrics(len(self.node_of), setting.overlay),
         }
         return declared_metrics(found)
@@ -299,5 +303,5 @@ class Network:
             "sent": counted[:, SENT],
             "delivered": counted[:, BROKER_DELIVERED],
             "relayed": counted[:, RELAYED],
-            **station_record(self.servers).columns(brokers, seconds),
+            **self.stations.columns(brokers, seconds),
         }

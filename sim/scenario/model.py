@@ -169,9 +169,9 @@ class NetworkTable(_Section):
     """When a broker's join or leave changes a tree: at once, or when the root's answer has arrived."""
     control_count: Literal["hops", "requests"] = "hops"
     """How a join or leave is counted: the hops to the root and back, or two messages."""
-    data_plane: Literal["auto", "events", "folded"] = "auto"
-    """How publications travel: "events" makes every hop an event, "folded" computes a publication's whole way at once, to the same
-    bits, where nothing contends; "auto" takes the fastest that is exact."""
+    data_plane: Literal["auto", "events", "compiled", "folded"] = "auto"
+    """How publications travel, to the same bits: "events" makes every hop an event in SimPy, "compiled" in a compiled loop, "folded"
+    computes a publication's whole way at once, where nothing contends; "auto" takes the fastest that knows all of the scenario."""
 
 
 class Service(_Section):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tiny
 
+from sim.brokers.data.compiled.engine import CompiledEngine
 from sim.brokers.data.content import FoldedContentEngine
 from sim.brokers.data.events import EventEngine
 from sim.brokers.data.folded import FoldedEngine
@@ -24,6 +25,7 @@ PUBLISHED = (1.0, 1.0, 1.5, 4.0)  # s, by users 0, 3, 0 and 2
 PUBLISHERS = (0, 3, 0, 2)
 ENGINES = {
     ("tree", "events"): EventEngine,
+    ("tree", "compiled"): CompiledEngine,
     ("tree", "folded"): FoldedEngine,
     ("content", "events"): EventEngine,
     ("content", "folded"): FoldedContentEngine,

@@ -151,5 +151,5 @@ def test_it_refuses_what_it_cannot_do_exactly(setting: dict[str, Any], reason: s
         ScenarioError, match=rf'network\.data_plane: "folded" .* not exact with {reason} \(allowed: "events'
     ):
         tiny.network(world, overlay, [0], plane="folded", **calm)
-    assert isinstance(tiny.network(world, overlay, [0], **calm).engine, EventEngine)
+    assert not isinstance(tiny.network(world, overlay, [0], **calm).engine, FoldedEngine)
     assert isinstance(tiny.network(world, overlay, [0], trace=False).engine, FoldedEngine)

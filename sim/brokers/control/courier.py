@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from sim.brokers.data.engine import Engine
 from sim.brokers.fabric.clock import CONTROL_ARRIVALS
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
@@ -28,11 +29,13 @@ class ControlMessage:
 class Courier:
     """Carries control messages: at once, or over links, where brokers that take time serve them ahead of publications.
 
+    `engine()` is the data plane, once there is one.
+
     Each message has a number for keyed draws, which is negative to differ from those of publications.
     """
 
-    def __init__(self, fabric: Fabric) -> None:
-        self._fabric = fabric
+    def __init__(self, fabric: Fabric, engine: Callable[[], Engine]) -> None:
+        self._fabric, self._engine = fabric, engine
         self._number = 0
         self._at_once: deque[Callable[[], None]] = deque()  # what has arrived of messages that take no time
         self._delivering = False
@@ -75,7 +78,7 @@ class Courier:
         message.position += 1
         message.callbacks = self._reached
         here, there = control.path[position], control.path[position + 1]
-        arrival = fabric.links.arrival(fabric.clock.now, here, there, -control.number)
+        arrival = self._engine().control_arrival(here, there, -control.number)
         fabric.clock.at(arrival, CONTROL_ARRIVALS, message)
 
     def _reach(self, message: Message) -> None:
@@ -84,7 +87,7 @@ class Courier:
         if fabric.servers and position < control.served:
             broker = control.path[position]
             service = fabric.service(-control.number, broker, position, 0)
-            fabric.servers[broker].accept(message, service, control=True)
+            self._engine().serve_control(broker, message, service)
         else:
             self._go_on(message)
 

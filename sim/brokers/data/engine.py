@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Protocol
 
 from sim.brokers.fabric.messages import Message
+from sim.brokers.fabric.station_record import StationRecord
 
 
 class Engine(Protocol):
     """Carries publications from publishers' brokers to everyone they are due to, and reports their outcomes to the recorder.
 
     An engine decides when things happen; what a broker does with a copy is its rule's (`sim.brokers.data.rules`), how long a hop or a
-    service takes the fabric's. Control messages travel by `sim.brokers.control.courier` on the same fabric, whichever the engine.
+    service takes the fabric's. Control messages (`sim.brokers.control.courier`) contend with publications, so the engine has these too.
     """
 
     together: int
@@ -36,11 +37,17 @@ class Engine(Protocol):
     def brokers_moved(self) -> None:
         """Notify that brokers have moved to other nodes."""
 
+    def control_arrival(self, here: int, there: int, number: int) -> float:
+        """When a control message that leaves a broker now arrives at another (s); `number` is what keyed draws know it by."""
+
+    def serve_control(self, broker: int, message: Message, service: float) -> None:
+        """Have the broker serve a control message that arrives now and needs `service` seconds; then its `handled` is called."""
+
     def when_idle(self, then: Callable[[], None]) -> None:
         """Call `then()` once, when no publication is in transit; meanwhile nothing is published or changes."""
 
     def when_rooted(self, then: Callable[[], None]) -> None:
         """Call `then()` once, when everything released has left its root."""
 
-    def close(self, held: list[Message]) -> None:
-        """Count what is in transit at the end; `held` are the messages that wait or are in service at brokers."""
+    def close(self) -> StationRecord:
+        """Count what is in transit at the end; returns what brokers that take time did."""

@@ -13,6 +13,8 @@ from sim.brokers.data.rules import FloodRule, Rule
 from sim.brokers.fabric.clock import ARRIVALS, BARRIERS
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
+from sim.brokers.fabric.station_record import StationRecord
+from sim.brokers.fabric.stations import station_record
 from sim.brokers.statistics.ledger import CLIMBING, DROPPED, IN_FLIGHT, LOST, PUBLISHED
 from sim.brokers.statistics.recorder import Recorder
 
@@ -75,6 +77,14 @@ class EventEngine:
     def brokers_moved(self) -> None:
         """What climbs to its root keeps to the brokers that it set out over."""
         self.rule.brokers_moved()
+
+    def control_arrival(self, here: int, there: int, number: int) -> float:
+        """When a control message that leaves a broker now arrives at another."""
+        return self._links.arrival(self._clock.now, here, there, number)
+
+    def serve_control(self, broker: int, message: Message, service: float) -> None:
+        """Have the broker serve a control message ahead of publications."""
+        self._servers[broker].accept(message, service, control=True)
 
     def when_idle(self, then: Callable[[], None]) -> None:
         """Call `then()` once, when no publication is in transit."""
@@ -236,7 +246,7 @@ class EventEngine:
 
     # -- the end
 
-    def close(self, held: list[Message]) -> None:
+    def close(self) -> StationRecord:
         """Count what is on its way at the end: on links (in the clock's heap), held by brokers, or held back by them."""
         for broker, numbers in sorted(self._held.items()):
             for number in numbers:
@@ -244,6 +254,7 @@ class EventEngine:
                 self._ledger.count_publication(window, PUBLISHED)
                 for flight in self.rule.flights(number, broker, window):
                     self._end_climbing(flight, 0)
+        held = [message for server in self._servers for message in server.close(self._recorder.horizon)]
         on_links = [event for _, _, _, event in self._clock.pending() if isinstance(event, Message)]
         travelling: dict[Flight, list[int]] = {flight: [] for flight in self._active}
         for message in on_links + held:
@@ -256,6 +267,7 @@ class EventEngine:
             else:
                 self.rule.over(flight, len(flight.uplink) - 1, self.rule.ahead(flight, positions))
         self.rule.finished.record()
+        return station_record(self._servers)
 
     def _end_climbing(self, flight: Flight, uplinks_sent: int) -> None:
         self._ledger.count_publication(flight.window, CLIMBING)

@@ -17,6 +17,8 @@ from sim.brokers.data.rule_kernels import fold_tree
 from sim.brokers.fabric.clock import BARRIERS
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
+from sim.brokers.fabric.station_record import StationRecord
+from sim.brokers.fabric.stations import station_record
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.statistics.records import Folds, starts
 from sim.brokers.users.subscriptions import Subscriptions
@@ -100,6 +102,14 @@ class FoldedEngine:
         """Brokers stand on other nodes from now on."""
         self._uplinks.brokers_moved()
         self._rooted.trees.clear()
+
+    def control_arrival(self, here: int, there: int, number: int) -> float:
+        """When a control message that leaves a broker now arrives at another."""
+        return self._fabric.links.arrival(self._fabric.clock.now, here, there, number)
+
+    def serve_control(self, broker: int, message: Message, service: float) -> None:
+        """Never: brokers take no time."""
+        raise AssertionError("brokers take no time")
 
     def when_idle(self, then: Callable[[], None]) -> None:
         """Have `then()` called once, when nothing that was published is on its way; until then nothing is published or changes."""
@@ -187,9 +197,8 @@ class FoldedEngine:
         tree = self._rooted.take(EMPTY_TREE, EMPTY_TREE.nodes, self._due.short_of_root(topic), period)
         self._enter(number, uplink, time, tree)
 
-    def close(self, held: list[Message]) -> None:
-        """Fold what has left its root before the end, and count what has not; nothing is held by brokers that take no time."""
-        assert not held
+    def close(self) -> StationRecord:
+        """Fold what has left its root before the end, and count what has not; brokers take no time."""
         self.advance(self._recorder.horizon)
         for broker, numbers in sorted(self._held.items()):
             for number in numbers:
@@ -199,6 +208,7 @@ class FoldedEngine:
         for climbing in self._climbing:
             self._miss_root(*climbing)
         self._fold()
+        return station_record([])
 
 
 class _Rooted:

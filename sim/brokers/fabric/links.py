@@ -21,18 +21,18 @@ class Links:
     def __init__(self, hop_delay: NDArray[np.float64], jitter: float, key: int) -> None:
         self.hop_delay = hop_delay
         self._rows: list[list[float]] = hop_delay.tolist()
-        self._jitter, self._key = jitter, key
+        self.jitter, self.key = jitter, key
         self.fixed = [] if jitter else self._rows
-        self._last: dict[int, float] = {}
+        self.last: dict[int, float] = {}
 
     def arrival(self, now: float, source: int, destination: int, identity: int) -> float:
         """When a message sent now arrives; `identity` is the number of what it carries."""
         delay = self._rows[source][destination]
-        if not self._jitter:
+        if not self.jitter:
             return now + delay
         link = source * len(self._rows) + destination
-        sigma = self._jitter
-        time = now + delay * math.exp(sigma * normal(self._key, identity, link) - sigma * sigma / 2)
-        time = max(time, self._last.get(link, 0.0))
-        self._last[link] = time
+        sigma = self.jitter
+        time = now + delay * math.exp(sigma * normal(self.key, identity, link) - sigma * sigma / 2)
+        time = max(time, self.last.get(link, 0.0))
+        self.last[link] = time
         return time

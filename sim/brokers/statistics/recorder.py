@@ -89,7 +89,7 @@ class Recorder:
         windows, brokers = len(starts), len(hop_delay)
         self._window = 0
         self.ledger = Ledger(windows, copies)
-        self._delays = Delays(brokers)
+        self.histogram = Delays(brokers)
         self.statistics = Statistics(
             self.ledger.pairs,
             self.ledger.publications,
@@ -98,8 +98,8 @@ class Recorder:
             np.zeros(1),
             np.zeros((brokers, brokers, 2), np.int64),
             np.zeros((brokers, 4), np.int64),
-            self._delays.keys,
-            self._delays.counts,
+            self.histogram.keys,
+            self.histogram.counts,
             self._measured,
             hop_delay,
         )
@@ -175,7 +175,7 @@ class Recorder:
 
     def _kernel(self, kernel: Any, records: tuple[Any, ...], publications: int) -> None:
         """Have a kernel count publications; whenever the hash table of delays is half full, it is emptied first."""
-        done, delays = 0, self._delays
+        done, delays = 0, self.histogram
         while True:
             done, delays.used = kernel(*records, done, delays.used, self.statistics)
             if done == publications:
@@ -207,7 +207,7 @@ class Recorder:
     def close(self) -> None:
         """Verify message conservation. Raises ConservationError where due is not delivered + lost + in flight."""
         self._integrate_load(self.horizon)
-        self._delays.close()
+        self.histogram.close()
         self.ledger.check()
 
     def _sums(self, row: int) -> Column:
@@ -288,13 +288,13 @@ class Recorder:
 
     def delays(self) -> RecordedColumns:
         """The delay histogram: one row per window and bin that is not empty."""
-        return self._delays.table()
+        return self.histogram.table()
 
     def metrics(self) -> dict[str, MetricValue]:
         """The scalar metrics over everything after the warm-up; None where a mean is over nothing."""
         columns, windows = self._columns(), len(self.measured)
         first = windows - sum(self.measured)
-        quantile = self._delays.quantiles(self._measured, (50, 95, 99))
+        quantile = self.histogram.quantiles(self._measured, (50, 95, 99))
         delivered = columns["delivered"].total(slice(first, windows))
         return {
             **{m.name: self._over(m, columns, first, windows) for m in OURS.values() if m.windows},

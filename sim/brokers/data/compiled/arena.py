@@ -1,0 +1,178 @@
+"""Trees and uplinks as the compiled engine has them: positions in one array, which stay as they are while anything goes by them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.base.compiled import kernel
+from sim.brokers.data.compiled.state import NONE, POSITION, SLOT, TALLY, UPLINKED, VERSION, Items
+from sim.brokers.data.due import Due, DueByTopic
+from sim.brokers.data.routes import Uplinks
+from sim.brokers.fabric.fabric import Fabric
+from sim.overlay.geometry import TopicTree
+
+
+@kernel
+def count_below(parents: NDArray[np.int32], users: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """How many brokers, and how many users, are due at each position of a tree or below."""
+    brokers = (users > 0).astype(np.int32)
+    below = users.copy()
+    for position in range(parents.size - 1, 0, -1):
+        brokers[parents[position]] += brokers[position]
+        below[parents[position]] += below[position]
+    return brokers, below
+
+
+class Current(NamedTuple):
+    """What a version was made of."""
+
+    tree: TopicTree
+    brokers: NDArray[np.int32]  # by position
+    subscriptions: int  # version of the topic's
+    moves: int  # of brokers, so far
+    due: Due
+
+
+class Arena:
+    """Slots, versions and positions; `moves` counts how often brokers have moved."""
+
+    def __init__(self, fabric: Fabric, due: DueByTopic) -> None:
+        self._fabric, self._due = fabric, due
+        self._uplinks = Uplinks(fabric)
+        self.moves = 0
+        self.positions, self.tallies = np.zeros(1024, POSITION), np.zeros(1024, TALLY)
+        self.slots, self.versions = np.zeros(64, SLOT), np.zeros(64, VERSION)
+        self.used, self.used_slots = 0, 0
+        self.most_children = 1
+        self.current: list[Current] = []  # by version
+        self.slot_of_version: list[int] = []
+        self._slots: dict[tuple[int, int], int] = {}  # by topic and root
+        self._latest: dict[tuple[int, int], int] = {}  # by slot and period: its latest version
+        self._starts: dict[tuple[int, int], int] = {}  # by topic and broker: where its uplink starts
+        self._shared: dict[tuple[int, int, int], int] = {}  # by slot, next position and broker: a position of uplinks
+        self.links: dict[tuple[int, int], int] = {}  # numbers of those used, where they have jitter
+
+    # -- uplinks
+
+    def uplink(self, topic: int, broker: int) -> int:
+        """The position at which the topic's uplink from the broker starts."""
+        start = self._starts.get((topic, broker))
+        if start is None:
+            start = self._starts[topic, broker] = self._climb(topic, self._uplinks.of(topic, broker).brokers)
+        return start
+
+    def _climb(self, topic: int, brokers: list[int]) -> int:
+        """Uplinks that go on in the same way share their positions."""
+        root = brokers[-1]
+        slot = self._slots.get((topic, root))
+        if slot is None:
+            slot = self._slots[topic, root] = self._slot(topic, root)
+        position = NONE
+        for depth, broker in enumerate(reversed(brokers)):
+            above, position = position, self._shared.get((slot, position, broker), NONE)
+            if position == NONE:
+                position = self._shared[slot, above, broker] = self._take(1)
+                hop, link = 0.0, 0
+                if above != NONE:
+                    there = int(self.positions[above]["broker"])
+                    hop, link = self._fabric.links.hop_delay[broker, there], self._link(broker, there)
+                self.positions[position] = (hop, broker, above, slot, above == NONE, UPLINKED, 0, link, depth)
+        return position
+
+    def _slot(self, topic: int, root: int) -> int:
+        number = self.used_slots
+        self.used_slots += 1
+        if number == len(self.slots):
+            self.slots = longer(self.slots)
+        self.slots[number] = (topic, root, NONE, -1, 0, 0)
+        return number
+
+    def _take(self, size: int) -> int:
+        first = self.used
+        self.used += size
+        while self.used > len(self.positions):
+            self.positions, self.tallies = longer(self.positions), longer(self.tallies)
+        return first
+
+    def _link(self, here: int, there: int) -> int:
+        return 0 if self._fabric.links.fixed else self.link(here, there)
+
+    def link(self, here: int, there: int) -> int:
+        """The number of a link."""
+        return self.links.setdefault((here, there), len(self.links))
+
+    # -- trees
+
+    def refresh(self, slot: int, period: int, epoch: int) -> None:
+        """Bring a slot up to date for publications of a period: what stands now is what stood at this epoch."""
+        fabric, due, entry = self._fabric, self._due, self.slots[slot]
+        topic, root = int(entry["topic"]), int(entry["root"])
+        tree = fabric.overlay.tree(topic, int(fabric.node_of[root]))
+        version, subscriptions = self._latest.get((slot, period), NONE), due.subscriptions.version[topic]
+        if version == NONE or not self._holds(version, tree, subscriptions):
+            brokers = fabric.broker_of[tree.nodes]
+            known = Current(tree, brokers, subscriptions, self.moves, due.leaving_root(topic, brokers))
+            version = self._latest[slot, period] = self._version(known, period)
+            self.slot_of_version.append(slot)
+            entry["brokers"] = due.subscriptions.brokers_wanting[topic]
+            entry["users"] = due.subscriptions.users_wanting[topic]
+        entry["version"], entry["checked"] = version, epoch
+
+    def _holds(self, version: int, tree: TopicTree, subscriptions: int) -> bool:
+        known = self.current[version]
+        return known.tree is tree and known.moves == self.moves and known.subscriptions == subscriptions
+
+    def _version(self, known: Current, period: int) -> int:
+        tree, brokers, due = known.tree, known.brokers, known.due
+        size, number = len(tree), len(self.current)
+        if number == len(self.versions):
+            self.versions = longer(self.versions)
+        self.current.append(known)
+        first = self._take(size)
+        made = self.positions[first : first + size]
+        above = brokers[tree.parents]  # of the root: any
+        made["hop"] = self._fabric.links.hop_delay[above, brokers]
+        made["broker"], made["first"], made["children"] = (
+            brokers,
+            tree.first_child[:-1] + first,
+            np.diff(tree.first_child),
+        )
+        made["users"], made["depth"] = due.on_tree, tree.depth
+        made["below_brokers"], made["below_users"] = count_below(tree.parents, due.on_tree)
+        if not self._fabric.links.fixed:
+            made["link"][1:] = [self.link(*pair) for pair in zip(above[1:].tolist(), brokers[1:].tolist(), strict=True)]
+        if size:
+            self.most_children = max(self.most_children, int(made["children"].max()))
+        reached = int(np.count_nonzero(due.on_tree)), int(due.on_tree.sum())
+        joining = due.brokers - reached[0], due.users - reached[1]
+        self.versions[number] = (
+            first,
+            size,
+            period,
+            len(due.offloaded.brokers) > 0,
+            due.brokers,
+            due.users,
+            *joining,
+            0,
+        )
+        return number
+
+    def brokers_moved(self) -> None:
+        """Brokers stand on other nodes from now on."""
+        self._uplinks.brokers_moved()
+        self._starts.clear()
+        self.moves += 1
+
+    def trees_change(self) -> None:
+        """Trees, subscriptions, or links that follow interests are about to change."""
+        self._uplinks.trees_change()
+        if not self._fabric.overlay.single_root:
+            self._starts.clear()
+
+
+def longer(records: Items) -> Items:
+    """The records with as much room again."""
+    return np.concatenate([records, np.zeros(len(records), records.dtype)])

@@ -1,0 +1,164 @@
+"""The calendar queue of the compiled engine: messages by (time, sequence).
+
+Messages of times ahead are linked in buckets, each `width` seconds wide (Brown 1988); those of the bucket that is being emptied are in
+a heap, and those beyond all buckets in a list. The width adapts to how dense messages are, and never affects their order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim.base.compiled import kernel
+from sim.brokers.data.compiled.state import NONE, Item, bucket_at, entry_at, message_at
+
+NO_BUCKET = 1 << 62  # a bucket
+_LATEST = 4e18  # bucket: times beyond it share it
+_LEAST_LOOK = 1024
+_NARROWEST = 2.0**-40  # of the time
+
+
+@kernel
+def _before(one: Item, other: Item) -> bool:
+    """Whether one entry of the heap comes before another."""
+    return bool(one.time < other.time or (one.time == other.time and one.sequence < other.sequence))
+
+
+@kernel
+def _set(place: Item, time: float, sequence: int, message: int) -> None:
+    place.time, place.sequence, place.message = time, sequence, message
+
+
+@kernel
+def _push(state: Item, message: int) -> None:
+    """Put a message on the heap."""
+    pushed, place = message_at(state.messages, message), state.in_heap
+    time, sequence = pushed.time, pushed.sequence
+    state.in_heap += 1
+    state.loaded += 1
+    while place > 0:
+        above = entry_at(state.heap, (place - 1) >> 1)
+        if above.time < time or (above.time == time and above.sequence < sequence):
+            break
+        _set(entry_at(state.heap, place), above.time, above.sequence, above.message)
+        place = (place - 1) >> 1
+    _set(entry_at(state.heap, place), time, sequence, message)
+
+
+@kernel
+def pop(state: Item) -> int:
+    """Take the soonest message off the heap, which is not empty."""
+    first = entry_at(state.heap, 0).message
+    state.in_heap -= 1
+    size, place = state.in_heap, 0
+    last = entry_at(state.heap, size)
+    while 2 * place + 1 < size:
+        below = 2 * place + 1
+        if below + 1 < size and _before(entry_at(state.heap, below + 1), entry_at(state.heap, below)):
+            below += 1
+        entry = entry_at(state.heap, below)
+        if _before(last, entry):
+            break
+        _set(entry_at(state.heap, place), entry.time, entry.sequence, entry.message)
+        place = below
+    _set(entry_at(state.heap, place), last.time, last.sequence, last.message)
+    return int(first)
+
+
+@kernel
+def _place(state: Item, message: int) -> None:
+    """Put a message where its time belongs: on the heap, into a bucket, or beyond them."""
+    placed = message_at(state.messages, message)
+    number = int(min(placed.time / state.width, _LATEST))
+    ahead = number - state.bucket
+    if ahead <= 0:
+        _push(state, message)
+    elif ahead < state.bucket_count:
+        bucket = bucket_at(state.buckets, number & (state.bucket_count - 1))
+        placed.next = bucket.first
+        bucket.first = message
+        state.in_buckets += 1
+    else:
+        placed.next = state.far
+        state.far = message
+        state.in_far += 1
+        state.far_bucket = min(state.far_bucket, number)
+
+
+@kernel
+def schedule(state: Item, message: int, time: float) -> None:
+    """The message comes at this time (s), after all that have been scheduled for it before."""
+    scheduled = message_at(state.messages, message)
+    scheduled.time, scheduled.sequence = time, state.sequence
+    state.sequence += 1
+    _place(state, message)
+
+
+@kernel
+def _spread(state: Item) -> None:
+    """Place those again that were beyond the buckets."""
+    message = state.far
+    state.far, state.in_far, state.far_bucket = NONE, 0, NO_BUCKET
+    while message != NONE:
+        following = message_at(state.messages, message).next
+        _place(state, message)
+        message = int(following)
+
+
+@kernel
+def _set_width(state: Item, width: float) -> None:
+    """Place all messages again, in buckets of another width."""
+    first = state.far
+    for number in range(state.bucket_count):
+        bucket = bucket_at(state.buckets, number)
+        message = int(bucket.first)
+        bucket.first = NONE
+        while message != NONE:
+            following = message_at(state.messages, message).next
+            message_at(state.messages, message).next = first
+            first = message
+            message = int(following)
+    for place in range(state.in_heap):
+        message = entry_at(state.heap, place).message
+        message_at(state.messages, message).next = first
+        first = message
+    state.far, state.in_heap, state.in_buckets = first, 0, 0
+    state.width = width
+    state.bucket = int(min(state.now / width, _LATEST))
+    _spread(state)
+
+
+@kernel
+def _look(state: Item) -> None:
+    """Look whether buckets are too wide, or too narrow, for how dense messages are."""
+    loaded, passed, width = state.loaded, state.passed, state.width
+    if loaded > 8 * passed and state.in_heap > 32 and width > max(1.0, state.now) * _NARROWEST:
+        _set_width(state, width / 4)
+    elif 4 * loaded < passed:
+        _set_width(state, width * 4)
+    state.loaded, state.passed = 0, 0
+    state.look_after = max(_LEAST_LOOK, state.in_heap + state.in_buckets + state.in_far)
+
+
+@kernel
+def soonest(state: Item) -> float:
+    """When the next message comes (s), infinite where there is none; it is on top of the heap then."""
+    if state.loaded + state.passed > state.look_after:
+        _look(state)
+    while state.in_heap == 0:
+        if state.in_buckets == 0:
+            if state.in_far == 0:
+                return np.inf
+            state.bucket = state.far_bucket - 1
+        state.bucket += 1
+        state.passed += 1
+        if state.far_bucket <= state.bucket:
+            _spread(state)
+        bucket = bucket_at(state.buckets, state.bucket & (state.bucket_count - 1))
+        message = int(bucket.first)
+        bucket.first = NONE
+        while message != NONE:
+            following = message_at(state.messages, message).next
+            state.in_buckets -= 1
+            _push(state, message)
+            message = int(following)
+    return float(entry_at(state.heap, 0).time)

@@ -1,0 +1,418 @@
+"""The compiled engine: every hop is an event, as in `EventEngine`, but in a compiled loop instead of SimPy's heap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.brokers.data.compiled import state as st
+from sim.brokers.data.compiled.arena import Arena, longer
+from sim.brokers.data.compiled.calendar import NO_BUCKET
+from sim.brokers.data.compiled.closing import close_servers, count_links, count_windows, in_transit
+from sim.brokers.data.compiled.loop import accept_control, next_time, process
+from sim.brokers.data.due import DueByTopic
+from sim.brokers.fabric.clock import ARRIVALS, BARRIERS
+from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.fabric.messages import Message
+from sim.brokers.fabric.station_record import StationRecord
+from sim.brokers.fabric.stations import StationSetting
+from sim.brokers.statistics.ledger import CLIMBING, DUE, IN_FLIGHT, PUBLISHED
+from sim.brokers.statistics.recorder import Recorder
+from sim.brokers.users.subscriptions import Subscriptions
+from sim.workloads.format.workload import Publications
+
+_BATCH = 1 << 16  # publications that wait for the loop
+_BUCKETS = 1 << 12
+_LEFT = 1 << 12
+
+
+class CompiledEngine:
+    """Carries publications hop by hop down trees (see Engine), to the same bits as EventEngine.
+
+    The loop runs behind the clock, and catches up whenever something is about to change that it depends on. While control messages wait
+    in brokers, or somebody waits for what is in transit, it keeps up with the clock: it runs as far as the clock's next event, and what
+    comes of it is put on the clock. Brokers take time as `stations` says, divided by their `capacity` (brokers).
+    """
+
+    together = _BATCH
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        recorder: Recorder,
+        subscriptions: Subscriptions,
+        publications: Publications,
+        stations: StationSetting,
+        capacity: NDArray[np.float64],
+        service_key: int,
+    ) -> None:
+        self._fabric, self._clock, self._recorder = fabric, fabric.clock, recorder
+        self._publications, self._due = publications, DueByTopic(recorder, subscriptions)
+        self._arena = Arena(fabric, self._due)
+        satisfaction, statistics = recorder.satisfaction, recorder.statistics
+        self._period_of = None if satisfaction is None else satisfaction.period_of
+        periods = 1 if satisfaction is None else satisfaction.periods + 1
+        self._satisfied = np.zeros(periods, np.int64)  # of the finished ones, those that have been reported
+        self._memory = np.zeros(1, st.STATE)
+        self._state = self._memory[0]
+        self._arrays: dict[str, st.Items] = {}
+        self._set_constants(stations, len(capacity), service_key)
+        for name in st.STATISTICS:
+            self._use(name, getattr(statistics, name))
+        sizes = {"pending": 1 << 10, "left": _LEFT, "windows": len(recorder.measured), "finished": periods}
+        sizes |= {"buckets": _BUCKETS, "last_arrival": 1 << 10, "messages": 0, "flights": 0, "heap": 0}
+        sizes |= {"servers": len(capacity), "service": len(capacity)}
+        for name, size in sizes.items():
+            self._use(name, np.zeros(size, st.ARRAYS[name]))
+        self._arrays["windows"]["measured"] = recorder.measured
+        self._arrays["buckets"]["first"] = st.NONE
+        self._arrays["servers"][["serving", "first", "first_control"]] = st.NONE
+        self._arrays["servers"]["since"] = recorder.warm_up
+        self._arrays["service"]["value"] = stations.time / capacity
+        self._use_arena()
+        self._grow_messages(1 << 10)
+        self._grow_flights(1 << 10)
+        self._held: dict[int, list[int]] = {}  # by broker: publications that it holds back
+        self._control: dict[int, Message] = {}  # those that brokers serve or have waiting
+        self._controls = 0
+        self._when_idle: Callable[[], None] | None = None
+        self._when_rooted: Callable[[], None] | None = None
+        self._wakes_at = math.inf
+
+    def _set_constants(self, stations: StationSetting, brokers: int, service_key: int) -> None:
+        state, links, recorder = self._state, self._fabric.links, self._recorder
+        state["brokers"], state["jitter"], state["jitter_key"] = brokers, links.jitter, links.key
+        state["takes_time"], state["exponential"] = stations.service != "none", stations.service == "exponential"
+        state["service_key"], state["warm_up"] = service_key, recorder.warm_up
+        state["bound"] = -1 if stations.queue is None else stations.queue
+        state["free_message"] = state["free_flight"] = state["far"] = state["bucket"] = st.NONE
+        state["far_bucket"], state["width"], state["bucket_count"] = NO_BUCKET, 1e-3, _BUCKETS
+        state["left_room"], state["delay_slots"] = _LEFT, len(recorder.statistics.keys)
+
+    # -- publications
+
+    def publish(self, first: int, brokers: list[int]) -> None:
+        """Publications `first`, `first + 1`, … leave for these brokers at their times, before anything else happens."""
+        numbers = np.arange(first, first + len(brokers))
+        times = self._publications.time[numbers]
+        self._add(numbers, np.array(brokers), times, times, 0)
+
+    def hold(self, number: int, broker: int) -> None:
+        """Hold back a publication that arrives at the broker now."""
+        self._held.setdefault(broker, []).append(number)
+
+    def release(self, broker: int) -> None:
+        """Release what the broker has held back."""
+        numbers = np.array(self._held.pop(broker, []), np.int64)
+        if len(numbers):
+            now, brokers = np.full(len(numbers), self._clock.now), np.full(len(numbers), broker)
+            self._catch_up()
+            self._state["unrooted"] += len(numbers)
+            self._add(numbers, brokers, now, self._publications.time[numbers], 1)
+
+    def _add(
+        self,
+        numbers: NDArray[np.int64],
+        brokers: NDArray[np.int64],
+        times: NDArray[np.float64],
+        published: NDArray[np.float64],
+        released: int,
+    ) -> None:
+        """Have publications leave at these times (ascending, s)."""
+        publications, state, pending = self._publications, self._state, self._arrays["pending"]
+        kept = pending[state["next_pending"] : state["pending_end"]]
+        end = len(kept) + len(numbers)
+        if end > len(pending):
+            pending = np.zeros(2 * end, st.PENDING)
+        pending[: len(kept)] = kept
+        state["next_pending"], state["pending_end"] = 0, end
+        new = pending[len(kept) : end]
+        topics = publications.topic[numbers]
+        entries, which = np.unique(topics.astype(np.int64) * state["brokers"] + brokers, return_inverse=True)
+        pairs = zip(*(part.tolist() for part in np.divmod(entries, state["brokers"])), strict=True)
+        uplinks = np.array([self._arena.uplink(*pair) for pair in pairs])[which]
+        new["time"], new["published"], new["size"], new["number"] = (
+            times,
+            published,
+            publications.size[numbers],
+            numbers,
+        )
+        new["uplink"], new["slot"] = uplinks, self._arena.positions["children"][uplinks]  # every position names it
+        new["window"], new["released"] = self._recorder.windows(published), released
+        new["period"] = 0 if self._period_of is None else self._period_of[numbers]
+        self._use("pending", pending)
+        self._use_arena()
+        if self._keeps_up:
+            self._watch()
+        elif end >= _BATCH:
+            self._run(float(times[-1]))
+
+    # -- control
+
+    def control_arrival(self, here: int, there: int, number: int) -> float:
+        """When a control message that leaves a broker now arrives at another."""
+        links = self._fabric.links
+        if links.fixed:
+            return links.arrival(self._clock.now, here, there, number)
+        self._catch_up()
+        link = self._arena.link(here, there)
+        self._use_arena()
+        last = self._arrays["last_arrival"]["value"]
+        links.last[here * int(self._state["brokers"]) + there] = float(last[link])
+        time = last[link] = links.arrival(self._clock.now, here, there, number)
+        return time
+
+    def serve_control(self, broker: int, message: Message, service: float) -> None:
+        """Have the broker serve a control message, which needs so many seconds, ahead of publications."""
+        self._catch_up()
+        self._controls += 1
+        self._control[self._controls] = message
+        if self._state["free_messages"] == 0:
+            self._grow_messages(len(self._arrays["messages"]))
+        accept_control(self._memory, self._controls, broker, service, self._clock.now)
+        self._watch()
+
+    # -- time
+
+    def advance(self, until: float) -> None:
+        """Process what happens before then; trees and subscriptions are about to change."""
+        self._catch_up()
+        self._state["epoch"] += 1
+        self._arena.trees_change()
+
+    def next_time(self) -> float:
+        """Never: what has to happen at a certain time is on the clock."""
+        return math.inf
+
+    def brokers_moved(self) -> None:
+        """Brokers stand on other nodes from now on; what climbs to its root keeps to the brokers that it set out over."""
+        self._arena.brokers_moved()
+        self._state["epoch"] += 1
+
+    def when_idle(self, then: Callable[[], None]) -> None:
+        """Call `then()` once, when no publication is in transit."""
+        self._catch_up()
+        if self._idle:
+            self._at_barrier(self._clock.now, then)
+        else:
+            self._when_idle = then
+            self._watch()
+
+    def when_rooted(self, then: Callable[[], None]) -> None:
+        """Call `then()` once, when everything released has left its root."""
+        self._catch_up()
+        if self._state["unrooted"] == 0:
+            self._at_barrier(self._clock.now, then)
+        else:
+            self._when_rooted = then
+            self._watch()
+
+    @property
+    def _idle(self) -> bool:
+        state = self._state
+        return bool(state["in_transit"] == 0 and state["next_pending"] == state["pending_end"])
+
+    def _at_barrier(self, time: float, then: Callable[[], None]) -> None:
+        def act() -> None:  # after all that happens at that time
+            self._run(time, at_once=True)
+            then()
+
+        self._clock.call(time, BARRIERS, act)
+
+    @property
+    def _keeps_up(self) -> bool:
+        return bool(self._control) or self._when_idle is not None or self._when_rooted is not None
+
+    def _catch_up(self) -> None:
+        """Process what happens before now."""
+        self._run(self._clock.now)
+
+    def _watch(self) -> None:
+        """Have the loop go on when its next event comes, if it has to keep up with the clock."""
+        if self._keeps_up:
+            time = max(float(next_time(self._memory)), self._clock.now)
+            if time < self._wakes_at:
+                self._wakes_at = time
+                self._clock.call(time, ARRIVALS, self._wake)
+
+    def _wake(self) -> None:
+        if self._clock.now >= self._wakes_at:
+            self._wakes_at = math.inf
+        if not self._keeps_up:
+            return
+        now, peek = self._clock.now, self._clock.peek()
+        code = self._run(peek, peek <= now, self._when_idle is not None, self._when_rooted is not None)
+        time = float(self._state["now"])
+        if code == st.CONTROL_SERVED:
+            self._wakes_at = time  # not before
+            message = self._control.pop(int(self._state["stopped_at"]))
+            self._clock.call(time, ARRIVALS, lambda: self._served(message))
+            return
+        if code == st.IDLE:
+            then, self._when_idle = self._when_idle, None
+            assert then is not None
+            self._at_barrier(time, then)
+        elif code == st.ROOTED_ALL:
+            then, self._when_rooted = self._when_rooted, None
+            assert then is not None
+            self._at_barrier(time, then)
+        self._watch()
+
+    def _served(self, message: Message) -> None:
+        self._wakes_at = math.inf
+        message.handled(message)
+        self._watch()
+
+    def _run(self, until: float, at_once: bool = False, idle: bool = False, rooted: bool = False) -> int:
+        """Have the loop run, and do what it cannot; returns why it stopped, which concerns the caller."""
+        state, histogram = self._state, self._recorder.histogram
+        while True:
+            state["delay_keys"] = histogram.used
+            code = int(process(self._memory, until, at_once, idle, rooted))
+            histogram.used = int(state["delay_keys"])
+            if code == st.CHECK:
+                self._refresh(int(state["stopped_at"]), int(state["stopped_period"]))
+            elif code == st.GROW:
+                if state["free_flights"] == 0:
+                    self._grow_flights(len(self._arrays["flights"]))
+                if state["free_messages"] < state["most_children"]:
+                    self._grow_messages(max(len(self._arrays["messages"]), int(state["most_children"])))
+            elif code == st.EMPTY_DELAYS:
+                histogram.empty()
+            elif code == st.EMPTY_LEFT:
+                self._offload()
+            else:
+                return code
+
+    # -- the state
+
+    def _use(self, name: str, array: st.Items) -> None:
+        """Let the kernels find an array."""
+        assert array.flags.c_contiguous
+        self._arrays[name] = array
+        self._state[name] = array.ctypes.data
+
+    def _use_arena(self) -> None:
+        arena = self._arena
+        for name in ("positions", "tallies", "slots", "versions"):
+            self._use(name, getattr(arena, name))
+        self._state["most_children"] = arena.most_children
+        links = self._arrays["last_arrival"]
+        while len(arena.links) > len(links):
+            links = longer(links)
+        self._use("last_arrival", links)
+
+    def _refresh(self, slot: int, period: int) -> None:
+        self._arena.refresh(slot, period, int(self._state["epoch"]))
+        self._use_arena()
+
+    def _grow_messages(self, more: int) -> None:
+        messages = self._with_free("messages", more, "free_message", "next")
+        messages["kind"][-more:] = st.NONE
+        self._state["free_messages"] += more
+        heap = np.zeros(len(messages), st.HEAPED)
+        heap[: len(messages) - more] = self._arrays["heap"]
+        self._use("heap", heap)
+
+    def _grow_flights(self, more: int) -> None:
+        self._with_free("flights", more, "free_flight", "messages")
+        self._state["free_flights"] += more
+
+    def _with_free(self, name: str, more: int, first: str, link: str) -> st.Items:
+        """Grow an array by so many records, which are free: linked to each other and to the first one that was."""
+        records = self._arrays[name]
+        size = len(records)
+        records = np.concatenate([records, np.zeros(more, records.dtype)])
+        records[link][size:] = np.arange(size + 1, size + more + 1)
+        records[link][-1] = self._state[first]
+        self._state[first] = size
+        self._use(name, records)
+        return records
+
+    # -- what users receive
+
+    def _report(self) -> None:
+        """Report to the audiences how many publications reached each position of the trees, of how many that became due."""
+        arena, recorder, satisfaction = self._arena, self._recorder, self._recorder.satisfaction
+        if recorder.audiences is None:
+            return
+        versions = arena.versions[: len(arena.current)]
+        for number in np.flatnonzero(versions["flights"]).tolist():
+            known, version = arena.current[number], versions[number]
+            if known.due.audience is not None:
+                first, size = int(version["first"]), int(version["size"])
+                delivered = arena.tallies["delivered"][first : first + size]
+                period, flights = int(version["period"]), int(version["flights"])
+                recorder.arrive(known.due.audience, period, flights, known.brokers, delivered.copy())
+                delivered[:] = 0
+                version["flights"] = 0
+        if satisfaction is not None:
+            new = self._arrays["finished"]["value"] - self._satisfied
+            for period in np.flatnonzero(new).tolist():
+                satisfaction.count(period, int(new[period]))
+            self._satisfied += new
+
+    def _offload(self) -> None:
+        """Send what has left its root to the brokers that the back end does not serve."""
+        arena, count = self._arena, int(self._state["left_root"])
+        self._state["left_root"] = 0
+        if count:
+            left = self._arrays["left"][:count]
+            versions, entry = np.unique(left["version"], return_inverse=True)
+            dues = [arena.current[version].due for version in versions.tolist()]
+            root = arena.slots["root"][np.array(arena.slot_of_version)[left["version"]]]
+            columns = left["number"], entry, left["published"], left["rooted"], left["window"], root
+            self._recorder.offload(columns, [due.offloaded for due in dues], [due.audience for due in dues])
+
+    # -- the end
+
+    def close(self) -> StationRecord:
+        """Count what is on its way at the end, and what has come to pass."""
+        horizon = self._recorder.horizon
+        self._run(horizon)
+        self._offload()
+        self._report()
+        self._end_held()
+        self._end_climbing()
+        arrays, recorder, satisfaction = self._arrays, self._recorder, self._recorder.satisfaction
+        found, statistics = np.zeros(len(self._satisfied), np.int64), recorder.statistics
+        in_transit(arrays["messages"], arrays["flights"], arrays["positions"], statistics.pairs, found)
+        if satisfaction is not None:
+            for period in np.flatnonzero(found).tolist():
+                satisfaction.count(period, int(found[period]))
+        count_windows(arrays["windows"], statistics)
+        count_links(arrays["positions"], arrays["tallies"], self._arena.used, statistics)
+        close_servers(arrays["servers"], arrays["messages"], horizon)
+        servers = arrays["servers"] if self._state["takes_time"] else arrays["servers"][:0]
+        return StationRecord(*(servers[name] for name in StationRecord._fields))
+
+    def _end_held(self) -> None:
+        """Count what brokers hold back."""
+        for _, numbers in sorted(self._held.items()):
+            times = self._publications.time[np.array(numbers)]
+            for number, window in zip(numbers, self._recorder.windows(times).tolist(), strict=True):
+                self._recorder.ledger.count_publication(window, PUBLISHED)
+                self._end_short_of_root(number, window)
+                if self._recorder.satisfaction is not None and self._period_of is not None:
+                    self._recorder.satisfaction.count(int(self._period_of[number]), 1)
+
+    def _end_climbing(self) -> None:
+        """Count what has not left its root."""
+        messages = self._arrays["messages"]
+        climbing = (messages["kind"] % st.SERVED == st.UP) & (messages["kind"] != st.NONE)
+        flights = self._arrays["flights"][messages["flight"][climbing]]
+        for number, window in zip(flights["number"].tolist(), flights["window"].tolist(), strict=True):
+            self._end_short_of_root(number, window)
+
+    def _end_short_of_root(self, number: int, window: int) -> None:
+        ledger, due = self._recorder.ledger, self._due.short_of_root(int(self._publications.topic[number]))
+        ledger.count_publication(window, CLIMBING)
+        for row in (DUE, IN_FLIGHT):
+            ledger.count(window, row, due.brokers, due.users)
+        if due.audience is not None:
+            period = 0 if self._period_of is None else int(self._period_of[number])
+            nowhere = np.empty(0, np.int32)
+            self._recorder.arrive(due.audience, period, 1, nowhere, nowhere)

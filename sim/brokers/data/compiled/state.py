@@ -1,0 +1,309 @@
+"""The state of the compiled engine: records in arrays, which its kernels change in place.
+
+Kernels take one record, STATE, with the addresses of all arrays: to hand over the arrays themselves, from one kernel to the next, would
+take longer than most of what they do. An accessor such as `message_at(state.messages, i)` gives item i of an array, by reference and
+without a look at its bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba import from_dtype, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from sim.base.compiled import kernel
+
+Items = NDArray[Any]
+"""An array of records of one of the types below."""
+Item = Any
+"""One of them, by reference."""
+
+NONE = -1  # of messages, flights and positions: none
+UPLINKED = -1  # stands for brokers below, at positions of uplinks
+
+# What a message is, and what its time means: when it arrives somewhere, or when the broker there has served it.
+UP, DOWN, REQUEST = range(3)
+SERVED = 4  # added to these
+
+MESSAGE = np.dtype(
+    [
+        ("time", "f8"),  # s; of a message that waits in a queue, the seconds that its service takes
+        ("arrived", "f8"),  # s, at the broker where it waits or is served
+        ("sequence", "i8"),  # orders events of one time by when they were scheduled
+        ("flight", "i4"),  # or the number of a control message
+        ("position", "i4"),  # or the broker that serves a control message
+        ("next", "i4"),  # message in the same bucket, queue or free list
+        ("kind", "i4"),  # NONE: free
+    ],
+    align=True,
+)
+"""A message: always in exactly one place, be it the calendar, a broker's queue or the free list."""
+
+FLIGHT = np.dtype(
+    [
+        ("published", "f8"),
+        ("rooted", "f8"),  # s; NaN until it leaves its root
+        ("size", "i8"),
+        ("number", "i8"),  # of the publication
+        ("window", "i4"),
+        ("messages", "i4"),  # that carry it; of a free one, the next one that is free
+        ("origin", "i4"),  # the broker at which it was published
+        ("slot", "i4"),
+        ("version", "i4"),
+        ("period", "i4"),
+        ("hops", "i4"),  # to its root
+        ("released", "i4"),  # 1 where it was held back and has not left its root
+    ],
+    align=True,
+)
+"""A publication in transit."""
+
+POSITION = np.dtype(
+    [
+        ("hop", "f8"),  # s, from the one above, without jitter; on an uplink, to the next one
+        ("broker", "i4"),
+        ("first", "i4"),  # child; on an uplink, the next position, NONE at the root
+        ("children", "i4"),  # how many; on an uplink, the slot
+        ("users", "i4"),  # that are due at the broker; on an uplink, 1 at the root
+        ("below_brokers", "i4"),  # that are due at it or below
+        ("below_users", "i4"),
+        ("link", "i4"),  # of that hop, where links have jitter
+        ("depth", "i4"),  # hops below the root; on an uplink, to it
+    ],
+    align=True,
+)
+"""A place on a tree as it stood at one time, or on an uplink."""
+
+TALLY = np.dtype([("messages", "i8"), ("bytes", "i8"), ("delivered", "i8")], align=True)
+"""What was sent over the hop of a position, in windows that are measured; deliveries there, in all of them."""
+
+SLOT = np.dtype(
+    [("topic", "i4"), ("root", "i4"), ("version", "i4"), ("checked", "i8"), ("brokers", "i8"), ("users", "i8")],
+    align=True,
+)
+"""A topic and a root: its current version, at which epoch that was known to be current, and who wants the topic."""
+
+VERSION = np.dtype(
+    [
+        ("first", "i4"),  # position; the root
+        ("size", "i4"),
+        ("period", "i4"),
+        ("offloads", "i4"),  # 1 where brokers are due that the back end does not serve
+        ("brokers", "i8"),  # that are due
+        ("users", "i8"),
+        ("brokers_joining", "i8"),  # of these, not on the tree
+        ("users_joining", "i8"),
+        ("flights", "i8"),  # that have become due, those short of the root among them
+    ],
+    align=True,
+)
+"""A tree with those that are due on it, from one change of either to the next."""
+
+SERVER = np.dtype(
+    [
+        ("serving", "i4"),  # message
+        ("controls", "i4"),  # that wait: how many, the first, and the last
+        ("first_control", "i4"),
+        ("last_control", "i4"),
+        ("waiting", "i4"),  # publications, likewise
+        ("first", "i4"),
+        ("last", "i4"),
+        ("served", "i8"),
+        ("dropped", "i8"),
+        ("since", "f8"),
+        ("wait", "f8"),
+        ("busy", "f8"),
+        ("waiting_area", "f8"),
+        ("done_at", "f8"),
+        ("refused", "f8"),
+        ("behind_since", "f8"),
+        ("squares", "f8"),
+        ("held", "i8"),
+        ("backlog", "f8"),
+    ],
+    align=True,
+)
+"""A broker's server: the numbers of `sim.brokers.fabric.stations.Server`, and its queues as linked messages."""
+
+PENDING = np.dtype(
+    [
+        ("time", "f8"),  # when it leaves its broker
+        ("published", "f8"),
+        ("size", "i8"),
+        ("number", "i8"),
+        ("uplink", "i4"),  # position
+        ("slot", "i4"),
+        ("window", "i4"),
+        ("period", "i4"),
+        ("released", "i4"),
+    ],
+    align=True,
+)
+"""A publication that is still to be published."""
+
+LEFT = np.dtype(
+    [("number", "i8"), ("version", "i8"), ("published", "f8"), ("rooted", "f8"), ("window", "i8")], align=True
+)
+"""A publication that has left its root, for brokers that the back end does not serve."""
+
+WINDOW = np.dtype(
+    [
+        (name, "i8")
+        for name in (
+            "measured",
+            "published",
+            "rooted",
+            "dropped",
+            "due_brokers",
+            "due_users",
+            "joining_brokers",
+            "joining_users",
+            "refused_brokers",
+            "refused_users",
+            "delivered_brokers",
+            "delivered_users",
+            "uplinks",
+            "uplink_bytes",
+            "uplink_hops",
+            "internal",
+            "internal_bytes",
+            "external",
+            "external_bytes",
+            "tree_hops",
+            "stretched",
+        )
+    ]
+)
+"""What is counted in a window of the run; `closing.count_windows` knows where it belongs."""
+
+HEAPED = np.dtype([("time", "f8"), ("sequence", "i8"), ("message", "i8")], align=True)
+"""An entry of the heap."""
+
+BUCKET = np.dtype([("first", "i4")])
+"""A bucket of the calendar: its first message."""
+
+INTEGER = np.dtype([("value", "i8")])
+FLOAT = np.dtype([("value", "f8")])
+
+_INTEGERS = (
+    "sequence",  # of the next event that is scheduled
+    "free_message",  # the first one
+    "free_messages",  # how many
+    "free_flight",
+    "free_flights",
+    "in_transit",  # flights
+    "unrooted",  # publications that were released and have not left their roots
+    "controls",  # control messages at brokers
+    "next_pending",
+    "pending_end",
+    "epoch",  # trees and subscriptions may have changed since the one before
+    "left_root",  # entries of that array
+    "left_room",  # for how many
+    "most_children",  # of a position
+    "stopped_at",  # what it is about: a slot, or a control message
+    "stopped_period",
+    # the calendar
+    "in_heap",
+    "bucket",  # that is being emptied, counted from time 0
+    "bucket_count",  # a power of two
+    "in_buckets",
+    "far",  # the first message beyond the buckets
+    "in_far",
+    "far_bucket",  # the first bucket that one of these belongs to
+    "loaded",  # messages that have come to the heap since the width was last looked at
+    "passed",  # buckets that have been emptied since
+    "look_after",  # as many
+    # what does not change
+    "brokers",
+    "jitter_key",
+    "service_key",
+    "exponential",  # whether service is
+    "takes_time",  # whether brokers do
+    "bound",  # of their queues; -1: none
+    # the recorder's
+    "delay_keys",  # that are taken, of
+    "delay_slots",
+)
+_REALS = ("now", "width", "jitter", "warm_up")
+ARRAYS = {
+    "messages": MESSAGE,
+    "flights": FLIGHT,
+    "positions": POSITION,
+    "tallies": TALLY,
+    "slots": SLOT,
+    "versions": VERSION,
+    "servers": SERVER,
+    "pending": PENDING,
+    "left": LEFT,
+    "windows": WINDOW,
+    "finished": INTEGER,  # flights, by period
+    "heap": HEAPED,
+    "buckets": BUCKET,
+    "service": FLOAT,  # brokers; mean seconds
+    "last_arrival": FLOAT,  # links; s
+}
+"""The arrays whose addresses the state holds."""
+STATISTICS = ("sums", "maxima", "per_broker", "keys", "counts", "hop_delay")
+"""The recorder's (`sim.brokers.statistics.records.Statistics`), likewise."""
+
+STATE = np.dtype(
+    [(name, "i8") for name in (*_INTEGERS, *ARRAYS, *STATISTICS)] + [(name, "f8") for name in _REALS], align=True
+)
+"""All of it."""
+
+
+def _pointer(context: Any, address: Any) -> Any:
+    """An address as a pointer."""
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], target.get_value_type(types.voidptr))
+
+    return types.voidptr(types.int64), generate
+
+
+_pointer_to: Any = intrinsic(_pointer)
+
+
+@kernel
+def integers(address: int, size: int) -> NDArray[np.int64]:
+    """So many integers of an array, from an address on."""
+    return numba.carray(_pointer_to(address), (size,), np.int64)  # type: ignore[attr-defined]
+
+
+def _accessor(dtype: Any) -> Callable[[int, int], Item]:
+    """The accessor of an array of records, by its address."""
+    record = from_dtype(dtype)
+
+    def item(context: Any, address: Any, index: Any) -> Any:
+        def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            size = target.get_constant(types.int64, dtype.itemsize)
+            place = builder.add(arguments[0], builder.mul(arguments[1], size))
+            return builder.inttoptr(place, target.get_value_type(record))
+
+        return record(types.int64, types.int64), generate
+
+    return intrinsic(item)  # type: ignore[return-value]  # numba types it without the context
+
+
+message_at = _accessor(MESSAGE)
+flight_at = _accessor(FLIGHT)
+position_at = _accessor(POSITION)
+tally_at = _accessor(TALLY)
+slot_at = _accessor(SLOT)
+version_at = _accessor(VERSION)
+server_at = _accessor(SERVER)
+pending_at = _accessor(PENDING)
+left_at = _accessor(LEFT)
+window_at = _accessor(WINDOW)
+entry_at = _accessor(HEAPED)
+bucket_at = _accessor(BUCKET)
+integer_at = _accessor(INTEGER)
+real_at = _accessor(FLOAT)
+
+# Why the loop returned
+DONE, CHECK, GROW, EMPTY_DELAYS, EMPTY_LEFT, CONTROL_SERVED, IDLE, ROOTED_ALL = range(8)
