@@ -93,8 +93,11 @@ def _plane(setting: NetworkSetting, content: bool) -> str:
         f'brokers.service = "{setting.stations.service}"': setting.stations.service != "none",
         f"jitter {setting.jitter:g}": setting.jitter > 0,
     }
-    both = {trace: setting.trace, floods: setting.overlay.floods}
-    excluded = {"folded": contends | both, "compiled": {"content": content} | both}
+    traced = {trace: setting.trace}
+    excluded = {
+        "folded": contends | traced | {floods: setting.overlay.floods},
+        "compiled": {"content": content} | traced,
+    }
     found = {plane: [reason for reason, holds in cases.items() if holds] for plane, cases in excluded.items()}
     if found.get(setting.plane):
         reasons = " and ".join(found[setting.plane])

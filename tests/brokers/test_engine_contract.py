@@ -30,6 +30,7 @@ ENGINES = {
     ("content", "events"): EventEngine,
     ("content", "folded"): FoldedContentEngine,
     ("flood", "events"): EventEngine,
+    ("flood", "compiled"): CompiledEngine,
 }
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
-from sim.brokers.data.compiled.state import NONE, POSITION, SLOT, TALLY, UPLINKED, VERSION, Items
+from sim.brokers.data.compiled.state import LINKED, NONE, POSITION, SLOT, TALLY, UPLINKED, VERSION, Items
 from sim.brokers.data.due import Due, DueByTopic
 from sim.brokers.data.routes import Uplinks
 from sim.brokers.fabric.fabric import Fabric
@@ -41,12 +41,12 @@ class Arena:
 
     def __init__(self, fabric: Fabric, due: DueByTopic) -> None:
         self._fabric, self._due = fabric, due
-        self._uplinks = Uplinks(fabric)
+        self._uplinks, self._floods = Uplinks(fabric), fabric.overlay.floods
         self.moves = 0
         self.positions, self.tallies = np.zeros(1024, POSITION), np.zeros(1024, TALLY)
         self.slots, self.versions = np.zeros(64, SLOT), np.zeros(64, VERSION)
         self.used, self.used_slots = 0, 0
-        self.most_children = 1
+        self.most_children = self.most_cells = 1
         self.current: list[Current] = []  # by version
         self.slot_of_version: list[int] = []
         self._slots: dict[tuple[int, int], int] = {}  # by topic and root
@@ -133,19 +133,18 @@ class Arena:
         self.current.append(known)
         first = self._take(size)
         made = self.positions[first : first + size]
-        above = brokers[tree.parents]  # of the root: any
-        made["hop"] = self._fabric.links.hop_delay[above, brokers]
-        made["broker"], made["first"], made["children"] = (
-            brokers,
-            tree.first_child[:-1] + first,
-            np.diff(tree.first_child),
+        made["broker"], made["users"], made["depth"] = brokers, due.on_tree, tree.depth
+        if self._floods:
+            self._link_places(tree, brokers, due.on_tree, first)
+        else:
+            above = brokers[tree.parents]  # of the root: any
+            made["hop"] = self._fabric.links.hop_delay[above, brokers]
+            made["link"][1:] = self._link_numbers(above[1:], brokers[1:])
+            made["first"], made["children"] = tree.first_child[:-1] + first, np.diff(tree.first_child)
+            made["below_brokers"], made["below_users"] = count_below(tree.parents, due.on_tree)
+        self.most_children = max(
+            self.most_children, int(self.positions["children"][first : first + size].max(initial=0))
         )
-        made["users"], made["depth"] = due.on_tree, tree.depth
-        made["below_brokers"], made["below_users"] = count_below(tree.parents, due.on_tree)
-        if not self._fabric.links.fixed:
-            made["link"][1:] = [self.link(*pair) for pair in zip(above[1:].tolist(), brokers[1:].tolist(), strict=True)]
-        if size:
-            self.most_children = max(self.most_children, int(made["children"].max()))
         reached = int(np.count_nonzero(due.on_tree)), int(due.on_tree.sum())
         joining = due.brokers - reached[0], due.users - reached[1]
         self.versions[number] = (
@@ -159,6 +158,22 @@ class Arena:
             0,
         )
         return number
+
+    def _link_places(self, tree: TopicTree, brokers: NDArray[np.int32], users: NDArray[np.int32], first: int) -> None:
+        """Take positions for the links between the places of a topic that is flooded."""
+        bounds, onward = tree.next_hops
+        links = self._take(len(onward))
+        made, places = self.positions[links : links + len(onward)], self.positions[first : first + len(tree)]
+        source = np.repeat(np.arange(len(tree)), np.diff(bounds))
+        places["first"], places["children"], places["below_brokers"] = bounds[:-1] + links, np.diff(bounds), 0
+        made["first"], made["children"], made["below_brokers"] = onward + first, source + first, LINKED
+        made["broker"], made["users"] = brokers[onward], users[onward]
+        made["hop"] = self._fabric.links.hop_delay[brokers[source], brokers[onward]]
+        made["link"] = self._link_numbers(brokers[source], brokers[onward])
+        self.most_cells = max(self.most_cells, 1 << max(len(tree) - 1, 0).bit_length())
+
+    def _link_numbers(self, here: NDArray[np.int32], there: NDArray[np.int32]) -> list[int]:
+        return [self._link(*pair) for pair in zip(here.tolist(), there.tolist(), strict=True)]
 
     def brokers_moved(self) -> None:
         """Brokers stand on other nodes from now on."""

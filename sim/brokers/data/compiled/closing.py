@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
+from sim.brokers.data.compiled.floods import cell_of, overtake_flood
 from sim.brokers.data.compiled.servers import catch_up, integrate
-from sim.brokers.data.compiled.state import DOWN, NONE, SERVED, UPLINKED, Item, Items
+from sim.brokers.data.compiled.state import AHEAD, DOWN, LINKED, NONE, REQUEST, SERVED, UPLINKED, Item, Items
 from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
 from sim.brokers.statistics.records import Statistics
@@ -32,8 +35,10 @@ _COUNTERS = {
 }
 
 
-def count_windows(windows: Items, statistics: Statistics) -> None:
-    """Add what was counted in each window to the statistics."""
+def count_windows(windows: Items, statistics: Statistics, counted: dict[str, list[Any]]) -> None:
+    """Add what was counted in each window to the statistics, and to the recorder's counts by name."""
+    for window, duplicates in enumerate(windows["duplicates"].tolist()):
+        counted["duplicates"][window] += duplicates
     for row, name in _PAIRS.items():
         for whom, whose in enumerate(("brokers", "users")):
             statistics.pairs[:, row, whom] += windows[f"{name}_{whose}"]
@@ -45,12 +50,12 @@ def count_windows(windows: Items, statistics: Statistics) -> None:
 
 @kernel
 def in_transit(
-    messages: Items, flights: Items, positions: Items, pairs: NDArray[np.int64], found: NDArray[np.int64]
+    states: Items, messages: Items, flights: Items, positions: Items, pairs: NDArray[np.int64], found: NDArray[np.int64]
 ) -> None:
     """Count what messages below their roots would still deliver, and in `found` the flights of each period in transit."""
-    over = np.zeros(flights.size, np.bool_)
+    state, over = states[0], np.zeros(flights.size, np.bool_)
     for message in messages:
-        if message.kind == NONE or message.kind % SERVED > DOWN:
+        if message.kind == NONE or message.kind % SERVED == REQUEST:
             continue
         flight = flights[message.flight]
         if not over[message.flight]:
@@ -60,6 +65,15 @@ def in_transit(
             place = positions[message.position]
             pairs[flight.window, IN_FLIGHT, 0] += place.below_brokers
             pairs[flight.window, IN_FLIGHT, 1] += place.below_users
+        elif message.kind % SERVED > REQUEST:
+            cell_of(state, flight, positions[message.position].first).state |= AHEAD
+    if state.floods:
+        for number in np.flatnonzero(over):
+            flight = flights[number]
+            if flight.version != NONE:
+                brokers, users = overtake_flood(state, flight)
+                pairs[flight.window, IN_FLIGHT, 0] += brokers
+                pairs[flight.window, IN_FLIGHT, 1] += users
 
 
 @kernel
@@ -73,14 +87,16 @@ def _count_link(here: Item, there: Item, tally: Item, statistics: Statistics) ->
 
 
 @kernel
-def count_links(positions: Items, tallies: Items, used: int, statistics: Statistics) -> None:
-    """Count what was sent over each link: on the hops of trees and uplinks, which are the positions in use."""
+def count_links(positions: Items, tallies: Items, used: int, flooded: bool, statistics: Statistics) -> None:
+    """Count what was sent over each link: on the hops of trees or floods, and of uplinks, which are the positions in use."""
     for number in range(used):
         here = positions[number]
-        if here.below_brokers == UPLINKED:
+        if here.below_brokers == LINKED:
+            _count_link(positions[here.children], here, tallies[number], statistics)
+        elif here.below_brokers == UPLINKED:
             if here.first != NONE:
                 _count_link(here, positions[here.first], tallies[number], statistics)
-        else:
+        elif not flooded:
             for child in range(here.first, here.first + here.children):
                 _count_link(here, positions[child], tallies[child], statistics)
 

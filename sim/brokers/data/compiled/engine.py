@@ -64,11 +64,12 @@ class CompiledEngine:
             self._use(name, getattr(statistics, name))
         sizes = {"pending": 1 << 10, "left": _LEFT, "windows": len(recorder.measured), "finished": periods}
         sizes |= {"buckets": _BUCKETS, "last_arrival": 1 << 10, "messages": 0, "flights": 0, "heap": 0}
+        sizes |= {"cells": 0, "free_cells": 32}
         sizes |= {"servers": len(capacity), "service": len(capacity)}
         for name, size in sizes.items():
             self._use(name, np.zeros(size, st.ARRAYS[name]))
         self._arrays["windows"]["measured"] = recorder.measured
-        self._arrays["buckets"]["first"] = st.NONE
+        self._arrays["buckets"]["first"] = self._arrays["free_cells"]["value"] = st.NONE
         self._arrays["servers"][["serving", "first", "first_control"]] = st.NONE
         self._arrays["servers"]["since"] = recorder.warm_up
         self._arrays["service"]["value"] = stations.time / capacity
@@ -90,6 +91,7 @@ class CompiledEngine:
         state["bound"] = -1 if stations.queue is None else stations.queue
         state["free_message"] = state["free_flight"] = state["far"] = state["bucket"] = st.NONE
         state["far_bucket"], state["width"], state["bucket_count"] = NO_BUCKET, 1e-3, _BUCKETS
+        state["floods"] = self._fabric.overlay.floods
         state["left_room"], state["delay_slots"] = _LEFT, len(recorder.statistics.keys)
 
     # -- publications
@@ -278,6 +280,8 @@ class CompiledEngine:
             elif code == st.GROW:
                 if state["free_flights"] == 0:
                     self._grow_flights(len(self._arrays["flights"]))
+                if state["cells_room"] - state["cells_used"] < state["most_cells"]:
+                    self._grow_cells(max(len(self._arrays["cells"]), int(state["most_cells"])))
                 if state["free_messages"] < state["most_children"]:
                     self._grow_messages(max(len(self._arrays["messages"]), int(state["most_children"])))
             elif code == st.EMPTY_DELAYS:
@@ -299,7 +303,7 @@ class CompiledEngine:
         arena = self._arena
         for name in ("positions", "tallies", "slots", "versions"):
             self._use(name, getattr(arena, name))
-        self._state["most_children"] = arena.most_children
+        self._state["most_children"], self._state["most_cells"] = arena.most_children, arena.most_cells
         links = self._arrays["last_arrival"]
         while len(arena.links) > len(links):
             links = longer(links)
@@ -320,6 +324,10 @@ class CompiledEngine:
     def _grow_flights(self, more: int) -> None:
         self._with_free("flights", more, "free_flight", "messages")
         self._state["free_flights"] += more
+
+    def _grow_cells(self, more: int) -> None:
+        self._use("cells", np.concatenate([self._arrays["cells"], np.zeros(more, st.CELL)]))
+        self._state["cells_room"] += more
 
     def _with_free(self, name: str, more: int, first: str, link: str) -> st.Items:
         """Grow an array by so many records, which are free: linked to each other and to the first one that was."""
@@ -379,12 +387,13 @@ class CompiledEngine:
         self._end_climbing()
         arrays, recorder, satisfaction = self._arrays, self._recorder, self._recorder.satisfaction
         found, statistics = np.zeros(len(self._satisfied), np.int64), recorder.statistics
-        in_transit(arrays["messages"], arrays["flights"], arrays["positions"], statistics.pairs, found)
+        in_transit(self._memory, arrays["messages"], arrays["flights"], arrays["positions"], statistics.pairs, found)
         if satisfaction is not None:
             for period in np.flatnonzero(found).tolist():
                 satisfaction.count(period, int(found[period]))
-        count_windows(arrays["windows"], statistics)
-        count_links(arrays["positions"], arrays["tallies"], self._arena.used, statistics)
+        count_windows(arrays["windows"], statistics, recorder.counted)
+        floods = self._fabric.overlay.floods
+        count_links(arrays["positions"], arrays["tallies"], self._arena.used, floods, statistics)
         close_servers(arrays["servers"], arrays["messages"], horizon)
         servers = arrays["servers"] if self._state["takes_time"] else arrays["servers"][:0]
         return StationRecord(*(servers[name] for name in StationRecord._fields))

@@ -13,17 +13,24 @@ import numpy as np
 from sim.base.compiled import kernel
 from sim.base.randomness_kernels import keyed_exponential, keyed_normal
 from sim.brokers.data.compiled.calendar import pop, schedule, soonest
+from sim.brokers.data.compiled.floods import begin_flood, cell_of, end_flood
 from sim.brokers.data.compiled.servers import accept, full, served
 from sim.brokers.data.compiled.state import (
+    ACCEPTED,
+    ARRIVED,
     CHECK,
     CONTROL_SERVED,
+    DEPTH,
     DONE,
     DOWN,
     EMPTY_DELAYS,
     EMPTY_LEFT,
+    FLOODED,
     GROW,
     IDLE,
     NONE,
+    REFUSED,
+    REPEATED,
     REQUEST,
     ROOTED_ALL,
     SERVED,
@@ -73,6 +80,8 @@ def _end(state: Item, number: int) -> None:
     _free(state, number)
     flight.messages -= 1
     if flight.messages == 0:
+        if state.floods and flight.version != NONE:
+            end_flood(state, flight)
         integer_at(state.finished, flight.period).value += 1
         flight.messages = state.free_flight
         state.free_flight = carried
@@ -109,8 +118,8 @@ def _add(state: Item, window: int, row: int, value: float) -> None:
 
 
 @kernel
-def _deliver(state: Item, flight: Item, position: int, arrived: float) -> None:
-    """The broker at this position has served the publication, which arrived there at a time (s)."""
+def _deliver(state: Item, flight: Item, position: int, depth: int, arrived: float) -> None:
+    """The broker at this position has served the publication, which arrived there at a time (s) by so many hops below the root."""
     place, now, number = position_at(state.positions, position), state.now, int(flight.window)
     users, window = int(place.users), window_at(state.windows, number)
     if users == 0:
@@ -119,7 +128,7 @@ def _deliver(state: Item, flight: Item, position: int, arrived: float) -> None:
     tally_at(state.tallies, position).delivered += 1
     window.delivered_brokers += 1
     window.delivered_users += users
-    window.tree_hops += place.depth
+    window.tree_hops += depth
     _add(state, number, rk.USER_NOTIFICATION_DELAY, delay * users)
     _add(state, number, rk.USER_TREE_DELAY, tree_delay * users)
     _add(state, number, rk.NOTIFICATION_DELAY, delay)
@@ -156,7 +165,7 @@ def _depart(state: Item) -> None:
     flight.published, flight.rooted, flight.messages = pending.published, np.nan, 1
     flight.size, flight.number, flight.window = pending.size, pending.number, pending.window
     flight.origin, flight.slot, flight.version = uplink.broker, pending.slot, NONE
-    flight.period, flight.hops, flight.released = pending.period, uplink.depth, pending.released
+    flight.period, flight.hops, flight.released, flight.refused = pending.period, uplink.depth, pending.released, 0
     window_at(state.windows, pending.window).published += 1
     number = _take(state)
     message = message_at(state.messages, number)
@@ -238,9 +247,13 @@ def _leave_root(state: Item, number: int) -> None:
     if version.size == 0:
         _end(state, number)
         return
+    _deliver(state, flight, version.first, 0, state.now)
     message.kind, message.position = DOWN, version.first
-    _deliver(state, flight, version.first, state.now)
-    _forward(state, number, flight)
+    if state.floods:
+        begin_flood(state, flight)
+        _flood(state, number, version.first, flight)
+    else:
+        _forward(state, number, flight)
 
 
 # -- below the root
@@ -252,7 +265,7 @@ def _arrive_tree(state: Item, number: int) -> None:
     message = message_at(state.messages, number)
     flight = flight_at(state.flights, message.flight)
     if not state.takes_time:
-        _deliver(state, flight, message.position, state.now)
+        _deliver(state, flight, message.position, position_at(state.positions, message.position).depth, state.now)
         _forward(state, number, flight)
         return
     place = position_at(state.positions, message.position)
@@ -289,6 +302,100 @@ def _forward(state: Item, number: int, flight: Item) -> None:
     window.internal_bytes += internal * size
     window.external += external
     window.external_bytes += external * size
+
+
+@kernel
+def _descend(state: Item, number: int) -> None:
+    """The broker at the message's position has served it."""
+    message = message_at(state.messages, number)
+    flight = flight_at(state.flights, message.flight)
+    if message.kind == DOWN:
+        depth = position_at(state.positions, message.position).depth
+        _deliver(state, flight, message.position, depth, message.arrived)
+        _forward(state, number, flight)
+    elif message.kind == FLOODED:
+        _spread(state, number, message.arrived)
+    else:
+        _end(state, number)
+
+
+# -- flooded
+
+
+@kernel
+def _arrive_flooded(state: Item, number: int) -> None:
+    """A copy has come over the link that is the message's position: the first one, or a duplicate."""
+    message = message_at(state.messages, number)
+    flight, link = flight_at(state.flights, message.flight), position_at(state.positions, message.position)
+    cell = cell_of(state, flight, link.first)
+    first = not cell.state & ARRIVED
+    if state.takes_time:
+        sender = int(position_at(state.positions, link.children).broker)
+        service = _service(state, flight.number, int(link.broker), 1 if first else 2 + sender)
+        message.kind = FLOODED if first else REPEATED
+        if not accept(state, link.broker, number, service):
+            cell.state |= REFUSED
+            flight.refused = 1
+            _end(state, number)
+            return
+    if first:
+        depth = cell_of(state, flight, link.children).state // DEPTH + 1
+        cell.sender, cell.state = link.children, cell.state | ARRIVED | depth * DEPTH
+    else:
+        window_at(state.windows, flight.window).duplicates += 1
+    if state.takes_time:
+        return
+    if first:
+        _spread(state, number, state.now)
+    else:
+        _end(state, number)
+
+
+@kernel
+def _spread(state: Item, number: int, arrived: float) -> None:
+    """The broker to which the message's link leads has served the first copy."""
+    message = message_at(state.messages, number)
+    flight, place = flight_at(state.flights, message.flight), position_at(state.positions, message.position).first
+    cell = cell_of(state, flight, place)
+    cell.state |= ACCEPTED
+    _deliver(state, flight, place, cell.state // DEPTH, arrived)
+    _flood(state, number, place, flight)
+
+
+@kernel
+def _flood(state: Item, number: int, place: int, flight: Item) -> None:
+    """Send copies from a place to all neighbours but the one that the first came from; the message is used again for the first."""
+    here, sender = position_at(state.positions, place), cell_of(state, flight, place).sender
+    window, size, carried = (
+        window_at(state.windows, flight.window),
+        flight.size,
+        message_at(state.messages, number).flight,
+    )
+    sent, taken = 0, number
+    for position in range(here.first, here.first + here.children):
+        link = position_at(state.positions, position)
+        if link.first == sender:
+            continue
+        if sent > 0:
+            taken = _take(state)
+        sent += 1
+        message = message_at(state.messages, taken)
+        message.flight, message.kind, message.position = carried, FLOODED, position
+        if link.users > 0:
+            window.internal += 1
+            window.internal_bytes += size
+        else:
+            window.external += 1
+            window.external_bytes += size
+        if window.measured:
+            tally = tally_at(state.tallies, position)
+            tally.messages += 1
+            tally.bytes += size
+        _send(state, taken, flight.number, int(here.broker), link.broker, link)
+    flight.messages += sent - 1
+    if sent == 0:
+        flight.messages += 1
+        _end(state, number)
 
 
 # -- the loop
@@ -328,6 +435,8 @@ def _step(state: Item) -> int:
         _arrive_uplink(state, number)
     elif kind == DOWN:
         _arrive_tree(state, number)
+    elif kind == FLOODED:
+        _arrive_flooded(state, number)
     elif kind == SERVED + REQUEST:
         served(state, position)
         state.controls -= 1
@@ -335,13 +444,11 @@ def _step(state: Item) -> int:
         _free(state, number)
         return CONTROL_SERVED
     else:
-        served(state, position_at(state.positions, position).broker)
+        served(state, position_at(state.positions, position).broker)  # of a link, the one that it leads to
         if kind == SERVED + UP:
             _climb(state, number)
         else:
-            flight = flight_at(state.flights, message.flight)
-            _deliver(state, flight, position, message.arrived)
-            _forward(state, number, flight)
+            _descend(state, number)
     return DONE
 
 
@@ -363,6 +470,8 @@ def process(states: Items, until: float, at_once: bool, idle: bool, rooted: bool
             return EMPTY_DELAYS
         if state.left_root == state.left_room:
             return EMPTY_LEFT
+        if state.cells_room - state.cells_used < state.most_cells:
+            return GROW
         time = soonest(state)
         if state.next_pending < state.pending_end:
             pending = pending_at(state.pending, state.next_pending)

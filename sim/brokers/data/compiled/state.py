@@ -25,10 +25,15 @@ Item = Any
 
 NONE = -1  # of messages, flights and positions: none
 UPLINKED = -1  # stands for brokers below, at positions of uplinks
+LINKED = -2  # likewise, at links over which a topic is flooded
 
 # What a message is, and what its time means: when it arrives somewhere, or when the broker there has served it.
-UP, DOWN, REQUEST = range(3)
-SERVED = 4  # added to these
+UP, DOWN, REQUEST, FLOODED, REPEATED = range(5)
+SERVED = 8  # added to these
+
+# What became of a copy at a position that is flooded; the rest of the number is how many hops the first one took
+ARRIVED, ACCEPTED, REFUSED, AHEAD = 1, 2, 4, 8
+DEPTH = 16
 
 MESSAGE = np.dtype(
     [
@@ -56,8 +61,9 @@ FLIGHT = np.dtype(
         ("slot", "i4"),
         ("version", "i4"),
         ("period", "i4"),
-        ("hops", "i4"),  # to its root
+        ("hops", "i4"),  # to its root; where it is flooded from there, its first cell
         ("released", "i4"),  # 1 where it was held back and has not left its root
+        ("refused", "i4"),  # 1 where it is flooded and a broker has refused a copy
     ],
     align=True,
 )
@@ -77,7 +83,14 @@ POSITION = np.dtype(
     ],
     align=True,
 )
-"""A place on a tree as it stood at one time, or on an uplink."""
+"""A place on a tree as it stood at one time, or on an uplink.
+
+Where a topic is flooded, `first` and `children` of a place are the links to its neighbours, which are positions too: with the place
+that they lead to as `first`, the one that they lead from as `children`, and the users of the former.
+"""
+
+CELL = np.dtype([("sender", "i4"), ("state", "i4")])
+"""A place of a publication that is flooded: from which place the first copy came, and what became of it."""
 
 TALLY = np.dtype([("messages", "i8"), ("bytes", "i8"), ("delivered", "i8")], align=True)
 """What was sent over the hop of a position, in windows that are measured; deliveries there, in all of them."""
@@ -175,6 +188,7 @@ WINDOW = np.dtype(
             "external",
             "external_bytes",
             "tree_hops",
+            "duplicates",
             "stretched",
         )
     ]
@@ -205,6 +219,10 @@ _INTEGERS = (
     "left_root",  # entries of that array
     "left_room",  # for how many
     "most_children",  # of a position
+    "floods",  # whether topics are flooded
+    "cells_used",  # of
+    "cells_room",
+    "most_cells",  # that a publication needs
     "stopped_at",  # what it is about: a slot, or a control message
     "stopped_period",
     # the calendar
@@ -242,6 +260,8 @@ ARRAYS = {
     "left": LEFT,
     "windows": WINDOW,
     "finished": INTEGER,  # flights, by period
+    "cells": CELL,
+    "free_cells": INTEGER,  # the first cell of the first free block of 2^i
     "heap": HEAPED,
     "buckets": BUCKET,
     "service": FLOAT,  # brokers; mean seconds
@@ -302,6 +322,7 @@ left_at = _accessor(LEFT)
 window_at = _accessor(WINDOW)
 entry_at = _accessor(HEAPED)
 bucket_at = _accessor(BUCKET)
+cell_at = _accessor(CELL)
 integer_at = _accessor(INTEGER)
 real_at = _accessor(FLOAT)
 
