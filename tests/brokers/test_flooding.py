@@ -9,7 +9,8 @@ import pytest
 import tiny
 
 from sim.base.errors import ScenarioError
-from sim.brokers.data.rules import FloodRule
+from sim.brokers.data.compiled.engine import CompiledEngine
+from sim.brokers.data.events import EventEngine
 from sim.brokers.network import Network
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.topic_connected.geometry import TopicConnected
@@ -119,8 +120,8 @@ def test_a_flood_sends_two_messages_per_link_but_one_per_broker_that_is_reached(
             )
 
 
-def test_the_folded_plane_refuses_and_auto_takes_messages() -> None:
+def test_the_folded_plane_refuses_and_auto_takes_the_compiled_one() -> None:
     with pytest.raises(ScenarioError, match=r'network\.data_plane: "folded" .* not exact with an overlay that floods'):
         flooded(RING, [], 5, trace=False, plane="folded")
-    for plane in ("auto", "events"):
-        assert isinstance(flooded(RING, [], 5, trace=False, plane=plane).engine.rule, FloodRule)
+    for plane, engine in (("auto", CompiledEngine), ("events", EventEngine)):
+        assert isinstance(flooded(RING, [], 5, trace=False, plane=plane).engine, engine)

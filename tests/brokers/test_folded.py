@@ -17,7 +17,6 @@ from test_against_oracle import Case, built, cases, reproducible
 from tiny import tables
 
 from sim.base.errors import ScenarioError
-from sim.brokers.data.events import EventEngine
 from sim.brokers.data.folded import FoldedEngine
 from sim.brokers.network import Network
 from sim.brokers.statistics import record_kernels as rk

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sim.base.compiled import kernel
 from sim.brokers.data.compiled.floods import cell_of, overtake_flood
 from sim.brokers.data.compiled.servers import catch_up, integrate
-from sim.brokers.data.compiled.state import AHEAD, DOWN, LINKED, NONE, REQUEST, SERVED, UPLINKED, Item, Items
+from sim.brokers.data.compiled.state import DOWN, LINKED, NONE, REQUEST, SERVED, TRAVELLING, UPLINKED, Item, Items
 from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
 from sim.brokers.statistics.records import Statistics
@@ -66,7 +66,7 @@ def in_transit(
             pairs[flight.window, IN_FLIGHT, 0] += place.below_brokers
             pairs[flight.window, IN_FLIGHT, 1] += place.below_users
         elif message.kind % SERVED > REQUEST:
-            cell_of(state, flight, positions[message.position].first).state |= AHEAD
+            cell_of(state, flight, positions[message.position].first).state |= TRAVELLING
     if state.floods:
         for number in np.flatnonzero(over):
             flight = flights[number]

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from sim.base.compiled import kernel
 from sim.brokers.data.compiled.state import (
     ACCEPTED,
-    AHEAD,
     ARRIVED,
     NONE,
     REFUSED,
+    TRAVELLING,
     Item,
     cell_at,
     integer_at,
@@ -108,7 +108,7 @@ def end_flood(state: Item, flight: Item) -> None:
 @kernel
 def overtake_flood(state: Item, flight: Item) -> tuple[int, int]:
     """The end of the run overtakes copies that are ahead of places: count what is lost; returns the brokers and users in flight."""
-    ahead = _reach(state, flight, AHEAD)
+    ahead = _reach(state, flight, TRAVELLING)
     brokers, users = _users(state, flight, _reach(state, flight, REFUSED) & ~ahead)
     window = window_at(state.windows, flight.window)
     window.refused_brokers += brokers

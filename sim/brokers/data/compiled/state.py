@@ -32,7 +32,7 @@ UP, DOWN, REQUEST, FLOODED, REPEATED = range(5)
 SERVED = 8  # added to these
 
 # What became of a copy at a position that is flooded; the rest of the number is how many hops the first one took
-ARRIVED, ACCEPTED, REFUSED, AHEAD = 1, 2, 4, 8
+ARRIVED, ACCEPTED, REFUSED, TRAVELLING = 1, 2, 4, 8
 DEPTH = 16
 
 MESSAGE = np.dtype(
