@@ -317,6 +317,7 @@ def test_what_a_full_queue_on_the_way_up_drops_is_due_there_and_then_and_lost() 
     assert metrics["notification_delay"] == pytest.approx((2.0 + 3.5) / 2)
     assert metrics["queue_wait"] == pytest.approx((0.0 + 1.5) / 2)
     assert metrics["utilisation"] == pytest.approx(4.0 / 10)
+    assert network.tables()["brokers"]["queue_length"] == pytest.approx([1.5 / 10])
 
 
 def test_control_messages_are_served_ahead_of_publications_that_wait() -> None:

@@ -60,7 +60,7 @@ class FoldedEngine:
         last = first + len(brokers)
         times = self._publications.time[first:last].tolist()
         topics = self._publications.topic[first:last].tolist()
-        following = self._fabric.clock.peek()
+        following = self._following()
         for number, time, topic, broker in zip(range(first, last), times, topics, brokers, strict=True):
             self._climb(number, time, topic, broker, following)
 
@@ -73,15 +73,19 @@ class FoldedEngine:
         clock = self._fabric.clock
         for number in self._held.pop(broker, []):
             self._departed[number] = clock.now
-            rooted = self._climb(number, clock.now, int(self._publications.topic[number]), broker, clock.peek())
+            rooted = self._climb(number, clock.now, int(self._publications.topic[number]), broker, self._following())
             self._released_until = max(self._released_until, rooted)
+
+    def _following(self) -> float:
+        """When something may change next (s), or the end."""
+        return min(self._fabric.clock.peek(), self._recorder.horizon)
 
     def _climb(self, number: int, time: float, topic: int, broker: int, following: float) -> float:
         """A publication leaves at this time; when it leaves its root. Nothing changes before the `following` event."""
         uplink, _, times = self._uplinks.of(topic, broker)
         for hop in times:
             time += hop
-        if times and time >= min(following, self._recorder.horizon):
+        if times and time >= following:
             heappush(self._climbing, (time, number, topic, uplink))
         else:
             self._leave_root(time, number, topic, uplink)
@@ -139,10 +143,11 @@ class FoldedEngine:
 
     def _leave_root(self, time: float, number: int, topic: int, uplink: NDArray[np.int32]) -> None:
         rooted, fabric = self._rooted, self._fabric
-        tree = fabric.overlay.tree(topic, int(fabric.node_of[uplink[-1]]))
+        root = int(fabric.node_of[uplink[-1]])
+        tree = fabric.overlay.tree(topic, root)
         version = self._due.subscriptions.version[topic]
         period = 0 if self._period_of is None else int(self._period_of[number])
-        key = topic, int(tree.nodes[0]) if len(tree) else -1, period
+        key = topic, root, period
         held = rooted.trees.get(key)
         if held is None or held[0] is not tree or held[1] != version:
             held = tree, version, self._take(tree, topic, period)

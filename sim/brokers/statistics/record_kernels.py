@@ -81,18 +81,26 @@ def count_delay(keys: NDArray[np.int64], counts: NDArray[np.int64], key: int, br
 
 
 @kernel
-def count_message(here: int, there: int, users: int, size: int, window: int, statistics: Statistics) -> None:
-    """Count a message below the root, from broker to broker; `users` are those due at the latter."""
-    count = statistics.counters[window]
-    count[INTERNAL if users > 0 else EXTERNAL] += 1
-    count[INTERNAL_BYTES if users > 0 else EXTERNAL_BYTES] += size
-    if statistics.measured[window]:
-        statistics.links[here, there, 0] += 1
-        statistics.links[here, there, 1] += size
-        statistics.per_broker[here, SENT] += 1
-        statistics.per_broker[there, RECEIVED] += 1
-        if users == 0:
-            statistics.per_broker[there, RELAYED] += 1
+def count_messages(way: Way, statistics: Statistics) -> None:
+    """Count the messages below the root, from broker to broker: down the tree by all who have served it, or by flooding.
+
+    All of a publication in one call: a call for each message would take as long as the rest, for the references to its arrays.
+    """
+    count, measured, flooded = statistics.counters[way.window], statistics.measured[way.window], way.copies.size > 0
+    for i in range(len(way.copies) if flooded else way.brokers.size):
+        above, below = (way.copies[i, 0], way.copies[i, 1]) if flooded else (way.parents[i], i)
+        if not flooded and (i == 0 or np.isnan(way.served[above])):
+            continue
+        here, there, users = way.brokers[above], way.brokers[below], way.due_users[below]
+        count[INTERNAL if users > 0 else EXTERNAL] += 1
+        count[INTERNAL_BYTES if users > 0 else EXTERNAL_BYTES] += way.size
+        if measured:
+            statistics.links[here, there, 0] += 1
+            statistics.links[here, there, 1] += way.size
+            statistics.per_broker[here, SENT] += 1
+            statistics.per_broker[there, RECEIVED] += 1
+            if users == 0:
+                statistics.per_broker[there, RELAYED] += 1
 
 
 @kernel
@@ -117,15 +125,14 @@ def count_uplink(way: Way, statistics: Statistics) -> None:
 @kernel
 def record(way: Way, statistics: Statistics) -> int:
     """Count one publication; returns how many keys came new into the hash table of delays."""
-    new, flooded = 0, way.copies.size > 0
-    window, size, brokers = way.window, way.size, way.brokers
+    new = 0
+    window, brokers = way.window, way.brokers
     count, total = statistics.counters[window], statistics.sums[window]
     delivered, counted = statistics.pairs[window, DELIVERED], statistics.measured[window]
     count_uplink(way, statistics)
+    count_messages(way, statistics)
     for i in range(brokers.size):
         here = brokers[i]
-        if i > 0 and not flooded and not np.isnan(way.served[way.parents[i]]):  # who has served it has sent it on
-            count_message(brokers[way.parents[i]], here, way.due_users[i], size, window, statistics)
         users, served, arrival = way.new_users[i], way.served[i], way.arrival[i]
         if users == 0 or np.isnan(served):
             continue
@@ -151,9 +158,6 @@ def record(way: Way, statistics: Statistics) -> int:
         if counted:
             statistics.per_broker[here, BROKER_DELIVERED] += 1
             statistics.maxima[0] = max(statistics.maxima[0], delay)
-    for c in range(len(way.copies)):
-        here, there = way.copies[c]
-        count_message(brokers[here], brokers[there], way.due_users[there], size, window, statistics)
     return new
 
 
