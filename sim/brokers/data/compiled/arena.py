@@ -34,23 +34,30 @@ class Current(NamedTuple):
     subscriptions: int  # version of the topic's
     moves: int  # of brokers, so far
     due: Due
+    slot: int
+    period: int
 
 
 class Arena:
-    """Slots, versions and positions; `moves` counts how often brokers have moved."""
+    """Slots, versions and positions, which are taken and given back in blocks of powers of two.
+
+    `current` is what each version was made of, `retired` are those that have been replaced and may still be gone by.
+    """
 
     def __init__(self, fabric: Fabric, due: DueByTopic) -> None:
         self._fabric, self._due = fabric, due
         self._uplinks, self._floods = Uplinks(fabric), fabric.overlay.floods
-        self.moves = 0
         self.positions, self.tallies = np.zeros(1024, POSITION), np.zeros(1024, TALLY)
         self.slots, self.versions = np.zeros(64, SLOT), np.zeros(64, VERSION)
         self.used, self.used_slots = 0, 0
         self.most_children = self.most_cells = 1
-        self.current: list[Current] = []  # by version
-        self.slot_of_version: list[int] = []
+        self._free: dict[int, list[int]] = {}  # blocks, by their size
+        self.current: dict[int, Current] = {}  # by version
+        self.retired: list[int] = []
+        self._free_versions: list[int] = []
+        self._moves = 0  # of brokers
         self._slots: dict[tuple[int, int], int] = {}  # by topic and root
-        self._latest: dict[tuple[int, int], int] = {}  # by slot and period: its latest version
+        self._latest: dict[int, dict[int, int]] = {}  # by slot, for the last two periods: its latest version
         self._starts: dict[tuple[int, int], int] = {}  # by topic and broker: where its uplink starts
         self._shared: dict[tuple[int, int, int], int] = {}  # by slot, next position and broker: a position of uplinks
         self.links: dict[tuple[int, int], int] = {}  # numbers of those used, where they have jitter
@@ -91,8 +98,11 @@ class Arena:
         return number
 
     def _take(self, size: int) -> int:
+        block = _block(size)
+        if self._free.get(block):
+            return self._free[block].pop()
         first = self.used
-        self.used += size
+        self.used += block
         while self.used > len(self.positions):
             self.positions, self.tallies = longer(self.positions), longer(self.tallies)
         return first
@@ -111,27 +121,32 @@ class Arena:
         fabric, due, entry = self._fabric, self._due, self.slots[slot]
         topic, root = int(entry["topic"]), int(entry["root"])
         tree = fabric.overlay.tree(topic, int(fabric.node_of[root]))
-        version, subscriptions = self._latest.get((slot, period), NONE), due.subscriptions.version[topic]
+        latest, subscriptions = self._latest.setdefault(slot, {}), due.subscriptions.version[topic]
+        version = latest.get(period, NONE)
         if version == NONE or not self._holds(version, tree, subscriptions):
             brokers = fabric.broker_of[tree.nodes]
-            known = Current(tree, brokers, subscriptions, self.moves, due.leaving_root(topic, brokers))
-            version = self._latest[slot, period] = self._version(known, period)
-            self.slot_of_version.append(slot)
+            leaving = due.leaving_root(topic, brokers)
+            known = Current(tree, brokers, subscriptions, self._moves, leaving, slot, period)
+            if version != NONE:
+                self.retired.append(version)
+            version = latest[period] = self._version(known)
+            if len(latest) > 2:
+                self.retired.append(latest.pop(min(other for other in latest if other != period)))
             entry["brokers"] = due.subscriptions.brokers_wanting[topic]
             entry["users"] = due.subscriptions.users_wanting[topic]
         entry["version"], entry["checked"] = version, epoch
 
     def _holds(self, version: int, tree: TopicTree, subscriptions: int) -> bool:
         known = self.current[version]
-        return known.tree is tree and known.moves == self.moves and known.subscriptions == subscriptions
+        return known.tree is tree and known.moves == self._moves and known.subscriptions == subscriptions
 
-    def _version(self, known: Current, period: int) -> int:
-        tree, brokers, due = known.tree, known.brokers, known.due
-        size, number = len(tree), len(self.current)
+    def _version(self, known: Current) -> int:
+        tree, brokers, due, size = known.tree, known.brokers, known.due, len(known.tree)
+        number = self._free_versions.pop() if self._free_versions else len(self.current)
         if number == len(self.versions):
             self.versions = longer(self.versions)
-        self.current.append(known)
-        first = self._take(size)
+        self.current[number] = known
+        first = self._take(size) if size else 0
         made = self.positions[first : first + size]
         made["broker"], made["users"], made["depth"] = brokers, due.on_tree, tree.depth
         if self._floods:
@@ -150,19 +165,37 @@ class Arena:
         self.versions[number] = (
             first,
             size,
-            period,
+            known.period,
             len(due.offloaded.brokers) > 0,
             due.brokers,
             due.users,
             *joining,
             0,
+            0,
         )
         return number
+
+    def blocks(self, version: int) -> list[tuple[int, int]]:
+        """Where the positions of a version are: from which on, and how many."""
+        first, size = self.versions[version][["first", "size"]].item()
+        places = self.positions[first : first + size]
+        links = int(places["children"].sum()) if self._floods else 0
+        return [(first, size), *([(int(places["first"][0]), links)] if links else [])]
+
+    def give_back(self, version: int) -> None:
+        """Nothing goes by the version any more."""
+        for first, size in self.blocks(version):
+            self.positions[first : first + size] = np.zeros(1, POSITION)
+            self.tallies[first : first + size] = np.zeros(1, TALLY)
+            if size:
+                self._free.setdefault(_block(size), []).append(first)
+        del self.current[version]
+        self._free_versions.append(version)
 
     def _link_places(self, tree: TopicTree, brokers: NDArray[np.int32], users: NDArray[np.int32], first: int) -> None:
         """Take positions for the links between the places of a topic that is flooded."""
         bounds, onward = tree.next_hops
-        links = self._take(len(onward))
+        links = self._take(len(onward)) if len(onward) else 0
         made, places = self.positions[links : links + len(onward)], self.positions[first : first + len(tree)]
         source = np.repeat(np.arange(len(tree)), np.diff(bounds))
         places["first"], places["children"], places["below_brokers"] = bounds[:-1] + links, np.diff(bounds), 0
@@ -179,13 +212,17 @@ class Arena:
         """Brokers stand on other nodes from now on."""
         self._uplinks.brokers_moved()
         self._starts.clear()
-        self.moves += 1
+        self._moves += 1
 
     def trees_change(self) -> None:
         """Trees, subscriptions, or links that follow interests are about to change."""
         self._uplinks.trees_change()
         if not self._fabric.overlay.single_root:
             self._starts.clear()
+
+
+def _block(size: int) -> int:
+    return 1 << max(size - 1, 0).bit_length()
 
 
 def longer(records: Items) -> Items:

@@ -87,9 +87,9 @@ def _count_link(here: Item, there: Item, tally: Item, statistics: Statistics) ->
 
 
 @kernel
-def count_links(positions: Items, tallies: Items, used: int, flooded: bool, statistics: Statistics) -> None:
-    """Count what was sent over each link: on the hops of trees or floods, and of uplinks, which are the positions in use."""
-    for number in range(used):
+def count_links(positions: Items, tallies: Items, first: int, end: int, flooded: bool, statistics: Statistics) -> None:
+    """Count what was sent over each link: on the hops of the trees or floods, or of uplinks, at positions from first to before end."""
+    for number in range(first, end):
         here = positions[number]
         if here.below_brokers == LINKED:
             _count_link(positions[here.children], here, tallies[number], statistics)

@@ -27,6 +27,7 @@ from sim.workloads.format.workload import Publications
 _BATCH = 1 << 16  # publications that wait for the loop
 _BUCKETS = 1 << 12
 _LEFT = 1 << 12
+_RETIRED = 256  # versions, before it is seen which of them can be given back
 
 
 class CompiledEngine:
@@ -82,6 +83,7 @@ class CompiledEngine:
         self._when_idle: Callable[[], None] | None = None
         self._when_rooted: Callable[[], None] | None = None
         self._wakes_at = math.inf
+        self._retired, self._period = _RETIRED, 0
 
     def _set_constants(self, stations: StationSetting, brokers: int, service_key: int) -> None:
         state, links, recorder = self._state, self._fabric.links, self._recorder
@@ -310,8 +312,28 @@ class CompiledEngine:
         self._use("last_arrival", links)
 
     def _refresh(self, slot: int, period: int) -> None:
+        if period > self._period:
+            self._period = period
+            self._report()
         self._arena.refresh(slot, period, int(self._state["epoch"]))
+        if len(self._arena.retired) > self._retired:
+            self._reclaim()
         self._use_arena()
+
+    def _reclaim(self) -> None:
+        """Give back the versions that nothing goes by any more, after counting what went by them."""
+        self._offload()
+        arena, statistics, floods = self._arena, self._recorder.statistics, self._fabric.overlay.floods
+        retired, arena.retired = arena.retired, []
+        for version in retired:
+            if arena.versions[version]["carried"]:
+                arena.retired.append(version)
+                continue
+            self._report_version(version)
+            for first, size in arena.blocks(version):
+                count_links(arena.positions, arena.tallies, first, first + size, floods, statistics)
+            arena.give_back(version)
+        self._retired = max(_RETIRED, 2 * len(arena.retired))
 
     def _grow_messages(self, more: int) -> None:
         messages = self._with_free("messages", more, "free_message", "next")
@@ -344,24 +366,29 @@ class CompiledEngine:
 
     def _report(self) -> None:
         """Report to the audiences how many publications reached each position of the trees, of how many that became due."""
-        arena, recorder, satisfaction = self._arena, self._recorder, self._recorder.satisfaction
+        recorder, satisfaction = self._recorder, self._recorder.satisfaction
         if recorder.audiences is None:
             return
-        versions = arena.versions[: len(arena.current)]
-        for number in np.flatnonzero(versions["flights"]).tolist():
-            known, version = arena.current[number], versions[number]
-            if known.due.audience is not None:
-                first, size = int(version["first"]), int(version["size"])
-                delivered = arena.tallies["delivered"][first : first + size]
-                period, flights = int(version["period"]), int(version["flights"])
-                recorder.arrive(known.due.audience, period, flights, known.brokers, delivered.copy())
-                delivered[:] = 0
-                version["flights"] = 0
+        for version in self._arena.current:
+            self._report_version(version)
         if satisfaction is not None:
             new = self._arrays["finished"]["value"] - self._satisfied
             for period in np.flatnonzero(new).tolist():
                 satisfaction.count(period, int(new[period]))
             self._satisfied += new
+
+    def _report_version(self, number: int) -> None:
+        known, version = self._arena.current[number], self._arena.versions[number]
+        if known.due.audience is None:
+            return
+        first, size = int(version["first"]), int(version["size"])
+        delivered = self._arena.tallies["delivered"][first : first + size]
+        if version["flights"] or delivered.any():
+            self._recorder.arrive(
+                known.due.audience, known.period, int(version["flights"]), known.brokers, delivered.copy()
+            )
+            delivered[:] = 0
+            version["flights"] = 0
 
     def _offload(self) -> None:
         """Send what has left its root to the brokers that the back end does not serve."""
@@ -371,7 +398,8 @@ class CompiledEngine:
             left = self._arrays["left"][:count]
             versions, entry = np.unique(left["version"], return_inverse=True)
             dues = [arena.current[version].due for version in versions.tolist()]
-            root = arena.slots["root"][np.array(arena.slot_of_version)[left["version"]]]
+            slots = np.array([arena.current[version].slot for version in versions.tolist()])
+            root = arena.slots["root"][slots][entry]
             columns = left["number"], entry, left["published"], left["rooted"], left["window"], root
             self._recorder.offload(columns, [due.offloaded for due in dues], [due.audience for due in dues])
 
@@ -393,7 +421,7 @@ class CompiledEngine:
                 satisfaction.count(period, int(found[period]))
         count_windows(arrays["windows"], statistics, recorder.counted)
         floods = self._fabric.overlay.floods
-        count_links(arrays["positions"], arrays["tallies"], self._arena.used, floods, statistics)
+        count_links(arrays["positions"], arrays["tallies"], 0, self._arena.used, floods, statistics)
         close_servers(arrays["servers"], arrays["messages"], horizon)
         servers = arrays["servers"] if self._state["takes_time"] else arrays["servers"][:0]
         return StationRecord(*(servers[name] for name in StationRecord._fields))

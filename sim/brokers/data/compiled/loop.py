@@ -80,8 +80,10 @@ def _end(state: Item, number: int) -> None:
     _free(state, number)
     flight.messages -= 1
     if flight.messages == 0:
-        if state.floods and flight.version != NONE:
-            end_flood(state, flight)
+        if flight.version != NONE:
+            version_at(state.versions, flight.version).carried -= 1
+            if state.floods:
+                end_flood(state, flight)
         integer_at(state.finished, flight.period).value += 1
         flight.messages = state.free_flight
         state.free_flight = carried
@@ -238,6 +240,7 @@ def _leave_root(state: Item, number: int) -> None:
     window.joining_brokers += version.brokers_joining
     window.joining_users += version.users_joining
     version.flights += 1
+    version.carried += 1
     if version.offloads:
         left = left_at(state.left, state.left_root)
         state.left_root += 1

@@ -112,6 +112,7 @@ VERSION = np.dtype(
         ("brokers_joining", "i8"),  # of these, not on the tree
         ("users_joining", "i8"),
         ("flights", "i8"),  # that have become due, those short of the root among them
+        ("carried", "i8"),  # flights that go by it now
     ],
     align=True,
 )
