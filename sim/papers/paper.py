@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from types import MappingProxyType
 
 import altair as alt
 import pandas as pd
+from pydantic import TypeAdapter, ValidationError
 
 from analysis.charts import axis_title
 from analysis.comparison import label
 from sim import plugins
 from sim.base.errors import InputError, PluginError, unknown
+from sim.base.validation import dotted
+from sim.files import toml
 from sim.metrics import METRICS
 from sim.papers.claims import Claim, Misprint
 from sim.papers.sweeps import Computed, PaperSweep, SweepSetting
@@ -37,11 +41,6 @@ class Chart:
     variants: tuple[str, ...] = ()
 
 
-def charts(x: str, x_title: str, *metrics: str, **options: Any) -> tuple[Chart, ...]:
-    """A chart for each metric, all against the same column."""
-    return tuple(Chart(metric, x, x_title, **options) for metric in metrics)
-
-
 @dataclass(frozen=True)
 class Drawing:
     """A picture that the paper's own function draws of the table of runs, `height` pixels high; `text` says what it shows."""
@@ -49,7 +48,7 @@ class Drawing:
     title: str
     text: str
     draw: Callable[[pd.DataFrame], alt.TopLevelMixin]
-    height: int
+    height: int = 170
 
 
 @dataclass(frozen=True)
@@ -70,11 +69,6 @@ class PaperTable:
     def columns(self) -> str | None:
         """The column whose values are the table's columns; None where these are the metrics."""
         return "variant" if len(self.metrics) == 1 and self.rows != "variant" else None
-
-
-def paper_tables(rows: str, metrics: Mapping[str, str], **options: Any) -> tuple[PaperTable, ...]:
-    """A table for each metric, by its caption, all with the same rows."""
-    return tuple(PaperTable(caption, (metric,), rows, **options) for caption, metric in metrics.items())
 
 
 @dataclass(frozen=True)
@@ -157,10 +151,34 @@ class Paper:
         return replace(self, sections=sections, claims=tuple(claim for claim in self.claims if claim.section in keys))
 
 
-def in_order(claims: Iterable[Claim], sections: Sequence[Section]) -> tuple[Claim, ...]:
-    """The claims in the order of the sections that they are about."""
-    keys = [section.key for section in sections]
-    return tuple(sorted(claims, key=lambda claim: keys.index(claim.section)))
+def read_paper(
+    folder: Path,
+    claims: Iterable[Claim],
+    sweeps: Callable[[SweepSetting], Iterable[PaperSweep | Computed]],
+    derived: Sequence[Derived] = (),
+    drawings: Mapping[str, tuple[Drawing, ...]] = MappingProxyType({}),
+) -> Paper:
+    """The paper whose words, sections and misprints stand in `page.toml` of this folder; claims in the order of the sections.
+
+    Beside the fields of `Paper` the file has `reasons`: a claim whose reason is the name of one of them has its text. A chart there
+    may have several `metrics`: it is as many charts. `derived` are numbers beside those that the file names; `drawings` belong to
+    sections, by their keys. Raises PluginError where the file does not describe a paper.
+    """
+    file = folder / "page.toml"
+    page, _ = toml.read(file)
+    reasons, titles = page.pop("reasons", {}), page.pop("derived", {})
+    for section in page["sections"]:
+        charts = [{**chart, "metric": metric} for chart in section.get("charts", ()) for metric in chart.pop("metrics")]
+        section["charts"] = [*charts, *drawings.get(section["key"], ())]
+    keys = [section["key"] for section in page["sections"]]
+    told = (replace(claim, reason=reasons.get(claim.reason, claim.reason)) for claim in claims)
+    page["claims"] = sorted(told, key=lambda claim: keys.index(claim.section))
+    page["derived"] = [*(Derived(name, title) for name, title in titles.items()), *derived]
+    try:
+        return TypeAdapter(Paper).validate_python({**page, "sweeps": sweeps})
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise PluginError(f"{file}: {dotted(wrong['loc'])}: {wrong['msg']}") from None
 
 
 def find_paper(name: str) -> Paper:

@@ -214,7 +214,7 @@ HEAPS = """
 import pandas as pd
 
 from sim.papers.claims import Claim, near
-from sim.papers.paper import Derived, Paper, Section, paper_tables
+from sim.papers.paper import Derived, Paper, PaperTable, Section
 from sim.papers.quantities import metric_value
 from sim.papers.sweeps import Computed
 
@@ -233,7 +233,7 @@ PAPER = Paper(
     source="E. Ubulides: Heaps.",
     text="",
     readings=("",),
-    sections=(Section("fig-1", "Figure 1", "", tables=paper_tables("variant", {"Grains": "grains"})),),
+    sections=(Section("fig-1", "Figure 1", "", tables=(PaperTable("Grains", ("grains",), "variant"),)),),
     claims=(Claim("fig-1", "1", "Seven grains make a heap", metric_value("grains", "sand", "one"), near(7, 0), "It is one."),),
     misprints=(),
     sweeps=sweeps,

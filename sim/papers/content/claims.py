@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from sim.papers.claims import RISES, Claim, ClaimedQuantity, Misprint, Target, near
-from sim.papers.paper import Derived
+from sim.papers.claims import RISES, Claim, ClaimedQuantity, Target, near
 from sim.papers.quantities import metric_value
 
 MATCHES = range(1, 9)
@@ -28,19 +27,6 @@ TABLE_2 = {
     "v = 4": (100, 534, 1252, 1657, 1344, 672, 192, 24),
 }
 WORDS = {"million": 1e6, "billion": 1e9}
-
-DERIVED = (
-    Derived("alpha", "α(z)"),
-    Derived("alpha_formula", "α(z) by formula"),
-    Derived("beta", "β(z)"),
-    Derived("beta_formula", "β(z) by formula"),
-    Derived("optimal_alpha", "optimal α(z)"),
-    Derived("optimal_beta", "optimal β(z)"),
-    Derived("tried", "targets tried"),
-    Derived("missed", "targets missed"),
-    Derived("compatible", "sets of z that do not contradict themselves"),
-    Derived("missed_targets", "targets missed (%)"),
-)
 
 
 def claims() -> Iterator[Claim]:
@@ -165,50 +151,3 @@ def _figures() -> Iterator[Claim]:
 def _missed(runs: pd.DataFrame) -> pd.Series:
     chosen = runs[(runs["variant"] == "m = 4") & runs["z"].between(2, 7)]
     return chosen.groupby("replication")["missed_targets"].mean()
-
-
-TESTS = "tests/papers/test_content_paper.py"
-MISPRINTS = (
-    Misprint(
-        "6.1, algorithm 2, step (d)(ii)",
-        "Select min(|A_j|, m − 1) pairs from A_j",
-        "They may be what made an earlier subscription independent; they must come from a pool of m_max − 1 that are nobody's own.",
-        f"{TESTS}::test_the_printed_algorithm_misses_targets",
-    ),
-    Misprint(
-        "7",
-        "{(e11, e21), (e21, e31), (e31, e41)} is clearly perfectly compatible",
-        "What matches the first and the last matches the second.",
-        f"{TESTS}::test_the_example_of_section_7_is_not_perfectly_compatible",
-    ),
-    Misprint(
-        "6.3",
-        "α(z) = r C(z, t)",
-        "C(t, z), as table 1 has it; C(z, t) is 0 for z < t.",
-        f"{TESTS}::test_binomials_are_upside_down",
-    ),
-    Misprint(
-        "6.1, algorithm 2, step (6)",
-        "While |A| < h, and h − |A| sizes",
-        "A has predicates, not subscriptions; in the example 100 of them are reached with 80 subscriptions at most.",
-        f"{TESTS}::test_counting_predicates_ends_too_early",
-    ),
-    Misprint(
-        "6.1, algorithm 1",
-        "The last value of G() is discarded",
-        "It was more likely large, so sizes come out too small; the text says so, and that it should be carried over.",
-        f"{TESTS}::test_a_lost_size_makes_subscriptions_smaller",
-    ),
-    Misprint(
-        "7",
-        "α(z) = floor((h − t)/(t − v)) C(t, z) for v < z",
-        "r is one more, as table 2 has it and the text says before.",
-        f"{TESTS}::test_the_formula_for_small_overlap_lacks_one_subset",
-    ),
-    Misprint(
-        "7",
-        "Overlapping subgroups only increase β(z)",
-        "v = 1: β(8) = 7 for 12.",
-        f"{TESTS}::test_overlap_can_lower_beta",
-    ),
-)

@@ -1,83 +1,21 @@
-"""What “DYNATOPS” claims, and why that comes out as it does; `sim.papers.dynatops.page` shows it."""
+"""What “DYNATOPS” claims, and what tests it; reasons by their names in `page.toml`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
-from sim.papers.claims import FALLS, LESS, MORE, RISES, Claim, Misprint, at_least, at_most, between, near
-from sim.papers.paper import Derived
+from sim.papers.claims import FALLS, LESS, MORE, RISES, Claim, ClaimedQuantity, Target, at_least, at_most, between, near
 from sim.papers.quantities import change, gain, least, mean_gain, mean_of, metric_value, shift, variant_difference
 
 LOCATION, GEOPS, GREEDY = "Bayeux (loc)", "GeoPS (reconstruction)", "DYNATOPS, w_d = 1"
-CHORD = "Bayeux (loc) on Chord"
+CHORD, NEW = "Bayeux (loc) on Chord", "DYNATOPS"
 ALONE, BS, RELATIVE = "DYNATOPS (BS), w_l = 0", "DYNATOPS (BS), w_l = 1", "ours: BS, relative load"
 BS_BNR = "DYNATOPS (BS+BNR)"
-SYSTEMS = ("Bayeux", "Bayeux on Chord", "TCO", "DYNATOPS (BS)", "DYNATOPS")
 TCO = ("TCO", "TCO, hourly", "TCO, repaired")
-OURS = ("DYNATOPS", "ours: lsap-sweep", "ours: lsap-sweep, c = 10", "ours: cost-aware")
 PATTERNS = ("uniform", "zipf", "multimodal")
 FAST = 0.2
 """Changes per user and hour at which subscriptions "change fast"."""
-
-DERIVED = (
-    Derived("visits_per_user", "visits per user"),
-    Derived("pairs_per_user", "(user, cell) pairs per user"),
-    Derived("single_visits", "pairs of a single visit"),
-    Derived("stays_under_day", "stays under a day"),
-    Derived("stays_over_week", "stays over a week"),
-    Derived("share_of_pairs", "share of (user, cell) pairs"),
-    Derived("share_of_stays", "share of stays"),
-    Derived("cost_saved", "SSBR cost saved (%)"),
-    Derived("overhead_saved", "relay traffic saved (%)"),
-    Derived("delay_saved", "delay saved (%)"),
-    Derived("moved", "brokers moved"),
-    Derived("milliseconds", "CPU time (ms)"),
-)
-
-REASONS = {
-    "trace": "Visits, pairs and stays of the paper cannot all be had from one generator: where users differ so much "
-    "in pace that visits are few and stays short, most of them see many cells once.",
-    "management": "Selection lowers tree joins and leaves, by more the more users there are; the exchange of states, "
-    "c − 1 messages per broker and period, does not depend on users and takes much of that back. Tapestry's shorter "
-    "routes make a join cheaper than Chord's.",
-    "exchange": "The exchange of states grows with c, the trees' part shrinks: where the sum is lowest depends on how "
-    "many users there are per broker.",
-    "imbalance": "Users of a block gather at few of its brokers. The load is uneven under selection by location "
-    "already: people live in cities.",
-    "weight": "L_b is a share of all subscriptions, 1/|B| on average, so a weight of 1 only settles ties; relative to "
-    "the mean it counts.",
-    "handovers": "A user follows the block of cells, so each visit to another block is a handover; most visits that "
-    "leave a cell of one degree leave a block of 2 × 5 too.",
-    "tapestry": "Tapestry has 2 to 3 hops where Chord has 5, and that outweighs what brokers' places bring.",
-    "same substrate": "On equal routes the greedy moves few brokers; nearly all of the gain in overhead is the "
-    "selection's, which changes the routes of nobody.",
-    "geops": "A reconstruction: each message goes from quadrant to nearer quadrant, and never far; Chord's routes "
-    "know no geography.",
-    "selection": "Fewer brokers subscribe, so there are fewer messages; the way to each of them is as long as before.",
-    "reconfiguration": "The greedy stops at the first broker that cannot improve, and here moves few; uplinks, which "
-    "the cost leaves out, may become longer.",
-    "clusters": "Larger clusters leave fewer subscribers of a topic; with them the trees shrink, but not the routes.",
-    "multimodal": "Users of one mode meet at one broker, where a topic of their mode is always wanted by somebody "
-    "else. It takes users enough: with few, as in a quick look, less.",
-    "delay": "On Chord a broker is 3 hops from the root whatever is selected; Bayeux's Tapestry has 2. What moving "
-    "brokers saves takes large clusters and a strong optimiser.",
-    "tco delay": "A breadth-first tree over links of brokers with many topics in common is short.",
-    "tco overhead": "No relays. At full size almost every broker wants almost every topic, so there is little to save.",
-    "overhead": "Nearly all of it comes from selection. With few users per broker, as in a quick look, brokers want "
-    "few topics and less is saved.",
-    "tco cost": "Each break changes a few links; more changes, more breaks.",
-    "cost": "Where it pays to move brokers, that is once in ten hours at most; where it does not, nothing is sent. "
-    "Against a topic-connected overlay it depends on how that is kept: rebuilt in parts it changes few links, which "
-    "count one message each.",
-    "unlike": "Single replacements tear users away from those they were grouped with, one by one: each handover "
-    "changes what two brokers want.",
-    "like": "As in figure 7.",
-    "period": "Where few reconfigurations pay, or none, T_free hardly matters.",
-    "cheaper": "Fewer periods, fewer reconfigurations, where any pays; with few users, as in a quick look, none may.",
-    "configuration": "Each swap of the greedy lowers the sum of relay traffic and delay, and here both.",
-    "skew": "Where some brokers want the same topics they can relay for one another; the ways to them are not shorter for it.",
-    "time": "Compiled, and each swap is evaluated by what it changes.",
-}
 
 
 def claims() -> Iterator[Claim]:
@@ -90,170 +28,114 @@ def claims() -> Iterator[Claim]:
     yield from _configurations()
 
 
+def _claim(
+    figure: str, statement: str, number: ClaimedQuantity, target: Target, reason: str, place: str = "fig. {}({})"
+) -> Claim:
+    """A claim about a panel of a figure, such as 6a; `place` where the paper says it, with the figure and the panel filled in."""
+    return Claim(f"fig-{figure}", place.format(figure[:-1], figure[-1]), statement, number, target, reason)
+
+
 def _trace() -> Iterator[Claim]:
-    for panel, statement, metric, target in (
-        ("a", "450 thousand visits of 40 thousand users", "visits_per_user", near(11.25, 1.1)),
-        ("a", "160 thousand (user, cell) pairs", "pairs_per_user", near(4, 0.4)),
-        ("a", "A third of the pairs are single visits", "single_visits", near(0.33, 0.04)),
-        ("b", "Half of the stays last less than a day", "stays_under_day", near(0.5, 0.04)),
-        ("b", "A tenth of them more than a week", "stays_over_week", near(0.1, 0.03)),
+    for figure, statement, metric, target in (
+        ("5a", "450 thousand visits of 40 thousand users", "visits_per_user", near(11.25, 1.1)),
+        ("5a", "160 thousand (user, cell) pairs", "pairs_per_user", near(4, 0.4)),
+        ("5a", "A third of the pairs are single visits", "single_visits", near(0.33, 0.04)),
+        ("5b", "Half of the stays last less than a day", "stays_under_day", near(0.5, 0.04)),
+        ("5b", "A tenth of them more than a week", "stays_over_week", near(0.1, 0.03)),
     ):
-        number = mean_of(metric, "mobility generator")
-        yield Claim(f"fig-5{panel}", f"IV-A1, fig. 5({panel})", statement, number, target, REASONS["trace"])
+        yield _claim(figure, statement, mean_of(metric, "mobility generator"), target, "trace", "IV-A1, fig. {}({})")
 
 
 def _location() -> Iterator[Claim]:
-    control, spread = "subscription_overhead", "load_stddev"
+    control, spread, ten = "subscription_overhead", "load_stddev", ("point", "c = 10")
     for c in (4, 10, 20, 50):
-        statement, number = (
-            f"Over 40 % less subscription management overhead, c = {c}",
-            gain(control, BS, LOCATION, "c", c),
-        )
-        yield Claim("fig-6a", "I, fig. 6(a)", statement, number, at_least(40, " %"), REASONS["management"])
-    for statement, ends, target in (
-        ("It falls as clusters grow", (4, 20), FALLS),
-        ("It rises again for large clusters", (20, 50), RISES),
-    ):
-        yield Claim("fig-6a", "fig. 6(a)", statement, change(control, BS, "c", *ends), target, REASONS["exchange"])
-    for statement, number, target, reason in (
-        ("Similarity alone worsens the imbalance", mean_gain(spread, ALONE, LOCATION, "c"), LESS, "imbalance"),
-        ("The more so, the larger clusters are", change(spread, ALONE, "c"), RISES, "imbalance"),
-        ("The weight of load improves it", mean_gain(spread, BS, ALONE, "c"), at_least(20, " %"), "weight"),
-        ("So does a relative load (ours)", mean_gain(spread, RELATIVE, ALONE, "c"), at_least(20, " %"), "weight"),
-    ):
-        yield Claim("fig-6b", "fig. 6(b)", statement, number, target, REASONS[reason])
-    fewer = gain("handovers", "DYNATOPS (BS)", GEOPS, "point", "c = 10")
-    yield Claim(
-        "fig-6c", "fig. 6(c)", "Over 90 % fewer handovers than GeoPS", fewer, at_least(90, " %"), REASONS["handovers"]
-    )
-    for panel, what, metric, bayeux, geops in (
-        ("d", "delay", "notification_delay", 60, 30),
-        ("e", "overhead", "notification_overhead", 40, 20),
+        statement = f"Over 40 % less subscription management overhead, c = {c}"
+        less = gain(control, BS, LOCATION, "c", c)
+        yield _claim("6a", statement, less, at_least(40, " %"), "management", "I, fig. {}({})")
+    yield _claim("6a", "It falls as clusters grow", change(control, BS, "c", 4, 20), FALLS, "exchange")
+    yield _claim("6a", "It rises again for large clusters", change(control, BS, "c", 20, 50), RISES, "exchange")
+    uneven, balanced = mean_gain(spread, ALONE, LOCATION, "c"), mean_gain(spread, BS, ALONE, "c")
+    relative, fifth = mean_gain(spread, RELATIVE, ALONE, "c"), at_least(20, " %")
+    yield _claim("6b", "Similarity alone worsens the imbalance", uneven, LESS, "imbalance")
+    yield _claim("6b", "The more so, the larger clusters are", change(spread, ALONE, "c"), RISES, "imbalance")
+    yield _claim("6b", "The weight of load improves it", balanced, fifth, "weight")
+    yield _claim("6b", "So does a relative load (ours)", relative, fifth, "weight")
+    fewer = gain("handovers", "DYNATOPS (BS)", GEOPS, *ten)
+    yield _claim("6c", "Over 90 % fewer handovers than GeoPS", fewer, at_least(90, " %"), "handovers")
+    for figure, what, metric, bayeux, geops in (
+        ("6d", "delay", "notification_delay", 60, 30),
+        ("6e", "overhead", "notification_overhead", 40, 20),
     ):
         for baseline, margin, reason in (
             (LOCATION, bayeux, "tapestry"),
             (CHORD, bayeux, "same substrate"),
             (GEOPS, geops, "geops"),
         ):
-            statement, number = (
-                f"Over {margin} % less {what} than {baseline}",
-                gain(metric, GREEDY, baseline, "point", "c = 10"),
-            )
-            yield Claim(f"fig-6{panel}", f"fig. 6({panel})", statement, number, at_least(margin, " %"), REASONS[reason])
-        for variant, means, reason in (
-            ("DYNATOPS (BS)", "Selection", "selection"),
-            ("DYNATOPS (BNR)", "Reconfiguration", "reconfiguration"),
-        ):
-            statement, number = f"{means} alone improves {what}", gain(metric, variant, CHORD, "point", "c = 10")
-            yield Claim(f"fig-6{panel}", f"fig. 6({panel})", statement, number, MORE, REASONS[reason])
-        falls = change(metric, BS_BNR, "c")
-        yield Claim("fig-6f", "fig. 6(f)", f"Less {what}, the larger clusters are", falls, FALLS, REASONS["clusters"])
+            statement, less = f"Over {margin} % less {what} than {baseline}", gain(metric, GREEDY, baseline, *ten)
+            yield _claim(figure, statement, less, at_least(margin, " %"), reason)
+        for variant, means in (("DYNATOPS (BS)", "Selection"), ("DYNATOPS (BNR)", "Reconfiguration")):
+            less = gain(metric, variant, CHORD, *ten)
+            yield _claim(figure, f"{means} alone improves {what}", less, MORE, means.lower())
+        yield _claim("6f", f"Less {what}, the larger clusters are", change(metric, BS_BNR, "c"), FALLS, "clusters")
 
 
 def _poisson() -> Iterator[Claim]:
-    changes, delay, messages, cost = (
-        "broker_subscription_changes",
-        "notification_delay",
-        "notification_overhead",
-        "reconfiguration_overhead",
-    )
-    for panel, statement, compared, target, reason in (
-        (
-            "a",
-            "80 % fewer broker-subscription changes",
-            (changes, "DYNATOPS", "Bayeux"),
-            at_least(80, " %"),
-            "multimodal",
-        ),
-        ("b", "10 % less delay than Bayeux", (delay, "DYNATOPS", "Bayeux"), at_least(10, " %"), "delay"),
-        (
-            "b",
-            "10 % less delay than Bayeux on Chord",
-            (delay, "DYNATOPS", "Bayeux on Chord"),
-            at_least(10, " %"),
-            "delay",
-        ),
-        ("b", "10 % less delay than TCO", (delay, "DYNATOPS", "TCO"), at_least(10, " %"), "tco delay"),
-        ("b", "The same, ours, on Chord", (delay, OURS[2], "Bayeux on Chord"), at_least(10, " %"), "delay"),
-        ("b", "TCO has more delay than Bayeux", (delay, "TCO", "Bayeux"), LESS, "tco delay"),
-        ("c", "Over 50 % less overhead than Bayeux", (messages, "DYNATOPS", "Bayeux"), at_least(50, " %"), "overhead"),
-        ("c", "Over 50 % less overhead than TCO", (messages, "DYNATOPS", "TCO"), at_least(50, " %"), "overhead"),
-        ("c", "TCO has less overhead than Bayeux", (messages, "TCO", "Bayeux"), MORE, "tco overhead"),
+    changes, cost = "broker_subscription_changes", "reconfiguration_overhead"
+    delay, messages = "notification_delay", "notification_overhead"
+    tenth, half = at_least(10, " %"), at_least(50, " %")
+    on_chord = "Bayeux on Chord"
+    for figure, statement, compared, target, reason in (
+        ("7a", "80 % fewer broker-subscription changes", (changes, NEW, "Bayeux"), at_least(80, " %"), "multimodal"),
+        ("7b", "10 % less delay than Bayeux", (delay, NEW, "Bayeux"), tenth, "delay"),
+        ("7b", "10 % less delay than Bayeux on Chord", (delay, NEW, on_chord), tenth, "delay"),
+        ("7b", "10 % less delay than TCO", (delay, NEW, "TCO"), tenth, "tco delay"),
+        ("7b", "The same, ours, on Chord", (delay, "ours: lsap-sweep, c = 10", on_chord), tenth, "delay"),
+        ("7b", "TCO has more delay than Bayeux", (delay, "TCO", "Bayeux"), LESS, "tco delay"),
+        ("7c", "Over 50 % less overhead than Bayeux", (messages, NEW, "Bayeux"), half, "overhead"),
+        ("7c", "Over 50 % less overhead than TCO", (messages, NEW, "TCO"), half, "overhead"),
+        ("7c", "TCO has less overhead than Bayeux", (messages, "TCO", "Bayeux"), MORE, "tco overhead"),
     ):
-        yield Claim(
-            f"fig-7{panel}", f"fig. 7({panel})", statement, mean_gain(*compared, "rate"), target, REASONS[reason]
-        )
-    yield Claim(
-        "fig-7d",
-        "fig. 7(d)",
-        "TCO's rises with the rate of changes",
-        shift(cost, "TCO", "rate"),
-        RISES,
-        REASONS["tco cost"],
-    )
+        yield _claim(figure, statement, mean_gain(*compared, "rate"), target, reason)
+    yield _claim("7d", "TCO's rises with the rate of changes", shift(cost, "TCO", "rate"), RISES, "tco cost")
     for baseline in TCO:
-        statement, number = (
-            f"Over 90 % less than {baseline} at a high rate",
-            gain(cost, "DYNATOPS", baseline, "rate", FAST),
-        )
-        yield Claim("fig-7d", "I, fig. 7(d)", statement, number, at_least(90, " %"), REASONS["cost"])
+        statement, less = f"Over 90 % less than {baseline} at a high rate", gain(cost, NEW, baseline, "rate", FAST)
+        yield _claim("7d", statement, less, at_least(90, " %"), "cost", "I, fig. {}({})")
 
 
 def _patterns() -> Iterator[Claim]:
-    delay = "notification_delay"
-    for pattern, target, statement in (
-        ("zipf", MORE, "TCO has less delay than Bayeux, zipf"),
-        ("uniform", LESS, "TCO has more delay than Bayeux, uniform"),
-        ("multimodal", LESS, "TCO has more delay than Bayeux, multimodal"),
-    ):
-        number = gain(delay, "TCO", "Bayeux", "pattern", pattern)
-        yield Claim("fig-8a", "fig. 8(a)", statement, number, target, REASONS["tco delay"])
-    for panel, what, metric in (("a", "delay", delay), ("b", "overhead", "notification_overhead")):
-        for pattern in PATTERNS:
-            for baseline in ("Bayeux", "TCO"):
-                statement = f"DYNATOPS has less {what} than {baseline}, {pattern}"
-                number = gain(metric, "DYNATOPS", baseline, "pattern", pattern)
-                yield Claim(
-                    f"fig-8{panel}",
-                    f"fig. 8({panel})",
-                    statement,
-                    number,
-                    MORE,
-                    REASONS["delay" if panel == "a" else "overhead"],
-                )
+    delay, changes = "notification_delay", "broker_subscription_changes"
+    for pattern, target, more in (("zipf", MORE, "less"), ("uniform", LESS, "more"), ("multimodal", LESS, "more")):
+        statement = f"TCO has {more} delay than Bayeux, {pattern}"
+        yield _claim("8a", statement, gain(delay, "TCO", "Bayeux", "pattern", pattern), target, "tco delay")
+    for figure, what, metric in (("8a", "delay", delay), ("8b", "overhead", "notification_overhead")):
+        for pattern, baseline in product(PATTERNS, ("Bayeux", "TCO")):
+            statement = f"DYNATOPS has less {what} than {baseline}, {pattern}"
+            yield _claim(figure, statement, gain(metric, NEW, baseline, "pattern", pattern), MORE, what)
     for pattern in ("uniform", "zipf", "multimodal, redrawn"):
         statement = f"80 % fewer broker-subscription changes, {pattern}"
-        number = gain("broker_subscription_changes", "DYNATOPS", "Bayeux", "pattern", pattern)
-        yield Claim("fig-8a", "I, IV-C1", statement, number, at_least(80, " %"), REASONS["unlike"])
+        fewer = gain(changes, NEW, "Bayeux", "pattern", pattern)
+        yield _claim("8a", statement, fewer, at_least(80, " %"), "unlike", "I, IV-C1")
 
 
 def _periods() -> Iterator[Claim]:
-    for first, second, by in (("a", "b", "days"), ("c", "d", "hours")):
+    for both, cost, by in (("9a", "9b", "days"), ("9c", "9d", "hours")):
         for metric, what in (("notification_delay", "Delay"), ("notification_overhead", "Overhead")):
-            statement, number = f"{what} rises slightly with T_free", change(metric, "DYNATOPS", by)
-            target = between(0, 10, " %")
-            yield Claim(f"fig-9{first}", f"fig. 9({first})", statement, number, target, REASONS["period"])
-        statement, number = (
-            "Reconfiguration overhead falls with T_free",
-            shift("reconfiguration_overhead", "DYNATOPS", by),
-        )
-        yield Claim(f"fig-9{second}", f"fig. 9({second})", statement, number, FALLS, REASONS["cheaper"])
+            statement = f"{what} rises slightly with T_free"
+            yield _claim(both, statement, change(metric, NEW, by), between(0, 10, " %"), "period")
+        falls = shift("reconfiguration_overhead", NEW, by)
+        yield _claim(cost, "Reconfiguration overhead falls with T_free", falls, FALLS, "cheaper")
 
 
 def _configurations() -> Iterator[Claim]:
     variant = "DYNATOPS-Greedy"
     saved = (("cost_saved", "SSBR cost"), ("overhead_saved", "relay traffic"), ("delay_saved", "delay"))
-    for panel, varied in (("a", "brokers"), ("b", "topics")):
-        for pattern in ("uniform", "multimodal"):
-            for metric, what in saved:
-                statement, number = (
-                    f"Always saves {what}, {pattern}",
-                    least(metric, variant, "pattern", pattern, varied),
-                )
-                yield Claim(f"fig-10{panel}", f"fig. 10({panel})", statement, number, MORE, REASONS["configuration"])
+    for figure, varied in (("10a", "brokers"), ("10b", "topics")):
+        for pattern, (metric, what) in product(("uniform", "multimodal"), saved):
+            fewest = least(metric, variant, "pattern", pattern, varied)
+            yield _claim(figure, f"Always saves {what}, {pattern}", fewest, MORE, "configuration")
     for metric, what in saved:
-        number = variant_difference(metric, variant, "pattern", "multimodal", "uniform")
-        yield Claim("fig-10a", "fig. 10", f"Saves more {what} where patterns are skewed", number, MORE, REASONS["skew"])
+        more = variant_difference(metric, variant, "pattern", "multimodal", "uniform")
+        yield _claim("10a", f"Saves more {what} where patterns are skewed", more, MORE, "skew", "fig. {}")
     for point, milliseconds in (
         ("10 brokers, 100 topics", 28),
         ("100 brokers, 100 topics", 184),
@@ -263,28 +145,4 @@ def _configurations() -> Iterator[Claim]:
         ("100 brokers, 5000 topics", 1900),
     ):
         number, target = metric_value("milliseconds", variant, point), at_most(milliseconds, 0, " ms")
-        yield Claim("table-2", "table II", f"{point}: time to compute", number, target, REASONS["time"])
-
-
-SEARCH = "tests/policies/test_reconfiguration"
-MISPRINTS = (
-    Misprint(
-        "appendix B, eq. 16e, 16f",
-        "y = 1 only if all nodes behind an edge subscribe",
-        "y = 1 if any does: y ≥ S for each of them; as printed trees lose their edges",
-        f"{SEARCH}_search.py::test_equation_16_as_printed_lets_trees_lose_their_edges",
-    ),
-    Misprint(
-        "appendix C, lemma 3.4",
-        "a swap is evaluated by the paths from the roots to the two brokers",
-        "with round-trip times everything below them is priced anew, for topics that neither wants, too",
-        f"{SEARCH}_cost.py::test_topics_that_neither_wants_are_priced_anew_by_round_trips_only",
-    ),
-    Misprint(
-        "II-A, fig. 2",
-        "routes as by Chord's default routing",
-        "by the closest preceding finger routes do not make trees; they do where the target itself may be the finger, "
-        "as in the figure",
-        "tests/overlay/test_chord.py::test_strict_rule_makes_routes_longer_and_no_trees",
-    ),
-)
+        yield Claim("table-2", "table II", f"{point}: time to compute", number, target, "time")
