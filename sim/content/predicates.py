@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.csr import row_starts
 from sim.content.conjunctions import Conjunctions
 
 
@@ -76,6 +77,4 @@ def routing(content: Content, predicates: Predicates) -> NDArray[np.int32]:
 def interests(content: Content, predicates: Predicates, users: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The predicates at which each user's subscriptions wait, as CSR: `indptr` (users + 1) and `indices`, ascending in a row."""
     pairs = np.unique(_key(content.conjunctions.owner, routing(content, predicates)))
-    indptr = np.zeros(users + 1, np.int64)
-    np.cumsum(np.bincount(pairs >> 32, minlength=users), out=indptr[1:])
-    return indptr, (pairs & 0xFFFFFFFF).astype(np.int32)
+    return row_starts(np.bincount(pairs >> 32, minlength=users)), (pairs & 0xFFFFFFFF).astype(np.int32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,7 @@ class SelectionSetting:
         return not bool(np.isnan(self.latitude).any())
 
 
-@dataclass(frozen=True, eq=False)
-class BrokerStates:
+class BrokerStates(NamedTuple):
     """The state that brokers reported to each other at the last exchange.
 
     `wanted` (topics, brokers): users of the broker that want the topic; `topics` (brokers): topics with at least one such user;

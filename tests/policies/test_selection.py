@@ -19,7 +19,7 @@ from sim.base.errors import ScenarioError
 from sim.base.randomness import Streams, uniform
 from sim.overlay.latency import great_circle_km
 from sim.policies.selection.fixed import LocationSelection, StaticSelection
-from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, best_broker
+from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, OwnState, UtilityRule, best_broker
 from sim.policies.selection.places import PlaceIndex, clusters
 from sim.policies.selection.similarity import SimilaritySelection
 from sim.policies.views import BrokerStates, Selection, SelectionSetting, SelectionView
@@ -135,23 +135,14 @@ def test_kernel_equals_algorithm_1(
     for number, (case, view) in enumerate(cases):
         if not case.wants and case.current >= 0:
             continue  # not the kernel's to decide
-        states, hysteresis = view.exchanged, (0.0, 0.25)[number % 2]
+        hysteresis = (0.0, 0.25)[number % 2]
         decided = best_broker(
             case.candidates,
-            case.current,
             view.topics,
-            states.wanted,
-            states.topics,
-            states.load,
-            states.users,
-            view.own_wanted,
-            view.own_topics,
-            view.own_load,
-            view.own_users,
+            view.exchanged,
+            OwnState(case.current, view.own_wanted, view.own_topics, view.own_load, view.own_users),
             max(view.total_load, 1),
-            load_weight,
-            FORMULA[similarity],
-            hysteresis,
+            UtilityRule(FORMULA[similarity], load_weight, hysteresis),
         )
         expected = oracle.select(
             case.user,
@@ -204,18 +195,19 @@ def test_equal_utilities_tie_whatever_their_denominators() -> None:
     topics, load, users = np.array([3, 5]), np.array([5, 0]), np.array([1, 1])
     for order in ([0, 1], [1, 0]):
         candidates = np.array(order, np.int32)
-        arguments = (np.array([0, 1], np.int32), wanted, topics, load, users, none, 0, 0, 0, 10, 1.0, JACCARD, 0.0)
-        assert best_broker(candidates, -1, *arguments) == 1
+        reported, nobody = BrokerStates(wanted, topics, load, users), OwnState(-1, none, 0, 0, 0)
+        wants, rule = np.array([0, 1], np.int32), UtilityRule(JACCARD, 1.0, 0.0)
+        assert best_broker(candidates, wants, reported, nobody, 10, rule) == 1
 
 
 def test_all_equal_goes_to_the_current_broker_else_to_the_lowest() -> None:
     none, zero = np.zeros(1, np.int32), np.zeros(4, np.int64)
-    arguments = (np.array([0], np.int32), np.zeros((1, 4), np.int32), zero, zero, zero, none, 0, 0, 0, 1, 1.0)
+    wants, reported = np.array([0], np.int32), BrokerStates(np.zeros((1, 4), np.int32), zero, zero, zero)
     for formula in FORMULA.values():
         for candidates in (np.array([1, 2, 3], np.int32), np.array([3, 2, 1], np.int32)):
-            assert best_broker(candidates, 2, *arguments, formula, 0.0) == 2
-            assert best_broker(candidates, 0, *arguments, formula, 0.0) == 1
-            assert best_broker(candidates, -1, *arguments, formula, 0.0) == 1
+            for current, expected in ((2, 2), (0, 1), (-1, 1)):
+                own, rule = OwnState(current, none, 0, 0, 0), UtilityRule(formula, 1.0, 0.0)
+                assert best_broker(candidates, wants, reported, own, 1, rule) == expected
 
 
 def test_a_user_that_wants_nothing_stays(cases: list[tuple[Case, SelectionView]]) -> None:

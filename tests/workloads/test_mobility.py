@@ -51,7 +51,7 @@ def test_the_walk_equals_the_oracle(data: st.DataObject) -> None:
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     latitude, longitude = np.zeros((2, sum(lengths)))
     latitude[indptr[:-1]], longitude[indptr[:-1]] = 40.5, -73.5
-    place = walk(indptr, latitude, longitude, BOX, home_share, rho, gamma, *draws)
+    place = walk(indptr, latitude, longitude, BOX, (home_share, rho, gamma), draws)
     for start, stop in itertools.pairwise(indptr):
         expected = oracle.walk((40.5, -73.5), BOX, home_share, rho, gamma, draws[:, start + 1 : stop].T.tolist())
         walked = list(zip(latitude[start:stop], longitude[start:stop], strict=True))

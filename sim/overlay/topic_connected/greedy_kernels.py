@@ -7,7 +7,7 @@ triangular array, row u holding the pairs (u, v) with v > u.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,22 +40,24 @@ def count_common(
                 m -= 1
 
 
+class Components(NamedTuple):
+    """The interests as CSR; of each incidence its node (`owner`), component (`label`) and the `following` one there; sizes by label."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    owner: NDArray[np.int32]
+    label: NDArray[np.int32]
+    following: NDArray[np.int32]
+    size: NDArray[np.int32]
+
+
 @kernel
-def _join(
-    u: int,
-    v: int,
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    owner: NDArray[np.int32],
-    label: NDArray[np.int32],
-    following: NDArray[np.int32],
-    size: NDArray[np.int32],
-    weights: NDArray[Any],
-) -> int:
+def _join(u: int, v: int, components: Components, weights: NDArray[Any]) -> int:
     """Link two nodes: join their components of each topic that both want, and count how many were joined.
 
     Pairs across two components that become one lose that topic from their weight; the smaller one is relabelled.
     """
+    indptr, indices, owner, label, following, size = components
     n = indptr.size - 1
     joined = 0
     i, j = indptr[u], indptr[v]
@@ -149,10 +151,9 @@ def greedy(
     for u in range(n):
         owner[indptr[u] : indptr[u + 1]] = u
     label = np.arange(indices.size).astype(np.int32)
-    following = label.copy()
-    size = np.ones(indices.size, np.int32)
+    components = Components(indptr, indices, owner, label, label.copy(), np.ones(indices.size, np.int32))
     for e in range(kept.shape[0]):
-        merges -= _join(kept[e, 0], kept[e, 1], indptr, indices, owner, label, following, size, weights)
+        merges -= _join(kept[e, 0], kept[e, 1], components, weights)
     added = np.empty((merges, 2), np.int32)
     count = 0
     bound = np.full(n, least.size - 1)
@@ -168,7 +169,7 @@ def greedy(
             gentle_level, gentle_u, gentle_v = at, x, y
             if at >= least[level]:
                 a, b = x, y
-        merges -= _join(a, b, indptr, indices, owner, label, following, size, weights)
+        merges -= _join(a, b, components, weights)
         added[count, 0], added[count, 1] = a, b
         count += 1
         degree[a] += 1

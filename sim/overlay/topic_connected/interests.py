@@ -9,6 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.csr import row_starts
+
 
 @dataclass(frozen=True, eq=False)
 class BrokerInterests:
@@ -26,16 +28,13 @@ class BrokerInterests:
         """From each node's topics: any integers, renumbered in their order; a topic that a node names twice counts once."""
         wanted = [sorted(set(row)) for row in rows]
         number = {topic: i for i, topic in enumerate(sorted({topic for row in wanted for topic in row}))}
-        indptr = np.zeros(len(wanted) + 1, np.int64)
-        np.cumsum([len(row) for row in wanted], out=indptr[1:])
+        indptr = row_starts([len(row) for row in wanted])
         return cls(indptr, np.array([number[topic] for row in wanted for topic in row], np.int32), len(number))
 
     @classmethod
     def where(cls, wanted: NDArray[np.bool_]) -> BrokerInterests:
         """From a boolean matrix (nodes, topics) of who wants what."""
-        indptr = np.zeros(len(wanted) + 1, np.int64)
-        np.cumsum(wanted.sum(axis=1), out=indptr[1:])
-        return cls(indptr, np.nonzero(wanted)[1].astype(np.int32), wanted.shape[1])
+        return cls(row_starts(wanted.sum(axis=1)), np.nonzero(wanted)[1].astype(np.int32), wanted.shape[1])
 
     @property
     def nodes(self) -> int:
@@ -50,8 +49,7 @@ class BrokerInterests:
     @cached_property
     def by_topic(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The same the other way round: the subscribers of topic t are `members[starts[t]:starts[t + 1]]`, ascending."""
-        starts = np.zeros(self.topics + 1, np.int64)
-        np.cumsum(np.bincount(self.indices, minlength=self.topics), out=starts[1:])
+        starts = row_starts(np.bincount(self.indices, minlength=self.topics))
         nodes = np.repeat(np.arange(self.nodes, dtype=np.int32), np.diff(self.indptr))
         return starts, nodes[np.argsort(self.indices, kind="stable")]
 
@@ -67,8 +65,7 @@ class BrokerInterests:
     def among(self, nodes: NDArray[np.int64]) -> BrokerInterests:
         """The interests of some of the nodes, numbered anew in this order."""
         rows = [self.row(node) for node in nodes.tolist()]
-        indptr = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum([len(row) for row in rows], out=indptr[1:])
+        indptr = row_starts([len(row) for row in rows])
         return BrokerInterests(indptr, np.concatenate([self.indices[:0], *rows]), self.topics)
 
     def only(self, topics: NDArray[np.bool_]) -> BrokerInterests:

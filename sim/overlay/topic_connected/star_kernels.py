@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
 
 NEIGHBOURS, WEIGHTED, DENSITY = 0, 1, 2
+
+
+class Remaining(NamedTuple):
+    """Which topics remain, and their subscribers: `members[starts[t]:starts[t + 1]]`; of many, bits in row `row[t]` too."""
+
+    remains: NDArray[np.bool_]
+    starts: NDArray[np.int64]
+    members: NDArray[np.int32]
+    row: NDArray[np.int64]
+    bits: NDArray[np.uint64]
 
 
 @kernel
@@ -58,6 +70,7 @@ def stars(
             for m in range(starts[t], starts[t + 1]):
                 _set_bit(bits[row[t]], members[m])
 
+    remaining = Remaining(remains, starts, members, row, bits)
     edges = np.empty((most, 2), np.int32)
     count = 0
     neighbours = np.zeros(n, np.int64)
@@ -69,7 +82,7 @@ def stars(
         for u in range(n):
             if stale[u]:
                 stale[u] = False
-                weighted[u] = _gather(u, indptr, indices, starts, members, remains, row, bits, mask)
+                weighted[u] = _gather(indices[indptr[u] : indptr[u + 1]], remaining, mask)
                 found = 0
                 for word in mask:
                     found += _ones(word)
@@ -80,7 +93,7 @@ def stars(
                 centre, best_value, best_divisor = u, value, divisor
         if centre < 0:
             return edges[:count].copy()
-        _gather(centre, indptr, indices, starts, members, remains, row, bits, mask)
+        _gather(indices[indptr[centre] : indptr[centre + 1]], remaining, mask)
         for v in range(n):
             if v != centre and (mask[v >> 6] >> np.uint64(v & 63)) & np.uint64(1):
                 edges[count, 0], edges[count, 1] = min(centre, v), max(centre, v)
@@ -94,22 +107,12 @@ def stars(
 
 
 @kernel
-def _gather(
-    u: int,
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    members: NDArray[np.int32],
-    remains: NDArray[np.bool_],
-    row: NDArray[np.int64],
-    bits: NDArray[np.uint64],
-    mask: NDArray[np.uint64],
-) -> int:
-    """Set the bits of all subscribers of the node's remaining topics in `mask`, and count its weighted neighbours."""
+def _gather(topics: NDArray[np.int32], remaining: Remaining, mask: NDArray[np.uint64]) -> int:
+    """Set the bits of all subscribers of a node's remaining topics in `mask`, and count its weighted neighbours."""
+    remains, starts, members, row, bits = remaining
     mask[:] = 0
     weighted = 0
-    for i in range(indptr[u], indptr[u + 1]):
-        t = indices[i]
+    for t in topics:
         if remains[t]:
             weighted += starts[t + 1] - starts[t] - 1
             if row[t] >= 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -172,18 +174,19 @@ def profits(
     return profit
 
 
+class Cover(NamedTuple):
+    """Interests (CSR) of subscribers (n), who need so much, of which so much is `missing` beside the topics `given` (l)."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    need: NDArray[np.int64]
+    missing: NDArray[np.int64]
+    given: NDArray[np.bool_]
+
+
 @kernel
 def descend(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    need: NDArray[np.int64],
-    missing: NDArray[np.int64],
-    given: NDArray[np.bool_],
-    parted: int,
-    part: float,
-    length: float,
-    price: NDArray[np.float64],
-    topics: NDArray[np.float64],
+    cover: Cover, parted: int, part: float, length: float, price: NDArray[np.float64], topics: NDArray[np.float64]
 ) -> tuple[float, float, float]:
     """Change the prices of subscribers (n) by -`length` times what they receive beyond 1, within 0 and 1.
 
@@ -192,6 +195,7 @@ def descend(
     changed, what it brings to all if it is kept, by the new prices. Returns the sum of 1 - price, that of what subscribers receive up
     to 1, and that of the squares of what they receive beyond 1, where the price can follow.
     """
+    indptr, indices, need, missing, given = cover
     topics[:, 1] = 0
     free, reached, steepness = 0.0, 0.0, 0.0
     for subscriber in range(need.size):

@@ -144,6 +144,7 @@ def _descend(
     """The best bound from prices that suit the topics `start`, and its knapsack; where `given` leave one short, the others must do."""
     missing = need - received(problem.indptr, problem.indices, rate * given)
     np.copyto(missing, need, where=missing <= 0)
+    cover = kernels.Cover(problem.indptr, problem.indices, need, missing, given)
     price = (need > 0).astype(np.float64)
     topics = np.column_stack((rate.astype(np.float64), np.zeros(rate.size)))
     best, best_kept = float(np.count_nonzero(need)), start.astype(np.float64)
@@ -153,9 +154,7 @@ def _descend(
         np.copysign(topics[:, 0], np.where(kept > 0, 1.0, -1.0), out=topics[:, 0])
         parted = np.flatnonzero((kept > 0) & (kept < 1))
         part = (int(parted[0]), float(kept[parted[0]])) if parted.size else (-1, 1.0)
-        free, sum_of_parts, steepness = kernels.descend(
-            problem.indptr, problem.indices, need, missing, given, *part, length, price, topics
-        )
+        free, sum_of_parts, steepness = kernels.descend(cover, *part, length, price, topics)
         reached = max(reached, sum_of_parts)
         kept, value = _fill(topics[:, 1], problem.cost, problem.capacity)
         value += free

@@ -54,23 +54,6 @@ class LsapSweep(ReconfigurationWithoutParameters):
         return Reconfiguration(objective.node_of if objective.cost < staying else problem.node_of)
 
 
-class AnnealParameters(ProcessParameters):
-    """How long a walk is, and how it cools."""
-
-    proposals: int = Field(500, gt=0, le=1_000_000)
-    """Proposed swaps per broker; in small networks 50,000 in all."""
-    hot: float = Field(0.1, gt=0, le=2**53)
-    """Initial temperature, as a share of the mean cost change of random swaps."""
-    cold: float = Field(0.02, gt=0, le=2**53)
-    """Final temperature."""
-
-    @model_validator(mode="after")
-    def _cools(self) -> Self:
-        if self.cold > self.hot:
-            raise ValueError(f"cold is above hot ({self.cold:g} and {self.hot:g})")
-        return self
-
-
 class Anneal:
     """Random swaps from the least delay in hops (`lsap`), for better and at first also for worse: simulated annealing.
 
@@ -79,8 +62,21 @@ class Anneal:
     on top, each priced by the flow over it; what stands below the two nodes in the trees, much or little, is never visited.
     """
 
-    class Parameters(AnnealParameters):
-        pass
+    class Parameters(ProcessParameters):
+        """How long a walk is, and how it cools."""
+
+        proposals: int = Field(500, gt=0, le=1_000_000)
+        """Proposed swaps per broker; in small networks 50,000 in all."""
+        hot: float = Field(0.1, gt=0, le=2**53)
+        """Initial temperature, as a share of the mean cost change of random swaps."""
+        cold: float = Field(0.02, gt=0, le=2**53)
+        """Final temperature."""
+
+        @model_validator(mode="after")
+        def _cools(self) -> Self:
+            if self.cold > self.hot:
+                raise ValueError(f"cold is above hot ({self.cold:g} and {self.hot:g})")
+            return self
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
@@ -89,38 +85,30 @@ class Anneal:
         """The best places of the walk, or the present ones, should they cost no more."""
         objective = CostModel(problem)
         staying = objective.cost
-        _walk(objective, self._parameters, relocation_cost=0.0)
+        self._walk(objective, relocation_cost=0.0)
         return Reconfiguration(objective.node_of if objective.cost < staying else problem.node_of)
 
+    def _walk(self, objective: CostModel, relocation_cost: float) -> None:
+        """Move brokers to the best configuration of a walk on which each moved broker pays the relocation cost."""
+        problem, p = objective.problem, self._parameters
+        objective.place(least_delay(problem, relocation_cost))
+        proposals = max(p.proposals * len(problem.node_of), FEWEST_PROPOSALS)
+        best = search_kernels.anneal(
+            objective.state, problem.node_of, relocation_cost, p.hot, p.cold, proposals, problem.key
+        )
+        objective.place(best)
 
-class CostAware:
+
+class CostAware(Anneal):
     """A walk as of `anneal` on which every broker pays eq. 11 while it stands elsewhere than now, so that few move for little.
 
     It starts where the sum of delay in hops and these relocation costs is least: the present places unless much is published.
     """
 
-    class Parameters(AnnealParameters):
-        pass
-
-    def __init__(self, parameters: Parameters) -> None:
-        self._parameters = parameters
-
     def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
         """The best places of the walk where they gain more than it costs to go there; else the present ones."""
         objective = CostModel(problem)
         staying = objective.cost
-        _walk(objective, self._parameters, objective.relocation_cost)
+        self._walk(objective, objective.relocation_cost)
         pays = staying - objective.cost > objective.move_cost(objective.moved)
         return Reconfiguration(objective.node_of if pays else problem.node_of)
-
-
-def _walk(objective: CostModel, parameters: AnnealParameters, relocation_cost: float) -> None:
-    """Move brokers to the best configuration of a simulated annealing in which each moved broker pays the relocation cost."""
-    problem = objective.problem
-    objective.place(least_delay(problem, relocation_cost))
-    proposals = max(parameters.proposals * len(problem.node_of), FEWEST_PROPOSALS)
-    objective.place(
-        search_kernels.anneal(
-            objective.state, problem.node_of, relocation_cost, parameters.hot, parameters.cold, proposals, problem.key
-        )
-    )

@@ -2,101 +2,94 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
+from sim.policies.views import BrokerStates
 
 OVERLAP, JACCARD, MEAN_USER = 0, 1, 2
 
 
+class OwnState(NamedTuple):
+    """The user's own broker (-1 for a user that joins) without the user: `own_wanted` and so on of `SelectionView`."""
+
+    broker: int
+    wanted: NDArray[np.int32]
+    topics: int
+    load: int
+    users: int
+
+
+class UtilityRule(NamedTuple):
+    """How brokers are compared."""
+
+    formula: int
+    load_weight: float
+    hysteresis: float
+
+
+class Utility(NamedTuple):
+    """A similarity as a quotient of whole numbers, and a load."""
+
+    numerator: int
+    denominator: int
+    load: int
+
+
 @kernel
-def advantage(
-    numerator: int,
-    denominator: int,
-    load: int,
-    other_numerator: int,
-    other_denominator: int,
-    other_load: int,
-    total_load: int,
-    load_weight: float,
-) -> float:
+def advantage(one: Utility, other: Utility, total_load: int, load_weight: float) -> float:
     """How much better one utility, similarity - weight · load / total, is than another, times both denominators and the total.
 
     Over one denominator, so that equal ones come out as equal: whole numbers, and exact, for a whole weight.
     """
-    similarity = (numerator * other_denominator - other_numerator * denominator) * float(total_load)
-    return similarity - load_weight * ((load - other_load) * float(denominator * other_denominator))
+    similarity = (one.numerator * other.denominator - other.numerator * one.denominator) * float(total_load)
+    return similarity - load_weight * ((one.load - other.load) * float(one.denominator * other.denominator))
 
 
 @kernel
 def best_broker(
     candidates: NDArray[np.int32],
-    current: int,
     topics: NDArray[np.int32],
-    wanted: NDArray[np.int32],
-    broker_topics: NDArray[np.int64],
-    load: NDArray[np.int64],
-    users: NDArray[np.int64],
-    own_wanted: NDArray[np.int32],
-    own_topics: int,
-    own_load: int,
-    own_users: int,
+    reported: BrokerStates,
+    own: OwnState,
     total_load: int,
-    load_weight: float,
-    formula: int,
-    hysteresis: float,
+    rule: UtilityRule,
 ) -> int:
-    """The candidate with the highest utility (algorithm 1); ties: current, lower load, lower id. Arguments as in SelectionView."""
-    best, best_numerator, best_denominator, best_load = -1, 0, 1, 0
-    current_numerator, current_denominator, current_load = 0, 0, 0  # denominator 0: the current broker is no candidate
+    """The candidate with the highest utility (algorithm 1) for a user who wants `topics`; ties: current, lower load, lower id."""
+    best, highest = -1, Utility(0, 1, 0)
+    present = Utility(0, 0, 0)  # denominator 0: the current broker is no candidate
     size = topics.size
     for broker in candidates:
-        own = broker == current
+        is_own = broker == own.broker
         common, summed = 0, 0
         for i in range(size):
-            n = own_wanted[i] if own else wanted[topics[i], broker]
+            n = own.wanted[i] if is_own else reported.wanted[topics[i], broker]
             summed += n
             if n > 0:
                 common += 1
-        if formula == OVERLAP:
+        if rule.formula == OVERLAP:
             numerator, denominator = common, size
-        elif formula == JACCARD:
-            numerator, denominator = common, (own_topics if own else broker_topics[broker]) + size - common
+        elif rule.formula == JACCARD:
+            numerator, denominator = common, (own.topics if is_own else reported.topics[broker]) + size - common
         else:
-            numerator, denominator = summed, size * (own_users if own else users[broker])
-        denominator = max(denominator, 1)  # nothing in common with nobody, or with nothing: similarity 0
-        load_here = own_load if own else load[broker]
-        if own:
-            current_numerator, current_denominator, current_load = numerator, denominator, load_here
+            numerator, denominator = summed, size * (own.users if is_own else reported.users[broker])
+        # Nothing in common with nobody, or with nothing: similarity 0
+        here = Utility(numerator, max(denominator, 1), own.load if is_own else reported.load[broker])
+        if is_own:
+            present = here
         better = best < 0
         if not better:
-            gain = advantage(
-                numerator,
-                denominator,
-                load_here,
-                best_numerator,
-                best_denominator,
-                best_load,
-                total_load,
-                load_weight,
-            )
+            gain = advantage(here, highest, total_load, rule.load_weight)
             better = gain > 0
-            if gain == 0 and best != current:
-                better = own or load_here < best_load or (load_here == best_load and broker < best)
+            if gain == 0 and best != own.broker:
+                better = is_own or here.load < highest.load or (here.load == highest.load and broker < best)
         if better:
-            best, best_numerator, best_denominator, best_load = broker, numerator, denominator, load_here
-    if current_denominator > 0:
-        gain = advantage(
-            best_numerator,
-            best_denominator,
-            best_load,
-            current_numerator,
-            current_denominator,
-            current_load,
-            total_load,
-            load_weight,
-        )
-        if gain <= hysteresis * (float(best_denominator * current_denominator) * total_load):
-            return current
+            best, highest = broker, here
+    if present.denominator > 0:
+        gain = advantage(highest, present, total_load, rule.load_weight)
+        if gain <= rule.hysteresis * (float(highest.denominator * present.denominator) * total_load):
+            return own.broker
     return best

@@ -12,7 +12,7 @@ from pydantic import Field
 from sim import plugins
 from sim.base.randomness import uniform
 from sim.base.units import Period, Quantity
-from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, best_broker
+from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, OwnState, UtilityRule, best_broker
 from sim.policies.selection.places import PlaceIndex, clusters
 from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView
 
@@ -51,9 +51,8 @@ class SimilaritySelection:
         ]
         self._places = PlaceIndex(setting) if setting.has_places else None
         self._key = setting.key
-        self._load_weight = parameters.load_weight * (setting.brokers if parameters.load == "relative" else 1)
-        self._formula = _FORMULA[parameters.similarity]
-        self._hysteresis = parameters.hysteresis
+        load_weight = parameters.load_weight * (setting.brokers if parameters.load == "relative" else 1)
+        self._rule = UtilityRule(_FORMULA[parameters.similarity], load_weight, parameters.hysteresis)
         self.exchange: Exchange | None = Exchange(parameters.update_period, cluster)
 
     def _candidates(self, view: SelectionView) -> NDArray[np.int32]:
@@ -64,25 +63,6 @@ class SimilaritySelection:
     def select(self, view: SelectionView) -> Selection:
         if view.current >= 0 and len(view.topics) == 0:
             return Selection(view.current)
-        states = view.exchanged
-        return Selection(
-            int(
-                best_broker(
-                    self._candidates(view),
-                    view.current,
-                    view.topics,
-                    states.wanted,
-                    states.topics,
-                    states.load,
-                    states.users,
-                    view.own_wanted,
-                    view.own_topics,
-                    view.own_load,
-                    view.own_users,
-                    max(view.total_load, 1),
-                    self._load_weight,
-                    self._formula,
-                    self._hysteresis,
-                )
-            )
-        )
+        own = OwnState(view.current, view.own_wanted, view.own_topics, view.own_load, view.own_users)
+        candidates, total_load = self._candidates(view), max(view.total_load, 1)
+        return Selection(int(best_broker(candidates, view.topics, view.exchanged, own, total_load, self._rule)))

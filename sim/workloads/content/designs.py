@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.csr import row_starts
 from sim.base.errors import WorkloadError
 from sim.content.conjunctions import Conjunctions
 from sim.workloads.content import diversity
@@ -95,8 +96,7 @@ class Design(ABC):
         Raises WorkloadError where subscriptions of a target exclude one another, or are none.
         """
         wanted = self.conjunctions
-        indptr = np.zeros(len(targets) + 1, np.int64)
-        np.cumsum([len(target) for target in targets], out=indptr[1:])
+        indptr = row_starts([len(target) for target in targets])
         if isinstance(targets, np.ndarray):
             flat = targets.ravel().astype(np.int32)
         else:
@@ -216,13 +216,12 @@ def design_subsets(
     if subscriptions > most > _TRIED:
         raise WorkloadError(_no_room(subscriptions, most, fields, values, "fewer than "))
     drawn = _drawn(sizes, generator, min(subscriptions, most + 1))
-    indptr, field, value, used, starts, members, carried, clamped = chain_subsets(
-        drawn, fields, values, overlap, generator
-    )
-    if len(indptr) <= subscriptions:
-        raise WorkloadError(_no_room(subscriptions, len(indptr) - 1, fields, values))
+    chain = chain_subsets(drawn, fields, values, overlap, generator)
+    if len(chain.indptr) <= subscriptions:
+        raise WorkloadError(_no_room(subscriptions, len(chain.indptr) - 1, fields, values))
     owner = np.arange(subscriptions, dtype=np.int32)
-    return Subsets(Conjunctions(indptr, field, value, owner, fields, values), used, clamped, starts, members, carried)
+    wanted = Conjunctions(chain.indptr, chain.field, chain.value, owner, fields, values)
+    return Subsets(wanted, chain.used, chain.clamped, chain.subsets, chain.members, chain.carried)
 
 
 def design_grid(subscriptions: int, fields: int, values: int, sizes: Sizes, generator: np.random.Generator) -> Grid:

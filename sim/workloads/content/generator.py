@@ -145,7 +145,7 @@ class ContentWorkload:
             kind="content",
             horizon=p.horizon,
             topics=topics,
-            users=Users(numbers(owners), *np.full((2, owners), np.nan)),
+            users=Users.without_places(numbers(owners)),
             interests=interests,
             subscription_events=SubscriptionEvents.none(),
             publications=Publications(

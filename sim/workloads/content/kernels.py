@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,35 +42,50 @@ def write_row(
         value[place] = held[field[place]]
 
 
+class Chain(NamedTuple):
+    """Conjunctions in subsets: (`indptr`, `field`, `value`) and (`subsets`, `members`; those that were carried over first) are CSR.
+
+    `used`: how many values each field has taken, which are the lowest; `carried`: how many members each subset has carried over;
+    `clamped`: how many sizes were clamped to the fields still available.
+    """
+
+    indptr: NDArray[np.int64]
+    field: NDArray[np.int32]
+    value: NDArray[np.int32]
+    used: NDArray[np.int32]
+    subsets: NDArray[np.int64]
+    members: NDArray[np.int32]
+    carried: NDArray[np.int32]
+    clamped: int
+
+
+@kernel
+def _fitting(sizes: NDArray[np.int32], longest: int, pooled: int, available: int) -> tuple[int, int]:
+    """How many conjunctions of the next sizes go into a subset, the first in any case, and the longest of them."""
+    count = 1
+    while count < sizes.size:
+        longer = max(longest, sizes[count])
+        if max(0, longer - 1 - pooled) + count + 1 > available:
+            break
+        longest = longer
+        count += 1
+    return count, longest
+
+
 @kernel
 def chain_subsets(
     sizes: NDArray[np.int32], fields: int, values: int, overlap: int, generator: np.random.Generator
-) -> tuple[
-    NDArray[np.int64],
-    NDArray[np.int32],
-    NDArray[np.int32],
-    NDArray[np.int32],
-    NDArray[np.int64],
-    NDArray[np.int32],
-    NDArray[np.int32],
-    int,
-]:
+) -> Chain:
     """Perfectly compatible subsets, one after another, of subscriptions of these sizes in turn.
 
     In a subset all members share the pairs of a pool, and each has one private pair whose field no other member uses. A subset
     begins with up to `overlap` members of the one before that were new there: their private fields are locked, their other pairs
     are in the pool. Where not one new member fits beside them, a subset of none but new ones is begun. It ends where the next
     size would need more fields than there are, so sizes come in the order in which they were drawn. A field of which
-    `values` - 1 are taken is not available any more.
-
-    Returns conjunctions as CSR (indptr, field, value), how many values each field has taken (they are the lowest), subsets as CSR
-    (indptr, members; those that were carried over first), how many each has carried over, and how many sizes were clamped
-    to the fields still available. There are fewer conjunctions than sizes where no field was left.
+    `values` - 1 are taken is not available any more. There are fewer conjunctions than sizes where no field was left.
     """
     wanted = sizes.size
-    total = 0
-    for i in range(wanted):
-        total += min(sizes[i], fields)
+    total = np.minimum(sizes, fields).sum()
     indptr = np.zeros(wanted + 1, np.int64)
     field, value = np.empty(total, np.int32), np.empty(total, np.int32)
     private = np.empty(wanted, np.int32)
@@ -76,14 +93,13 @@ def chain_subsets(
     members = np.empty(wanted * (1 + min(overlap, fields)), np.int32)
     carried = np.zeros(wanted, np.int32)
     used, held, state = np.zeros(fields, np.int32), np.zeros(fields, np.int32), np.zeros(fields, np.int8)
-    free, pool, recent = np.empty(fields, np.int32), np.empty(fields, np.int32), np.empty(fields, np.int32)
+    pool = np.empty(fields, np.int32)
     done, subset, new_before, clamped = 0, 0, 0, 0
     while done < wanted:
         state[:] = FREE
         pooled, start = 0, subsets[subset]
         carry = min(overlap, new_before)
-        for k in range(new_before):
-            recent[k] = done - new_before + k
+        recent = np.arange(done - new_before, done).astype(np.int32)
         shuffle_first(recent, new_before, carry, generator)
         for k in range(carry):
             old = recent[k]
@@ -95,57 +111,38 @@ def chain_subsets(
                     held[field[pair]] = value[pair]
                     pool[pooled] = field[pair]
                     pooled += 1
-        available = 0
-        for f in range(fields):
-            if state[f] == FREE and used[f] < values - 1:
-                free[available] = f
-                available += 1
-        if carry and (available == 0 or sizes[done] > pooled + available):
+        free = np.flatnonzero((state == FREE) & (used < values - 1)).astype(np.int32)
+        if carry and (free.size == 0 or sizes[done] > pooled + free.size):
             new_before = 0
             continue
-        if available == 0:
+        if free.size == 0:
             break
-        longest = min(sizes[done], pooled + available)
+        longest = min(sizes[done], pooled + free.size)
         clamped += sizes[done] > longest
-        count = 1
-        while done + count < wanted:
-            longer = max(longest, sizes[done + count])
-            if max(0, longer - 1 - pooled) + count + 1 > available:
-                break
-            longest = longer
-            count += 1
+        count, longest = _fitting(sizes[done:], longest, pooled, free.size)
         fresh = max(0, longest - 1 - pooled)
-        shuffle_first(free, available, fresh + count, generator)
-        for k in range(fresh):
-            pool[pooled] = free[k]
+        shuffle_first(free, free.size, fresh + count, generator)
+        for f in free[:fresh]:
+            pool[pooled], held[f] = f, used[f]
             pooled += 1
-            held[free[k]] = used[free[k]]
-            used[free[k]] += 1
-        for k in range(count):
-            size, own = min(sizes[done], longest), free[fresh + k]
+            used[f] += 1
+        for own in free[fresh : fresh + count]:
+            size = min(sizes[done], longest)
             held[own] = used[own]
             used[own] += 1
             private[done] = own
             shuffle_first(pool, pooled, size - 1, generator)
             write_row(field, value, indptr[done], pool, size - 1, own, held)
             indptr[done + 1] = indptr[done] + size
-            members[start + carry + k] = done
             done += 1
+        members[start + carry : start + carry + count] = np.arange(done - count, done)
         carried[subset] = carry
         subset += 1
         subsets[subset] = start + carry + count
         new_before = count
     pairs, rows = indptr[done], subsets[subset]
-    return (
-        indptr[: done + 1],
-        field[:pairs],
-        value[:pairs],
-        used,
-        subsets[: subset + 1],
-        members[:rows],
-        carried[:subset],
-        clamped,
-    )
+    ends = indptr[: done + 1], subsets[: subset + 1]
+    return Chain(ends[0], field[:pairs], value[:pairs], used, ends[1], members[:rows], carried[:subset], clamped)
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim.content.predicates import Content, carried, interests, occurring
-from sim.files.parquet import repeated, strings
+from sim.files.parquet import strings
 from sim.workloads.format.workload import DAY, Interests, Topics
 
 
@@ -15,12 +15,6 @@ def route(content: Content, users: int, horizon: float, period: float = DAY) -> 
     Rates count in `period`, publications come over `horizon` (both s).
     """
     predicates = occurring(content)
-    nowhere = np.full(len(predicates), np.nan)
-    topics = Topics(
-        strings(predicates.names()),
-        repeated("predicate", len(predicates)),
-        carried(content, predicates).astype(np.float64) * (period / horizon),
-        nowhere,
-        nowhere,
-    )
+    rates = carried(content, predicates).astype(np.float64) * (period / horizon)
+    topics = Topics.without_places(strings(predicates.names()), "predicate", rates)
     return topics, Interests(*interests(content, predicates, users))

@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,32 +20,20 @@ from sim.workloads.format.checks import Checks
 from sim.workloads.format.demand import read_interests
 from sim.workloads.format.manifest import read_manifest, verify_files, write_manifest
 from sim.workloads.format.validation import validate_workload
-from sim.workloads.format.workload import (
-    Deliveries,
-    Interests,
-    Movements,
-    Publications,
-    Sessions,
-    SubscriptionEvents,
-    Topics,
-    Users,
-    Workload,
-)
+from sim.workloads.format.workload import EVENT_TABLES, Interests, Topics, Users, Workload
 
 INTERESTS_PER_PART = 5_000_000
 
 _POSITION = {"latitude": pa.float64(), "longitude": pa.float64()}
 _NAMED = {"name": pa.string(), "kind": pa.string(), "event_rate": pa.float64()}
-_CHANGE = {"time": pa.float64(), "user": pa.int32()}
 COLUMN_TYPES = {
     "topics": {"topic": pa.int32(), **_NAMED, **_POSITION},
     "users": {"user": pa.int32(), "name": pa.string(), **_POSITION},
     "interests": {"user": pa.int32(), "topic": pa.int32()},
-    "subscription_events": {**_CHANGE, "topic": pa.int32(), "action": pa.int8()},
-    "publications": {"time": pa.float64(), "topic": pa.int32(), "publisher": pa.int32(), "size": pa.int32()},
-    "movements": {**_CHANGE, **_POSITION},
-    "sessions": {"user": pa.int32(), "start": pa.float64(), "end": pa.float64()},
-    "deliveries": {"time": pa.float64(), "topic": pa.int32(), "publisher": pa.int32(), "subscriber": pa.int32()},
+    **{
+        name: {column: pa.from_numpy_dtype(dtype) for column, dtype in table.dtypes().items()}
+        for name, table in EVENT_TABLES.items()
+    },
     **content_tables.CONTENT_TYPES,
 }
 _OPTIONAL = ("movements", "sessions", "deliveries")  # tables that are left out where they are empty
@@ -131,11 +120,9 @@ def _write_tables(workload: Workload, folder: Path) -> list[str]:
             "latitude": users.latitude,
             "longitude": users.longitude,
         },
-        "subscription_events.parquet": vars(workload.subscription_events),
-        "publications.parquet": vars(workload.publications),
     }
-    for name in _OPTIONAL:
-        if workload.counts.get(name):
+    for name in EVENT_TABLES:
+        if name not in _OPTIONAL or workload.counts.get(name):
             tables[f"{name}.parquet"] = vars(getattr(workload, name))
     if workload.content is not None:
         tables |= {f"{name}.parquet": found for name, found in content_tables.columns(workload.content).items()}
@@ -162,9 +149,9 @@ def load_workload(folder: Path) -> Workload:
     Checks(f"{folder / 'topics.parquet'}").numbered("topic", topics["topic"])
     users = read_columns(folder / "users.parquet", COLUMN_TYPES["users"])
     Checks(f"{folder / 'users.parquet'}").numbered("user", users["user"])
-    tables = {
-        name: read_columns(folder / f"{name}.parquet", COLUMN_TYPES[name])
-        for name in ("subscription_events", "publications", *_OPTIONAL)
+    tables: dict[str, Any] = {
+        name: table(**read_columns(folder / f"{name}.parquet", COLUMN_TYPES[name]))
+        for name, table in EVENT_TABLES.items()
         if name not in _OPTIONAL or f"{name}.parquet" in manifest["files"]
     }
     workload = Workload(
@@ -173,11 +160,7 @@ def load_workload(folder: Path) -> Workload:
         topics=Topics(topics["name"], topics["kind"], topics["event_rate"], topics["latitude"], topics["longitude"]),
         users=Users(users["name"], users["latitude"], users["longitude"]),
         interests=Interests(*read_interests(folder, manifest["files"], len(users["user"]), len(topics["topic"]))),
-        subscription_events=SubscriptionEvents(**tables["subscription_events"]),
-        publications=Publications(**tables["publications"]),
-        movements=Movements(**tables["movements"]) if "movements" in tables else Movements.none(),
-        sessions=Sessions(**tables["sessions"]) if "sessions" in tables else Sessions.none(),
-        deliveries=Deliveries(**tables["deliveries"]) if "deliveries" in tables else Deliveries.none(),
+        **tables,
         content=content_tables.read_content(folder, manifest["counts"])
         if "predicates.parquet" in manifest["files"]
         else None,

@@ -10,7 +10,7 @@ import numpy as np
 from sim.base.errors import WorkloadError
 from sim.workloads.content import tables as content_tables
 from sim.workloads.format.checks import Checks
-from sim.workloads.format.workload import Workload
+from sim.workloads.format.workload import EVENT_TABLES, Workload
 
 
 def validate_workload(workload: Workload, folder: Path) -> None:
@@ -36,38 +36,25 @@ def validate_workload(workload: Workload, folder: Path) -> None:
     checks.between("topic", interests.indices, 0, topics)
     checks.ascending(interests.indptr, interests.indices)
 
-    checks = Checks(f"{folder / 'subscription_events.parquet'}")
-    checks.lengths(vars(events))
-    checks.times(events.time, horizon)
-    checks.between("user", events.user, 0, users)
-    checks.between("topic", events.topic, 0, topics)
-    checks.changes(events.user, events.topic, events.action, interests.indptr, interests.indices)
-
-    checks = Checks(f"{folder / 'publications.parquet'}")
-    checks.lengths(vars(workload.publications))
-    checks.times(workload.publications.time, horizon)
-    checks.between("topic", workload.publications.topic, *((0, topics) if workload.content is None else (-1, -1)))
-    checks.between("publisher", workload.publications.publisher, -1, users)
-    checks.not_negative("size", workload.publications.size)
-
-    checks = Checks(f"{folder / 'movements.parquet'}")
-    checks.lengths(vars(workload.movements))
-    checks.times(workload.movements.time, horizon)
-    checks.between("user", workload.movements.user, 0, users)
-    checks.positions(workload.movements.latitude, workload.movements.longitude, required=True)
-
-    checks, sessions = Checks(f"{folder / 'sessions.parquet'}"), workload.sessions
-    checks.lengths(vars(sessions))
-    checks.between("user", sessions.user, 0, users)
-    checks.times(sessions.start, horizon, "start")
-    checks.within("end", sessions.end, sessions.start, horizon)
-
-    checks, deliveries = Checks(f"{folder / 'deliveries.parquet'}"), workload.deliveries
-    checks.lengths(vars(deliveries))
-    checks.times(deliveries.time, horizon)
-    checks.between("topic", deliveries.topic, 0, topics)
-    checks.between("publisher", deliveries.publisher, -1, users)
-    checks.between("subscriber", deliveries.subscriber, 0, users)
+    for name in EVENT_TABLES:
+        table, checks = getattr(workload, name), Checks(f"{folder / name}.parquet")
+        allowed = {"user": (0, users), "topic": (0, topics), "publisher": (-1, users), "subscriber": (0, users)}
+        if name == "publications" and workload.content is not None:
+            allowed["topic"] = -1, -1
+        checks.lengths(vars(table))
+        for column, values in vars(table).items():
+            if column in ("time", "start"):
+                checks.times(values, horizon, column)
+            elif column in allowed:
+                checks.between(column, values, *allowed[column])
+        if name == "subscription_events":
+            checks.changes(events.user, events.topic, events.action, interests.indptr, interests.indices)
+        elif name == "publications":
+            checks.not_negative("size", table.size)
+        elif name == "movements":
+            checks.positions(table.latitude, table.longitude, required=True)
+        elif name == "sessions":
+            checks.within("end", table.end, table.start, horizon)
 
     if workload.content is not None:
         checks = Checks(f"{folder / 'subscription_events.parquet'}")

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim.content.predicates import Content, carried, occurring
-from sim.files.parquet import ROW_GROUP
+from sim.files.parquet import ROW_GROUP, repeated
 from sim.workloads.content import tables as content_tables
 
 DAY = 86400.0
-MOST_EVENTS = 1e9  # of a synthetic workload: as many fill the memory of most machines
 
 
 def _counts(ids: NDArray[np.int32], of: int) -> NDArray[np.int64]:
@@ -26,8 +25,32 @@ def _counts(ids: NDArray[np.int32], of: int) -> NDArray[np.int64]:
     return counts
 
 
+class ColumnTable:
+    """Base of frozen dataclasses whose fields are the columns of a table: arrays of one length."""
+
+    def __len__(self) -> int:
+        return len(next(iter(vars(self).values())))
+
+    @classmethod
+    def dtypes(cls) -> dict[str, np.dtype[Any]]:
+        """The type of each column that is a numpy array."""
+        hints = get_type_hints(cls).items()
+        return {
+            name: np.dtype(get_args(get_args(hint)[1])[0]) for name, hint in hints if get_origin(hint) is np.ndarray
+        }
+
+    @classmethod
+    def none(cls) -> Self:
+        """The table without rows."""
+        return cls(*(np.empty(0, dtype) for dtype in cls.dtypes().values()))
+
+    def rows(self, which: NDArray[Any] | slice) -> Self:
+        """These rows, in this order."""
+        return type(self)(*(column[which] for column in vars(self).values()))
+
+
 @dataclass(frozen=True)
-class Topics:
+class Topics(ColumnTable):
     """All topics; every array has one entry per topic, topic ids are positions.
 
     `event_rate` is in events per the workload's `period`; positions are degrees, NaN where a topic has no place.
@@ -39,20 +62,29 @@ class Topics:
     latitude: NDArray[np.float64]
     longitude: NDArray[np.float64]
 
-    def __len__(self) -> int:
-        return len(self.event_rate)
+    @classmethod
+    def without_places(
+        cls, names: pa.StringArray, kinds: pa.StringArray | str, event_rate: NDArray[np.float64]
+    ) -> Topics:
+        """Topics that are nowhere, all of one kind or each of its own."""
+        kinds = repeated(kinds, len(names)) if isinstance(kinds, str) else kinds
+        nowhere = np.full(len(names), np.nan)
+        return cls(names, kinds, event_rate, nowhere, nowhere)
 
 
 @dataclass(frozen=True)
-class Users:
+class Users(ColumnTable):
     """All users; positions are homes in degrees, NaN where unknown."""
 
     names: pa.StringArray
     latitude: NDArray[np.float64]
     longitude: NDArray[np.float64]
 
-    def __len__(self) -> int:
-        return len(self.latitude)
+    @classmethod
+    def without_places(cls, names: pa.StringArray) -> Users:
+        """Users whose homes are unknown."""
+        nowhere = np.full(len(names), np.nan)
+        return cls(names, nowhere, nowhere)
 
 
 @dataclass(frozen=True)
@@ -68,7 +100,7 @@ class Interests:
 
 
 @dataclass(frozen=True)
-class SubscriptionEvents:
+class SubscriptionEvents(ColumnTable):
     """Changes of interest, sorted by time (s): action +1 subscribes, -1 unsubscribes."""
 
     time: NDArray[np.float64]
@@ -76,16 +108,9 @@ class SubscriptionEvents:
     topic: NDArray[np.int32]
     action: NDArray[np.int8]
 
-    def __len__(self) -> int:
-        return len(self.time)
-
-    @classmethod
-    def none(cls) -> SubscriptionEvents:
-        return cls(np.empty(0), np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int8))
-
 
 @dataclass(frozen=True)
-class Publications:
+class Publications(ColumnTable):
     """Publications, sorted by time (s): publisher is a user, or -1 when it comes from outside; size in bytes.
 
     Content goes by its values: the topic is -1.
@@ -96,20 +121,13 @@ class Publications:
     publisher: NDArray[np.int32]
     size: NDArray[np.int32]
 
-    def __len__(self) -> int:
-        return len(self.time)
-
-    @classmethod
-    def none(cls) -> Publications:
-        return cls(np.empty(0), *(np.empty(0, np.int32) for _ in range(3)))
-
     def per_topic(self, topics: int, rows: slice = slice(None)) -> NDArray[np.int64]:
         """The number on each of the topics; not for content, see `Workload.published`."""
         return _counts(self.topic[rows], topics)
 
 
 @dataclass(frozen=True)
-class Movements:
+class Movements(ColumnTable):
     """Changes of place, sorted by time (s), in degrees; empty where users do not move."""
 
     time: NDArray[np.float64]
@@ -117,16 +135,9 @@ class Movements:
     latitude: NDArray[np.float64]
     longitude: NDArray[np.float64]
 
-    def __len__(self) -> int:
-        return len(self.time)
-
-    @classmethod
-    def none(cls) -> Movements:
-        return cls(np.empty(0), np.empty(0, np.int32), np.empty(0), np.empty(0))
-
 
 @dataclass(frozen=True)
-class Sessions:
+class Sessions(ColumnTable):
     """When users were connected, sorted by `start` (s); a session that is open at the horizon ends there.
 
     They are a record: a session does nothing to a simulated network but by the subscription events that it brings.
@@ -136,16 +147,9 @@ class Sessions:
     start: NDArray[np.float64]
     end: NDArray[np.float64]
 
-    def __len__(self) -> int:
-        return len(self.user)
-
-    @classmethod
-    def none(cls) -> Sessions:
-        return cls(np.empty(0, np.int32), np.empty(0), np.empty(0))
-
 
 @dataclass(frozen=True)
-class Deliveries:
+class Deliveries(ColumnTable):
     """What a trace says was delivered to whom, sorted by time (s); publisher is a user, or -1 where the trace names none.
 
     No simulation sees them: they are what its own deliveries can be compared with.
@@ -156,12 +160,15 @@ class Deliveries:
     publisher: NDArray[np.int32]
     subscriber: NDArray[np.int32]
 
-    def __len__(self) -> int:
-        return len(self.time)
 
-    @classmethod
-    def none(cls) -> Deliveries:
-        return cls(np.empty(0), *(np.empty(0, np.int32) for _ in range(3)))
+EVENT_TABLES: dict[str, type[ColumnTable]] = {
+    "subscription_events": SubscriptionEvents,
+    "publications": Publications,
+    "movements": Movements,
+    "sessions": Sessions,
+    "deliveries": Deliveries,
+}
+"""What happens in a workload, table by table, in the order in which they are written and checked."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,30 +12,53 @@ from sim.base.compiled import kernel
 CONNECT, SUBSCRIBE, UNSUBSCRIBE, DISCONNECT = range(4)
 
 
-@kernel
-def follow_sessions(
-    action: NDArray[np.int8],
-    client: NDArray[np.int32],
-    pair: NDArray[np.int64],
-    indptr: NDArray[np.int64],
-    persistent: bool,
-    effect: NDArray[np.bool_],
-    began: NDArray[np.int64],
-    ended: NDArray[np.int64],
-    row_out: NDArray[np.int64],
-    pair_out: NDArray[np.int64],
-    action_out: NDArray[np.int8],
-) -> tuple[int, int]:
-    """Follow the rows in order; the number of sessions and of changes. Changes are only counted where the outputs have no room.
+class LogRows(NamedTuple):
+    """The rows of a log in order: `pair` is the (client, topic filter), those of client c being `indptr[c]` to `indptr[c + 1]`."""
 
-    `pair`: the (client, topic filter) of a row, those of client c being `indptr[c]` to `indptr[c + 1]`. `effect` is made false
-    for rows that change nothing. `began`, `ended`: the rows at which a session begins and ends, -1 where it stays open; room for
-    one per row. `row_out`, `pair_out`, `action_out`: which row makes a subscription come into force (+1) or cease (-1).
+    action: NDArray[np.int8]
+    client: NDArray[np.int32]
+    pair: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+
+
+class Followed(NamedTuple):
+    """What rows do: whether they have an `effect`, and the rows at which sessions begin and end, -1 where they stay open.
+
+    There is room for a session per row.
     """
+
+    effect: NDArray[np.bool_]
+    began: NDArray[np.int64]
+    ended: NDArray[np.int64]
+
+
+class ChangesOfLog(NamedTuple):
+    """Which row makes a subscription come into force (+1) or cease (-1)."""
+
+    row: NDArray[np.int64]
+    pair: NDArray[np.int64]
+    action: NDArray[np.int8]
+
+
+@kernel
+def _note(changes: ChangesOfLog, count: int, row: int, pair: int, action: int) -> int:
+    """Note a change where there is room for it; how many there are now."""
+    if count < changes.row.size:
+        changes.row[count], changes.pair[count], changes.action[count] = row, pair, action
+    return count + 1
+
+
+@kernel
+def follow_sessions(rows: LogRows, persistent: bool, found: Followed, changes: ChangesOfLog) -> tuple[int, int]:
+    """Follow the rows in order; the number of sessions and of changes. Changes are only counted where there is no room for them.
+
+    `found.effect` is made false for rows that change nothing.
+    """
+    action, client, pair, indptr = rows
+    effect, began, ended = found
     held = np.zeros(indptr[-1], np.bool_)
     session = np.full(indptr.size - 1, -1, np.int64)
-    sessions = changes = 0
-    room = row_out.size
+    sessions = count = 0
     for row in range(action.size):
         what, who = action[row], client[row]
         first, stop = indptr[who], indptr[who + 1]
@@ -52,9 +77,7 @@ def follow_sessions(
                 for p in range(first, stop):
                     if held[p]:
                         held[p] = persistent
-                        if changes < room:
-                            row_out[changes], pair_out[changes], action_out[changes] = row, p, -1
-                        changes += 1
+                        count = _note(changes, count, row, p, -1)
         if what == CONNECT or (what == SUBSCRIBE and not opened):
             began[sessions], ended[sessions] = row, -1
             session[who] = sessions
@@ -62,18 +85,12 @@ def follow_sessions(
             if not opened:
                 for p in range(first, stop):
                     if held[p]:
-                        if changes < room:
-                            row_out[changes], pair_out[changes], action_out[changes] = row, p, 1
-                        changes += 1
+                        count = _note(changes, count, row, p, 1)
         if what == SUBSCRIBE and not held[pair[row]]:
             held[pair[row]] = True
-            if changes < room:
-                row_out[changes], pair_out[changes], action_out[changes] = row, pair[row], 1
-            changes += 1
+            count = _note(changes, count, row, pair[row], 1)
         if what == UNSUBSCRIBE:
             held[pair[row]] = False
             if opened:
-                if changes < room:
-                    row_out[changes], pair_out[changes], action_out[changes] = row, pair[row], -1
-                changes += 1
-    return sessions, changes
+                count = _note(changes, count, row, pair[row], -1)
+    return sessions, count

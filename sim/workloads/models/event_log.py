@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.files.parquet import repeated, strings
+from sim.files.parquet import strings
 from sim.workloads.format.workload import (
     DAY,
+    ColumnTable,
     Deliveries,
     Interests,
     Publications,
@@ -23,13 +24,13 @@ from sim.workloads.format.workload import (
     Workload,
 )
 from sim.workloads.models import mqtt
-from sim.workloads.models.event_kernels import SUBSCRIBE, UNSUBSCRIBE, follow_sessions
+from sim.workloads.models.event_kernels import SUBSCRIBE, UNSUBSCRIBE, ChangesOfLog, Followed, LogRows, follow_sessions
 
 SECOND = 1_000_000  # µs
 
 
 @dataclass(frozen=True)
-class Control:
+class Control(ColumnTable):
     """Connects, subscribes, unsubscribes and disconnects in the order in which they happened.
 
     `micros` is the time in µs since 1970, UTC; `action` one of `event_kernels`; `topic` -1 where the action has none.
@@ -42,7 +43,7 @@ class Control:
 
 
 @dataclass(frozen=True)
-class EventPublications:
+class EventPublications(ColumnTable):
     """Publications in the order in which they happened: µs since 1970, topic, client (-1 where unknown), bytes."""
 
     micros: NDArray[np.int64]
@@ -52,7 +53,7 @@ class EventPublications:
 
 
 @dataclass(frozen=True)
-class Delivered:
+class Delivered(ColumnTable):
     """Deliveries in the order in which they happened: µs since 1970, topic, publisher (-1 where unknown), subscriber."""
 
     micros: NDArray[np.int64]
@@ -110,18 +111,13 @@ def event_workload(
         seconds(published.micros), topic(published.topic), user(published.client), published.size
     )
     ends = np.append(seconds(control.micros), horizon)  # the last for those that stay open, -1
-    unknown = np.full(max(len(topic.names), len(user.names)), np.nan)
     workload = Workload(
         kind="events",
         horizon=horizon,
-        topics=Topics(
-            strings(topic.names),
-            repeated("topic", len(topic.names)),
-            publications.per_topic(len(topic.names)) / (horizon / DAY),
-            unknown[: len(topic.names)],
-            unknown[: len(topic.names)],
+        topics=Topics.without_places(
+            strings(topic.names), "topic", publications.per_topic(len(topic.names)) / (horizon / DAY)
         ),
-        users=Users(strings(user.names), unknown[: len(user.names)], unknown[: len(user.names)]),
+        users=Users.without_places(strings(user.names)),
         interests=Interests(np.zeros(len(user.names) + 1, np.int64), np.empty(0, np.int32)),
         subscription_events=SubscriptionEvents(ends[changes.row], user(changes.client), changes.topic, changes.action),
         publications=publications,
@@ -175,7 +171,7 @@ class Numbering:
 
 
 @dataclass(frozen=True)
-class _Sessions:
+class _Sessions(ColumnTable):
     """The rows at which sessions begin and end, -1 where they stay open; in the order in which they begin."""
 
     began: NDArray[np.int64]
@@ -183,7 +179,7 @@ class _Sessions:
 
 
 @dataclass(frozen=True)
-class _Changes:
+class _Changes(ColumnTable):
     """Subscriptions that come into force (+1) or cease (-1), in the order of the rows that cause it."""
 
     row: NDArray[np.int64]
@@ -200,19 +196,18 @@ def _follow(control: Control, clients: int, persistent: bool) -> tuple[NDArray[n
     pair = np.full(rows, -1, np.int64)
     pair[changing] = inverse
     indptr = np.searchsorted(pairs >> 32, np.arange(clients + 1))
-    effect = np.ones(rows, np.bool_)
-    began, ended = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    read = LogRows(control.action, control.client, pair, indptr)
+    found = Followed(np.ones(rows, np.bool_), np.empty(rows, np.int64), np.empty(rows, np.int64))
 
-    def follow(room: int) -> tuple[int, int, tuple[NDArray[Any], ...]]:
-        out = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int8)
-        counts = follow_sessions(control.action, control.client, pair, indptr, persistent, effect, began, ended, *out)
-        return *counts, out
+    def follow(room: int) -> tuple[int, ChangesOfLog, int]:
+        out = ChangesOfLog(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int8))
+        sessions, changes = follow_sessions(read, persistent, found, out)
+        return sessions, out, changes
 
-    _, changes, _ = follow(0)
-    sessions, _, (row, which, action) = follow(changes)
+    sessions, (row, which, action), _ = follow(follow(0)[2])
     subscription = pairs[which]
     client, topic = (subscription >> 32).astype(np.int32), (subscription & 0xFFFFFFFF).astype(np.int32)
-    return effect, _Sessions(began[:sessions], ended[:sessions]), _Changes(row, client, topic, action)
+    return found.effect, _Sessions(found.began[:sessions], found.ended[:sessions]), _Changes(row, client, topic, action)
 
 
 def _expand(

@@ -117,19 +117,16 @@ def follow_workload(
         user(published.publisher[order]),
         np.full(len(order), size, np.int32),
     )
-    nowhere = np.full(max(len(topic.names), len(user.names)), np.nan)
     workload = Workload(
         kind="follows",
         horizon=days * DAY,
         period=period,
-        topics=Topics(
+        topics=Topics.without_places(
             strings(topic.names),
             strings([log.kinds[old] for old in topic.old.tolist()]),
             publications.per_topic(len(topic.names)) / (days * DAY / period),
-            nowhere[: len(topic.names)],
-            nowhere[: len(topic.names)],
         ),
-        users=Users(strings(user.names), nowhere[: len(user.names)], nowhere[: len(user.names)]),
+        users=Users.without_places(strings(user.names)),
         interests=Interests(indptr[np.append(user.old, len(log.users))], topic(indices)),
         subscription_events=SubscriptionEvents(seconds(time), user(changing[0]), topic(changing[1]), action),
         publications=publications,

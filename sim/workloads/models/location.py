@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sim.base.csr import row_starts
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
 from sim.files.parquet import repeated, strings
 from sim.workloads.format.workload import (
     DAY,
+    ColumnTable,
     Interests,
     Movements,
     Publications,
@@ -23,7 +25,7 @@ from sim.workloads.format.workload import (
     Users,
     Workload,
 )
-from sim.workloads.models.location_kernels import subscription_changes
+from sim.workloads.models.location_kernels import ChangesOut, subscription_changes
 from sim.workloads.models.resampling import resample
 from sim.workloads.models.sampling import draw_distinct
 
@@ -32,7 +34,7 @@ SMALLEST_CELL, LARGEST_CELL = 1e-4, 180.0
 
 
 @dataclass(frozen=True)
-class Visits:
+class Visits(ColumnTable):
     """Stays of users in cells, one row each, sorted by (time, user, cell): arrival (s), ids, place of the first check-in."""
 
     time: NDArray[np.float64]
@@ -40,13 +42,6 @@ class Visits:
     cell: NDArray[np.int32]
     latitude: NDArray[np.float64]
     longitude: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.time)
-
-    def rows(self, which: NDArray[Any]) -> Visits:
-        """These rows, in this order."""
-        return Visits(*(column[which] for column in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -148,17 +143,13 @@ def location_subscriptions(
     interests = _initial_interests(current, friends)
 
     followers = np.argsort(friends, axis=None, kind="stable") // max(friends.shape[1], 1)
-    indptr = np.zeros(users + 1, np.int64)
-    np.cumsum(np.bincount(friends.ravel(), minlength=users), out=indptr[1:])
+    indptr = row_starts(np.bincount(friends.ravel(), minlength=users))
     room = 2 * int((1 + np.diff(indptr))[visits.user].sum())
     # memory that is never written to is never taken, so that the parts that are left over cost nothing
-    events = SubscriptionEvents(
-        np.empty(room), np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int8)
-    )
-    n = subscription_changes(
-        visits.time, visits.user, visits.cell, current, friends, indptr, followers, *vars(events).values()
-    )
-    return interests, SubscriptionEvents(*(column[:n] for column in vars(events).values()))
+    out = ChangesOut(*(np.empty(room, dtype) for dtype in SubscriptionEvents.dtypes().values()))
+    steps = visits.time, visits.user, visits.cell
+    n = subscription_changes(steps, current, friends, (indptr, followers), out)
+    return interests, SubscriptionEvents(*out).rows(slice(n))
 
 
 def _initial_interests(current: NDArray[np.int32], friends: NDArray[np.int32]) -> Interests:
@@ -166,9 +157,7 @@ def _initial_interests(current: NDArray[np.int32], friends: NDArray[np.int32]) -
     new = np.ones(wanted.shape, np.bool_)
     new[:, 1:] = wanted[:, 1:] != wanted[:, :-1]
     new &= wanted >= 0  # a user who visits nothing is nowhere
-    indptr = np.zeros(len(current) + 1, np.int64)
-    np.cumsum(new.sum(axis=1), out=indptr[1:])
-    return Interests(indptr, wanted[new])
+    return Interests(row_starts(new.sum(axis=1)), wanted[new])
 
 
 def location_workload(
@@ -176,18 +165,16 @@ def location_workload(
     cells: Cells,
     names: pa.StringArray,
     publications: Publications,
-    *,
     friends: int,
     streams: Streams,
-    origin: str,
-    horizon: float,
     generator: Mapping[str, Any],
-    sources: Sequence[Mapping[str, Any]] = (),
-    rows: Mapping[str, Any] | None = None,
+    horizon: float,
+    **about: Any,
 ) -> Workload:
     """The workload of kind `location` of these visits; `names` are the users', a user's home is where its first visit is.
 
-    `friends` per user are drawn from `streams`; `generator` tells in the manifest where the visits came from.
+    `friends` per user are drawn from `streams`; `generator` tells in the manifest where the visits came from; `about` are further
+    fields of the workload.
     """
     home = np.full((2, len(names)), np.nan)
     home[:, visits.user[::-1]] = visits.latitude[::-1], visits.longitude[::-1]
@@ -202,12 +189,10 @@ def location_workload(
         subscription_events=events,
         publications=publications,
         movements=Movements(visits.time, visits.user, visits.latitude, visits.longitude),
-        origin=origin,
         cell=cells.side,
         generator={**generator, "friends": friends},
         seed=streams.seed,
-        sources=tuple(sources),
-        rows=rows,
+        **about,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,25 +10,30 @@ from numpy.typing import NDArray
 from sim.base.compiled import kernel
 
 
+class ChangesOut(NamedTuple):
+    """Changes of interest in order, room for all that there may be."""
+
+    time: NDArray[np.float64]
+    user: NDArray[np.int32]
+    topic: NDArray[np.int32]
+    action: NDArray[np.int8]
+
+
 @kernel
 def subscription_changes(
-    time: NDArray[np.float64],
-    user: NDArray[np.int32],
-    cell: NDArray[np.int32],
+    visits: tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32]],
     current: NDArray[np.int32],
     friends: NDArray[np.int32],
-    indptr: NDArray[Any],
-    followers: NDArray[Any],
-    time_out: NDArray[np.float64],
-    user_out: NDArray[np.int32],
-    topic_out: NDArray[np.int32],
-    action_out: NDArray[np.int8],
+    followers_of: tuple[NDArray[Any], NDArray[Any]],
+    out: ChangesOut,
 ) -> int:
-    """Fill the outputs with all changes of interest and return their number.
+    """Fill `out` with all changes of interest and return their number.
 
-    `time`, `user`, `cell`: per visit, in order; `current`: cell of each user, updated; `friends`: (users, k); `indptr`,
-    `followers`: CSR of friends turned round, ascending. A change is at its visit's time. The outputs must be large enough.
+    `visits`: time, user and cell of each, in order; `current`: cell of each user, updated; `friends`: (users, k); `followers_of`: CSR
+    of friends turned round, ascending. A change is at its visit's time.
     """
+    time, user, cell = visits
+    indptr, followers = followers_of
     n = 0
     for visit in range(user.size):
         mover, new = user[visit], cell[visit]
@@ -55,9 +60,6 @@ def subscription_changes(
                     loses = loses and current[friend] != old
             for topic, action, happens in ((new, 1, gains), (old, -1, loses)):
                 if happens:
-                    time_out[n] = time[visit]
-                    user_out[n] = affected
-                    topic_out[n] = topic
-                    action_out[n] = action
+                    out.time[n], out.user[n], out.topic[n], out.action[n] = time[visit], affected, topic, action
                     n += 1
     return n

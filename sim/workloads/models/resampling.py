@@ -8,20 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.csr import row_starts
 from sim.content.conjunctions import Conjunctions
 from sim.content.predicates import Content
 from sim.files.parquet import strings
 from sim.workloads.content.routing import route
-from sim.workloads.format.workload import (
-    Deliveries,
-    Interests,
-    Movements,
-    Publications,
-    Sessions,
-    SubscriptionEvents,
-    Users,
-    Workload,
-)
+from sim.workloads.format.workload import Deliveries, Interests, Users, Workload
 
 
 def resample(workload: Workload, generator: np.random.Generator) -> Workload:
@@ -50,14 +42,10 @@ def resample(workload: Workload, generator: np.random.Generator) -> Workload:
         workload,
         users=Users(strings(names), workload.users.latitude[picked], workload.users.longitude[picked]),
         interests=Interests(indptr, interests.indices[wanted]),
-        subscription_events=SubscriptionEvents(
-            events.time[event], event_user, events.topic[event], events.action[event]
-        ),
-        publications=Publications(
-            published.time[publication], published.topic[publication], publisher, published.size[publication]
-        ),
-        movements=Movements(moves.time[move], move_user, moves.latitude[move], moves.longitude[move]),
-        sessions=Sessions(session_user, sessions.start[session], sessions.end[session]),
+        subscription_events=replace(events.rows(event), user=event_user),
+        publications=replace(published.rows(publication), publisher=publisher),
+        movements=replace(moves.rows(move), user=move_user),
+        sessions=replace(sessions.rows(session), user=session_user),
         deliveries=Deliveries.none(),
     )
     if workload.content is None:
@@ -93,6 +81,5 @@ def _rows_of(
 def _segments(indptr: NDArray[np.int64], picked: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where the elements of the picked rows of a CSR stand, and the `indptr` of the CSR made of these rows."""
     lengths = indptr[picked + 1] - indptr[picked]
-    out = np.zeros(len(picked) + 1, np.int64)
-    np.cumsum(lengths, out=out[1:])
+    out = row_starts(lengths)
     return np.arange(out[-1]) + np.repeat(indptr[picked] - out[:-1], lengths), out

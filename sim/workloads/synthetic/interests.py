@@ -12,20 +12,12 @@ from sim import plugins
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, unit
 from sim.files.inputs import File, InputFile
-from sim.files.parquet import numbers, repeated
+from sim.files.parquet import numbers
 from sim.overlay.topic_connected.interests import BrokerInterests as NodeInterests
 from sim.overlay.topic_connected.interests import coin_flips
-from sim.workloads.format.workload import (
-    DAY,
-    MOST_EVENTS,
-    Interests,
-    Publications,
-    SubscriptionEvents,
-    Topics,
-    Users,
-    Workload,
-)
+from sim.workloads.format.workload import DAY, Interests, SubscriptionEvents, Topics, Users, Workload
 from sim.workloads.models.sampling import draw_distinct
+from sim.workloads.synthetic.common import check_events, poisson_publications
 from sim.workloads.synthetic.poisson_kernels import replacements
 
 MOST_FLIPS = 2e8
@@ -114,10 +106,7 @@ class InterestsWorkload:
                     f"{users:,} users and {topics:,} topics are {users * topics:.3g} coin flips, allowed: {MOST_FLIPS:.3g}"
                 )
             events = (users * self.change_rate + topics * self.publication_rate) * self.horizon / SECONDS["h"]
-            if events >= MOST_EVENTS:
-                raise ValueError(
-                    f"rates and horizon come to {events:.3g} events, allowed: fewer than {MOST_EVENTS:.3g}"
-                )
+            check_events("rates and horizon", events)
             return self
 
     def __init__(self, parameters: Parameters) -> None:
@@ -128,21 +117,18 @@ class InterestsWorkload:
         p = self.parameters
         interests = self._interests(streams.generator("workload.interests"))
         users, topics = interests.nodes, interests.topics
-        nowhere = np.full(max(users, topics), np.nan)
         return Workload(
             kind="interests",
             horizon=p.horizon,
-            topics=Topics(
-                numbers(topics),
-                repeated("topic", topics),
-                np.full(topics, p.publication_rate * (DAY / SECONDS["h"])),
-                nowhere[:topics],
-                nowhere[:topics],
+            topics=Topics.without_places(
+                numbers(topics), "topic", np.full(topics, p.publication_rate * (DAY / SECONDS["h"]))
             ),
-            users=Users(numbers(users), nowhere[:users], nowhere[:users]),
+            users=Users.without_places(numbers(users)),
             interests=Interests(interests.indptr, interests.indices),
             subscription_events=self._changes(interests, streams.generator("workload.changes")),
-            publications=self._publications(users, topics, streams.generator("workload.publications")),
+            publications=poisson_publications(
+                topics, users, p.publication_rate, p.horizon, p.size, streams.generator("workload.publications")
+            ),
             generator={"name": "interests", **p.model_dump(mode="json"), "replication": streams.replication},
             seed=streams.seed,
         )
@@ -172,13 +158,3 @@ class InterestsWorkload:
         topic = replacements(alike, interests.indptr, interests.indices.copy(), user, slot, share)
         action = np.tile(np.array([1, -1], np.int8), count)
         return SubscriptionEvents(np.repeat(time, 2), np.repeat(user, 2), topic.ravel(), action)
-
-    def _publications(self, users: int, topics: int, generator: np.random.Generator) -> Publications:
-        p = self.parameters
-        count = int(generator.poisson(topics * p.publication_rate * p.horizon / SECONDS["h"]))
-        return Publications(
-            np.sort(generator.uniform(0, p.horizon, count)),
-            generator.integers(0, topics, count, dtype=np.int32),
-            generator.integers(0, users, count, dtype=np.int32),
-            np.full(count, p.size, np.int32),
-        )

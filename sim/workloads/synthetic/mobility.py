@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from sim import plugins
+from sim.base.csr import row_starts
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, Utc, unit
 from sim.files.parquet import numbers
-from sim.workloads.format.workload import MOST_EVENTS, Workload
+from sim.workloads.format.workload import Workload
 from sim.workloads.models.location import (
     LARGEST_CELL,
     SMALLEST_CELL,
@@ -28,6 +29,7 @@ from sim.workloads.models.location import (
     publish_each,
 )
 from sim.workloads.synthetic.checkins import SyntheticCheckins
+from sim.workloads.synthetic.common import check_events
 from sim.workloads.synthetic.mobility_kernels import KM_PER_DEGREE, fold, walk
 
 _GAPS_AT_ONCE = 16
@@ -91,11 +93,7 @@ class MobilityWorkload:
 
         @model_validator(mode="after")
         def _is_not_endless(self) -> MobilityWorkload.Parameters:
-            checkins = self.users * self.horizon / max(self.gap, 1.0)
-            if checkins >= MOST_EVENTS:
-                raise ValueError(
-                    f"users, horizon and gap come to {checkins:.3g} check-ins, allowed: fewer than {MOST_EVENTS:.3g}"
-                )
+            check_events("users, horizon and gap", self.users * self.horizon / max(self.gap, 1.0), "check-ins")
             return self
 
     def __init__(self, parameters: Parameters) -> None:
@@ -108,23 +106,13 @@ class MobilityWorkload:
         latitude, longitude = np.empty((2, len(time)))
         latitude[indptr[:-1]], longitude[indptr[:-1]] = self._homes(streams.generator("workload.homes"))
         generator = streams.generator("workload.walk")
-        decision, pick, step, bearing = generator.random((4, len(time)))
+        draws = generator.random((4, len(time)))
+        _, _, step, bearing = draws
         nearest, farthest = _NEAREST_KM**-p.jump_exponent, p.jump_limit**-p.jump_exponent
         km = (nearest - step * (nearest - farthest)) ** (-1 / p.jump_exponent)
         angle = 2 * np.pi * bearing
-        place = walk(
-            indptr,
-            latitude,
-            longitude,
-            p.box,
-            p.home_share,
-            p.rho,
-            p.gamma,
-            decision,
-            pick,
-            km * np.cos(angle),
-            km * np.sin(angle),
-        )
+        draws[2], draws[3] = km * np.cos(angle), km * np.sin(angle)
+        place = walk(indptr, latitude, longitude, p.box, (p.home_share, p.rho, p.gamma), draws)
         user = np.repeat(np.arange(p.users, dtype=np.int32), np.diff(indptr))
         # what a file would hold; and never on the northern or eastern edge, which belongs to the next cells
         south, west, north, east = p.box
@@ -143,16 +131,10 @@ class MobilityWorkload:
         published = visits
         if p.publications == "per-check-in":
             published = checkins.rows(np.lexsort((cell, raw.user, raw.time)))
+        generator = {"name": "mobility", **p.model_dump(mode="json"), "replication": streams.replication}
+        each = publish_each(published, p.size)
         return location_workload(
-            visits,
-            cells,
-            numbers(p.users),
-            publish_each(published, p.size),
-            friends=p.friends,
-            streams=streams,
-            origin=p.origin,
-            horizon=p.horizon,
-            generator={"name": "mobility", **p.model_dump(mode="json"), "replication": streams.replication},
+            visits, cells, numbers(p.users), each, p.friends, streams, generator, p.horizon, origin=p.origin
         )
 
     def _homes(self, generator: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -185,6 +167,4 @@ class MobilityWorkload:
             last[active] = found[:, -1]
             active = active[inside[:, -1]]
         time, user = np.concatenate(times), np.concatenate(users)
-        indptr = np.zeros(p.users + 1, np.int64)
-        np.cumsum(np.bincount(user, minlength=p.users), out=indptr[1:])
-        return indptr, time[np.lexsort((time, user))]
+        return row_starts(np.bincount(user, minlength=p.users)), time[np.lexsort((time, user))]

@@ -29,22 +29,19 @@ def walk(
     latitude: NDArray[np.float64],
     longitude: NDArray[np.float64],
     box: tuple[float, float, float, float],
-    home_share: float,
-    rho: float,
-    gamma: float,
-    decision: NDArray[np.float64],
-    pick: NDArray[np.float64],
-    north: NDArray[np.float64],
-    east: NDArray[np.float64],
+    habits: tuple[float, float, float],
+    draws: NDArray[np.float64],
 ) -> NDArray[np.int64]:
     """Per check-in the first check-in of the user at the same place; fills in the positions (degrees).
 
-    User u's check-ins are `indptr[u]..indptr[u + 1] - 1` in order of time; the first is at home, its position is given. The
-    uniform `decision` chooses between home (probability `home_share`) and, otherwise, a new place (probability
-    rho S^-gamma with S places seen so far) or a return; the uniform `pick` chooses an earlier check-in to repeat, so that a
-    place is as likely as it was frequent. A new place lies `north`, `east` km from the last, reflected at the box
-    (south, west, north, east).
+    User u's check-ins are `indptr[u]..indptr[u + 1] - 1` in order of time; the first is at home, its position is given. `habits` are
+    home_share, rho and gamma, `draws` (4, check-ins) as follows. The uniform `decision` chooses between home (probability
+    home_share) and, otherwise, a new place (probability rho S^-gamma with S places seen so far) or a return; the uniform `pick`
+    chooses an earlier check-in to repeat, so that a place is as likely as it was frequent. A new place lies `north`, `east` km from
+    the last, reflected at the box (south, west, north, east).
     """
+    home_share, rho, gamma = habits
+    decision, pick, north, east = draws[0], draws[1], draws[2], draws[3]
     place = np.empty(decision.size, np.int64)
     for u in range(indptr.size - 1):
         start, places = indptr[u], 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.csr import row_starts
 from sim.workloads.format.workload import Interests, Sessions, SubscriptionEvents
 from sim.workloads.synthetic.spotify_kernels import after_online
 
@@ -19,8 +20,6 @@ def subscriptions(
     count = np.diff(follows.indptr)
     online = np.zeros(users, np.bool_)
     online[sessions.user[sessions.start == 0]] = True
-    indptr = np.zeros(users + 1, np.int64)
-    np.cumsum(count * online, out=indptr[1:])
     begun, ended = sessions.start > 0, sessions.end < horizon
     time = np.concatenate([sessions.start[begun], sessions.end[ended]])
     user = np.concatenate([sessions.user[begun], sessions.user[ended]])
@@ -32,7 +31,7 @@ def subscriptions(
     changes = SubscriptionEvents(
         np.repeat(time, each), np.repeat(user, each), follows.indices[row], np.repeat(action, each)
     )
-    return Interests(indptr, follows.indices[np.repeat(online, count)]), changes
+    return Interests(row_starts(count * online), follows.indices[np.repeat(online, count)]), changes
 
 
 def times_during(sessions: Sessions, count: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.float64]:

@@ -11,18 +11,10 @@ from pydantic import Field, model_validator
 from sim import plugins
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, unit
-from sim.files.parquet import numbers, repeated
-from sim.workloads.format.workload import (
-    DAY,
-    MOST_EVENTS,
-    Interests,
-    Publications,
-    SubscriptionEvents,
-    Topics,
-    Users,
-    Workload,
-)
+from sim.files.parquet import numbers
+from sim.workloads.format.workload import DAY, Interests, SubscriptionEvents, Topics, Users, Workload
 from sim.workloads.models.sampling import draw_distinct
+from sim.workloads.synthetic.common import check_events, poisson_publications
 from sim.workloads.synthetic.poisson_kernels import differences, draw_weighted, replacements
 
 
@@ -68,10 +60,7 @@ class PoissonWorkload:
                 raise ValueError(f"{said} is {pool}, but users want {self.topics_per_user}{change}")
             changes = self.users * self.change_rate * (1 if self.change == "replace" else self.topics_per_user)
             events = (changes + self.topics * self.publication_rate) * self.horizon / SECONDS["h"]
-            if events >= MOST_EVENTS:
-                raise ValueError(
-                    f"rates and horizon come to {events:.3g} events, allowed: fewer than {MOST_EVENTS:.3g}"
-                )
+            check_events("rates and horizon", events)
             return self
 
         @property
@@ -94,21 +83,16 @@ class PoissonWorkload:
             np.arange(p.users + 1, dtype=np.int64) * p.topics_per_user, (first[:, None] + drawn).ravel()
         )
         per_day = np.full(p.topics, p.publication_rate * (DAY / SECONDS["h"]))
-        nowhere = np.full(max(p.topics, p.users), np.nan)
         return Workload(
             kind="poisson",
             horizon=p.horizon,
-            topics=Topics(
-                numbers(p.topics),
-                repeated("topic", p.topics),
-                per_day,
-                nowhere[: p.topics],
-                nowhere[: p.topics],
-            ),
-            users=Users(numbers(p.users), nowhere[: p.users], nowhere[: p.users]),
+            topics=Topics.without_places(numbers(p.topics), "topic", per_day),
+            users=Users.without_places(numbers(p.users)),
             interests=interests,
             subscription_events=self._changes(first, drawn, streams.generator("workload.changes")),
-            publications=self._publications(streams.generator("workload.publications")),
+            publications=poisson_publications(
+                p.topics, p.users, p.publication_rate, p.horizon, p.size, streams.generator("workload.publications")
+            ),
             generator={"name": "poisson", **p.model_dump(mode="json"), "replication": streams.replication},
             seed=streams.seed,
         )
@@ -147,13 +131,3 @@ class PoissonWorkload:
         topic = replacements(self._below, indptr, held.ravel().copy(), user, slot, share) + first[user][:, None]
         action = np.tile(np.array([1, -1], np.int8), count)
         return SubscriptionEvents(np.repeat(time, 2), np.repeat(user, 2), topic.ravel(), action)
-
-    def _publications(self, generator: np.random.Generator) -> Publications:
-        p = self.parameters
-        count = int(generator.poisson(p.topics * p.publication_rate * p.horizon / SECONDS["h"]))
-        return Publications(
-            np.sort(generator.uniform(0, p.horizon, count)),
-            generator.integers(0, p.topics, count, dtype=np.int32),
-            generator.integers(0, p.users, count, dtype=np.int32),
-            np.full(count, p.size, np.int32),
-        )

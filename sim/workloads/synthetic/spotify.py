@@ -18,16 +18,9 @@ from sim import plugins
 from sim.base.memory import need
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, unit
-from sim.files.parquet import numbers, repeated
-from sim.workloads.format.workload import (
-    MOST_EVENTS,
-    Interests,
-    Publications,
-    SubscriptionEvents,
-    Topics,
-    Users,
-    Workload,
-)
+from sim.files.parquet import numbers
+from sim.workloads.format.workload import Interests, Publications, SubscriptionEvents, Topics, Users, Workload
+from sim.workloads.synthetic.common import check_events
 from sim.workloads.synthetic.spotify_kernels import draw_interests, guide_to
 
 PERIOD = 10 * SECONDS["d"]
@@ -111,15 +104,9 @@ class SpotifyDense:
         def _fits(self) -> Self:
             if self.rate_limit < self.event_rate:
                 raise ValueError(f"rate_limit is {self.rate_limit}, below the mean (event_rate, {self.event_rate})")
-            if self.interests >= MOST_EVENTS:
-                raise ValueError(
-                    f"users and topics_per_user come to {self.interests:.3g} interests, allowed: fewer than {MOST_EVENTS:.3g}"
-                )
-            if self.events >= MOST_EVENTS:
-                raise ValueError(
-                    f"event_rate and horizon come to {self.events:.3g} publications, allowed: fewer than "
-                    f"{MOST_EVENTS:.3g}; take a smaller scale than {self.scale:g}"
-                )
+            check_events("users and topics_per_user", self.interests, "interests")
+            smaller = f"; take a smaller scale than {self.scale:g}"
+            check_events("event_rate and horizon", self.events, "publications", smaller)
             return self
 
         @property
@@ -153,14 +140,11 @@ class SpotifyDense:
         )
         rates = self._rates(topics, streams)
         sizes = whole_sizes(p.topics_per_user, p.topics_sigma, (1, topics), users, streams.generator("workload.sizes"))
-        nowhere = np.full(max(topics, users), np.nan)
         return Workload(
             kind=self.name,
             horizon=p.horizon,
-            topics=Topics(
-                numbers(topics), repeated("topic", topics), rates.astype(np.float64), nowhere[:topics], nowhere[:topics]
-            ),
-            users=Users(numbers(users), nowhere[:users], nowhere[:users]),
+            topics=Topics.without_places(numbers(topics), "topic", rates.astype(np.float64)),
+            users=Users.without_places(numbers(users)),
             interests=popular_interests(sizes, topics, p.popularity_exponent, streams.key("workload.interests")),
             subscription_events=SubscriptionEvents.none(),
             publications=self._publications(rates, streams.generator("workload.publications")),

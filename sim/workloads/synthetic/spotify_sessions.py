@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from sim import plugins
+from sim.base.csr import row_starts
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, Duration, PositiveDuration, Utc, unit
 from sim.files.parquet import numbers, strings
-from sim.workloads.format.workload import DAY, MOST_EVENTS, Interests, Publications, Sessions, Topics, Users, Workload
+from sim.workloads.format.workload import DAY, Interests, Publications, Sessions, Topics, Users, Workload
+from sim.workloads.synthetic.common import check_events
 from sim.workloads.synthetic.online import subscriptions, times_during, times_online
 from sim.workloads.synthetic.spotify import popular_interests, whole_sizes
 from sim.workloads.synthetic.spotify_kernels import one_at_a_time
@@ -101,10 +103,7 @@ class SpotifySessions:
             for key in ("peak", "release_time"):
                 if (time := getattr(self, key)) >= DAY:
                     raise ValueError(f"{key} is {time:g} s, which is no time of a day (allowed: below {DAY:g} s)")
-            if (events := self._events()) >= MOST_EVENTS:
-                raise ValueError(
-                    f"rates and horizon come to {events:.3g} events, allowed: fewer than {MOST_EVENTS:.3g}"
-                )
+            check_events("rates and horizon", self._events())
             return self
 
         def _events(self) -> float:
@@ -127,23 +126,20 @@ class SpotifySessions:
         publications = self._publications(follows, sessions, streams)
         topics = p.users + p.playlists + p.artists
         kinds = {"friend": p.users, "playlist": p.playlists, "artist": p.artists}
-        nowhere = np.full(topics, np.nan)
         by_start = np.argsort(sessions.start, kind="stable")
         return Workload(
             kind="spotify-sessions",
             horizon=p.horizon,
-            topics=Topics(
+            topics=Topics.without_places(
                 strings(f"{kind} {number}" for kind, count in kinds.items() for number in range(count)),
                 strings(kind for kind, count in kinds.items() for _ in range(count)),
                 publications.per_topic(topics).astype(np.float64) * (DAY / p.horizon),
-                nowhere,
-                nowhere,
             ),
-            users=Users(numbers(p.users), nowhere[: p.users], nowhere[: p.users]),
+            users=Users.without_places(numbers(p.users)),
             interests=interests,
             subscription_events=changes,
             publications=publications,
-            sessions=Sessions(sessions.user[by_start], sessions.start[by_start], sessions.end[by_start]),
+            sessions=sessions.rows(by_start),
             origin=p.origin,
             generator={"name": "spotify-sessions", **p.model_dump(mode="json"), "replication": streams.replication},
             seed=streams.seed,
@@ -172,9 +168,7 @@ class SpotifySessions:
         users, topics = np.concatenate(user), np.concatenate(topic)
         others = users != topics  # nobody is a friend of itself
         users, topics = users[others], topics[others]
-        indptr = np.zeros(p.users + 1, np.int64)
-        np.cumsum(np.bincount(users, minlength=p.users), out=indptr[1:])
-        return Interests(indptr, topics[np.argsort(users, kind="stable")])
+        return Interests(row_starts(np.bincount(users, minlength=p.users)), topics[np.argsort(users, kind="stable")])
 
     def _sessions(self, generator: np.random.Generator) -> Sessions:
         """Sessions between time 0 and the horizon, by user and start; those under way at time 0 begin there.
