@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,8 @@ class SelectionSetting:
         return not bool(np.isnan(self.latitude).any())
 
 
-class BrokerStates(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class BrokerStates:
     """The state that brokers reported to each other at the last exchange.
 
     `wanted` (topics, brokers): users of the broker that want the topic; `topics` (brokers): topics with at least one such user;

@@ -19,7 +19,7 @@ from sim.base.errors import ScenarioError
 from sim.base.randomness import Streams, uniform
 from sim.overlay.latency import great_circle_km
 from sim.policies.selection.fixed import LocationSelection, StaticSelection
-from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, OwnState, UtilityRule, best_broker
+from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, OwnState, Reported, UtilityRule, best_broker
 from sim.policies.selection.places import PlaceIndex, clusters
 from sim.policies.selection.similarity import SimilaritySelection
 from sim.policies.views import BrokerStates, Selection, SelectionSetting, SelectionView
@@ -135,11 +135,11 @@ def test_kernel_equals_algorithm_1(
     for number, (case, view) in enumerate(cases):
         if not case.wants and case.current >= 0:
             continue  # not the kernel's to decide
-        hysteresis = (0.0, 0.25)[number % 2]
+        states, hysteresis = view.exchanged, (0.0, 0.25)[number % 2]
         decided = best_broker(
             case.candidates,
             view.topics,
-            view.exchanged,
+            Reported(states.wanted, states.topics, states.load, states.users),
             OwnState(case.current, view.own_wanted, view.own_topics, view.own_load, view.own_users),
             max(view.total_load, 1),
             UtilityRule(FORMULA[similarity], load_weight, hysteresis),
@@ -195,14 +195,14 @@ def test_equal_utilities_tie_whatever_their_denominators() -> None:
     topics, load, users = np.array([3, 5]), np.array([5, 0]), np.array([1, 1])
     for order in ([0, 1], [1, 0]):
         candidates = np.array(order, np.int32)
-        reported, nobody = BrokerStates(wanted, topics, load, users), OwnState(-1, none, 0, 0, 0)
+        reported, nobody = Reported(wanted, topics, load, users), OwnState(-1, none, 0, 0, 0)
         wants, rule = np.array([0, 1], np.int32), UtilityRule(JACCARD, 1.0, 0.0)
         assert best_broker(candidates, wants, reported, nobody, 10, rule) == 1
 
 
 def test_all_equal_goes_to_the_current_broker_else_to_the_lowest() -> None:
     none, zero = np.zeros(1, np.int32), np.zeros(4, np.int64)
-    wants, reported = np.array([0], np.int32), BrokerStates(np.zeros((1, 4), np.int32), zero, zero, zero)
+    wants, reported = np.array([0], np.int32), Reported(np.zeros((1, 4), np.int32), zero, zero, zero)
     for formula in FORMULA.values():
         for candidates in (np.array([1, 2, 3], np.int32), np.array([3, 2, 1], np.int32)):
             for current, expected in ((2, 2), (0, 1), (-1, 1)):

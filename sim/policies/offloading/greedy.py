@@ -115,9 +115,6 @@ class _Greedy(OffloadingWithoutParameters):
     runs: tuple[By, ...]
     _engine: GreedyEngine = "delta"
 
-    def __init__(self, parameters: OffloadingWithoutParameters.Parameters) -> None:
-        self._warm_start = parameters.warm_start
-
     def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
         """Decide, from the previous decision if possible: topics in the order of the picks; of equal runs, the first."""
         found = again(problem, previous, self.objective) if previous is not None and self._warm_start else None

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sim.policies.offloading import kernels
 from sim.policies.offloading.problem import Objective, OffloadingProblem
 
 _DIGITS = 90
@@ -37,9 +36,7 @@ class OffloadingOutcome:
 def outcome(problem: OffloadingProblem, topics: ArrayLike) -> OffloadingOutcome:
     """Evaluate keeping these topics, each named once; costs are added up in their order."""
     topics = np.asarray(topics, np.int64)
-    rate = np.zeros_like(problem.event_rate)
-    rate[topics] = problem.event_rate[topics]
-    part = kernels.received(problem.indptr, problem.indices, rate)
+    part = problem.received(topics)
     free = int(np.count_nonzero(problem.need == 0))
     short = part < problem.need
     satisfied = problem.subscribers - free - int(np.count_nonzero(short))

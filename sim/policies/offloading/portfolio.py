@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.policies.offloading import bound_kernels, kernels, portfolio_kernels, scoring
+from sim.policies.offloading import bound_kernels, portfolio_kernels, scoring
 from sim.policies.offloading.greedy import again, run_greedy
 from sim.policies.offloading.problem import Decision, Objective, OffloadingProblem
 from sim.policies.offloading.process import OffloadingWithoutParameters
@@ -19,9 +19,6 @@ class Portfolio(OffloadingWithoutParameters):
     """The best of several greedy runs (GreedyB3M, GreedyFB3M), also over reachable subscribers only, improved: never below `b3m`."""
 
     objective: Objective = "satisfied"
-
-    def __init__(self, parameters: OffloadingWithoutParameters.Parameters) -> None:
-        self._warm_start = parameters.warm_start
 
     def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
         """The first of the best that are found, its topics in the order of the last picks."""
@@ -49,7 +46,7 @@ def polished(problem: OffloadingProblem, topics: _Topics) -> _Topics:
 
 def satisfied(problem: OffloadingProblem, topics: _Topics) -> NDArray[np.bool_]:
     """The subscribers that these topics satisfy (n), without those that need nothing."""
-    return (problem.need > 0) & (_received(problem, topics) >= problem.need)
+    return (problem.need > 0) & (problem.received(topics) >= problem.need)
 
 
 def within_reach(problem: OffloadingProblem) -> NDArray[np.bool_]:
@@ -73,7 +70,7 @@ def without_idle(problem: OffloadingProblem, topics: _Topics) -> _Topics:
         *problem.by_topic,
         scoring.writable(problem.event_rate),
         problem.need,
-        _received(problem, topics),
+        problem.received(topics),
         topics[order],
     )
     return topics[stays]
@@ -100,9 +97,3 @@ def _focused(problem: OffloadingProblem, topics: _Topics, aim: Objective) -> _To
         if more.sum() <= reached.sum():
             return topics
         topics, reached = other, more
-
-
-def _received(problem: OffloadingProblem, topics: _Topics) -> NDArray[np.int64]:
-    rate = np.zeros_like(problem.event_rate)
-    rate[topics] = problem.event_rate[topics]
-    return kernels.received(problem.indptr, problem.indices, rate)

@@ -88,6 +88,12 @@ class OffloadingProblem:
     def topics(self) -> int:
         return len(self.event_rate)
 
+    def received(self, topics: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+        """The events that each subscriber (n) receives of these topics."""
+        rate = np.zeros_like(self.event_rate)
+        rate[topics] = self.event_rate[topics]
+        return kernels.received(self.indptr, self.indices, rate)
+
     def with_capacity(self, capacity: float) -> OffloadingProblem:
         """The same problem at another capacity; what is derived already serves both."""
         other = copy(self)

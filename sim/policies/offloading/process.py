@@ -85,7 +85,7 @@ class OffloadingWithoutParameters:
         pass
 
     def __init__(self, parameters: Parameters) -> None:
-        pass
+        self._warm_start = parameters.warm_start
 
 
 def make_problem(

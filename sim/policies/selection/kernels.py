@@ -8,9 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
-from sim.policies.views import BrokerStates
 
 OVERLAP, JACCARD, MEAN_USER = 0, 1, 2
+
+
+class Reported(NamedTuple):
+    """The arrays of `BrokerStates`."""
+
+    wanted: NDArray[np.int32]
+    topics: NDArray[np.int64]
+    load: NDArray[np.int64]
+    users: NDArray[np.int64]
 
 
 class OwnState(NamedTuple):
@@ -53,7 +61,7 @@ def advantage(one: Utility, other: Utility, total_load: int, load_weight: float)
 def best_broker(
     candidates: NDArray[np.int32],
     topics: NDArray[np.int32],
-    reported: BrokerStates,
+    reported: Reported,
     own: OwnState,
     total_load: int,
     rule: UtilityRule,

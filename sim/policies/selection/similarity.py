@@ -12,7 +12,7 @@ from pydantic import Field
 from sim import plugins
 from sim.base.randomness import uniform
 from sim.base.units import Period, Quantity
-from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, OwnState, UtilityRule, best_broker
+from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, OwnState, Reported, UtilityRule, best_broker
 from sim.policies.selection.places import PlaceIndex, clusters
 from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView
 
@@ -63,6 +63,8 @@ class SimilaritySelection:
     def select(self, view: SelectionView) -> Selection:
         if view.current >= 0 and len(view.topics) == 0:
             return Selection(view.current)
+        states = view.exchanged
+        reported = Reported(states.wanted, states.topics, states.load, states.users)
         own = OwnState(view.current, view.own_wanted, view.own_topics, view.own_load, view.own_users)
         candidates, total_load = self._candidates(view), max(view.total_load, 1)
-        return Selection(int(best_broker(candidates, view.topics, view.exchanged, own, total_load, self._rule)))
+        return Selection(int(best_broker(candidates, view.topics, reported, own, total_load, self._rule)))
