@@ -25,7 +25,7 @@ class Target:
 
     @property
     def signed(self) -> bool:
-        """Whether it is of a change, whose direction alone the paper tells."""
+        """Whether it is a change of which the paper gives the direction alone."""
         return self in (RISES, FALLS)
 
 
@@ -75,7 +75,7 @@ class ClaimedQuantity:
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of the paper, the number that tests it, and what is to be said about how it came out.
+    """One statement of the paper, the number that tests it, and the reason for how it came out.
 
     `section` names the runs, `where` (column → value) those of them that count; `reading` says in which reading of the paper, ""
     where there is only one. `place` is where the paper says it.

@@ -43,7 +43,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture that the paper's own function draws of the table of runs, `height` pixels high; `text` says what it shows."""
+    """A picture that the paper's own function draws of the table of runs, `height` pixels high; `text` describes it."""
 
     title: str
     text: str
@@ -114,7 +114,7 @@ class Paper:
     """A paper and what is known of it. `readings` are the ways to read it, the one that reproduces it first; or "" alone.
 
     Plug-in group `brokersim.paper`: the name that `brokersim reproduce` is given stands for one of these. `sweeps` gives what is
-    run or computed for it, of scenario files in the package `scenarios`. `smaller` says what a quick look has less of.
+    run or computed for it, of scenario files in the package `scenarios`. `smaller` is what a quick look has less of.
     """
 
     title: str
@@ -171,8 +171,8 @@ def read_paper(
         charts = [{**chart, "metric": metric} for chart in section.get("charts", ()) for metric in chart.pop("metrics")]
         section["charts"] = [*charts, *drawings.get(section["key"], ())]
     keys = [section["key"] for section in page["sections"]]
-    told = (replace(claim, reason=reasons.get(claim.reason, claim.reason)) for claim in claims)
-    page["claims"] = sorted(told, key=lambda claim: keys.index(claim.section))
+    explained = (replace(claim, reason=reasons.get(claim.reason, claim.reason)) for claim in claims)
+    page["claims"] = sorted(explained, key=lambda claim: keys.index(claim.section))
     page["derived"] = [*(Derived(name, title) for name, title in titles.items()), *derived]
     try:
         return TypeAdapter(Paper).validate_python({**page, "sweeps": sweeps})

@@ -63,7 +63,7 @@ class PaperSweep:
 
 @dataclass(frozen=True)
 class Computed:
-    """A section whose table is computed and not simulated; `scenario` is the file that says of what.
+    """A section whose table is computed and not simulated; `scenario` is the file that describes of what.
 
     `table` makes it, with columns `variant`, `point`, `replication`, `seed`, those that points stand for, and numbers. It is kept in
     the section's folder until another version of the program, or another `identity` of the inputs, is asked for it. Several of one

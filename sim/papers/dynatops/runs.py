@@ -54,7 +54,7 @@ PAPER_SHARES = {
     "stays_under_day": 0.5,
     "stays_over_week": 0.1,
 }
-"""What the paper tells of its trace: 450 thousand visits, 160 thousand pairs, of 40 thousand users."""
+"""Published of the paper's trace: 450 thousand visits, 160 thousand pairs, of 40 thousand users."""
 
 
 def sweeps(setting: SweepSetting) -> Iterator[PaperSweep | Computed]:
@@ -118,7 +118,7 @@ def _periods(hours: float, variants: Sequence[str]) -> dict[str, Any]:
 
 
 def _visits(path: Path, setting: SweepSetting) -> pd.DataFrame:
-    """How often users come back, how long they stay: shares of the workload, and what the paper tells of its trace."""
+    """How often users come back, how long they stay: shares of the workload, and what the paper publishes of its trace."""
     rows: list[dict[str, Any]] = []
     users = setting.sized(USERS)
     scenario = load_scenario(path, (f"workload.users={users}",)).base

@@ -79,7 +79,7 @@ def _case(path: Path, scale: float, shape: str, replication: int) -> _Case:
 
 
 def _trace(path: Path, scale: float, replications: Iterable[int]) -> pd.DataFrame:
-    """What the paper tells of its trace, and the workloads; topics and subscribers are those at scale 1."""
+    """What is published of the paper's trace, and the workloads; topics and subscribers are those at scale 1."""
     rows: list[dict[str, Any]] = []
     for replication, shape in itertools.product(replications, READINGS):
         case = _case(path, scale, shape, replication)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ def subscription_changes(
     visits: tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32]],
     current: NDArray[np.int32],
     friends: NDArray[np.int32],
-    followers_of: tuple[NDArray[Any], NDArray[Any]],
+    followers_of: tuple[NDArray[np.int64], NDArray[np.int64]],
     out: ChangesOut,
 ) -> int:
     """Fill `out` with all changes of interest and return their number.
