@@ -92,7 +92,7 @@ def checkins(
     from sim.spark import spark_session
     from sim.workloads.traces.checkins import check_layouts
     from sim.workloads.traces.layouts import LAYOUTS
-    from sim.workloads.traces.pipeline import prepare_checkins
+    from sim.workloads.traces.pipeline import CheckinOptions, prepare_checkins
     from sim.workloads.traces.quarantine import describe_reasons
     from sim.workloads.traces.sources import find_sources
     from sim.workloads.traces.user_filters import UserFilters
@@ -107,25 +107,13 @@ def checkins(
     check_layouts(layout, located and located[1])
     window = options.time_span(from_, to, layout.time_zone)
     filters = UserFilters(sample, consistent.value if consistent else None, min_visits)
+    chosen = CheckinOptions(window, size, cell, box, filters, friends, seed, publications.value)
     with options.progress_lines(quiet) as progress:
         progress(f"starting Spark ({master})", "")
         with spark_session(master, driver_memory, options.short(sources)) as spark:
+            paths = [source.path for source in sources]
             workload = prepare_checkins(
-                spark,
-                [source.path for source in sources],
-                out,
-                layout,
-                places=located,
-                cell=cell,
-                box=box,
-                window=window,
-                filters=filters,
-                friends=friends,
-                seed=seed,
-                publications=publications.value,
-                size=size,
-                partitions=partitions,
-                progress=progress,
+                spark, paths, out, layout, chosen, places=located, partitions=partitions, progress=progress
             )
     rows = workload.rows or {}
     reasons = describe_reasons(rows)

@@ -80,7 +80,7 @@ def events(
     Rows have a time, an action, a client, a topic and, if known, a size in bytes and the publisher of what was delivered.
     """
     from sim.spark import spark_session
-    from sim.workloads.traces.event_pipeline import prepare_events
+    from sim.workloads.traces.event_pipeline import EventOptions, prepare_events
     from sim.workloads.traces.events import EVENT_LAYOUTS, NEEDED, action_words
     from sim.workloads.traces.sources import find_sources
     from sim.workloads.traces.workshop import check_room
@@ -92,22 +92,12 @@ def events(
     layout.require("events", NEEDED)
     words = action_words(actions)
     window = options.time_span(from_, to, layout.time_zone)
+    chosen = EventOptions(window, size, words, sessions == Sessions.PERSISTENT, mqtt_filters)
     with options.progress_lines(quiet) as progress:
         progress(f"starting Spark ({master})", "")
         with spark_session(master, driver_memory, options.short(sources)) as spark:
-            workload = prepare_events(
-                spark,
-                [source.path for source in sources],
-                out,
-                layout,
-                words=words,
-                window=window,
-                persistent=sessions == Sessions.PERSISTENT,
-                filters=mqtt_filters,
-                size=size,
-                partitions=partitions,
-                progress=progress,
-            )
+            paths = [source.path for source in sources]
+            workload = prepare_events(spark, paths, out, layout, chosen, partitions=partitions, progress=progress)
     typer.echo(f"{out}: {_counted(workload)}{_unmatched(workload, mqtt_filters)}")
 
 

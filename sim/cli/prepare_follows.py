@@ -13,8 +13,8 @@ from sim.cli import prepare_options as options
 
 if TYPE_CHECKING:
     from sim.workloads.format.workload import Workload
-    from sim.workloads.traces.follow_tables import Inputs
     from sim.workloads.traces.layouts import Layout
+    from sim.workloads.traces.sources import Inputs
 
 
 class Span(StrEnum):
@@ -134,19 +134,12 @@ def follows(
             spread.value if spread else None,
         )
     window = options.time_span(from_, to, trace.time_zone)
-    chosen = FollowOptions(seconds, window, sample, seed, size)
+    chosen = FollowOptions(window, size, seconds, sample, seed)
     sources = [source for group in find_groups([inputs for _, inputs in trace.tables]) for source in group]
     with options.progress_lines(quiet) as progress:
         progress(f"starting Spark ({master})", "")
         with spark_session(master, driver_memory, options.short(sources)) as spark:
-            workload = prepare_follows(
-                spark,
-                trace,
-                out,
-                chosen,
-                partitions=partitions,
-                progress=progress,
-            )
+            workload = prepare_follows(spark, trace, out, chosen, partitions=partitions, progress=progress)
     typer.echo(f"{out}: {_counted(workload)}")
 
 

@@ -90,7 +90,7 @@ def _prepare(people: MobilityWorkload, folder: Path, say: _Say) -> Workload:
     from sim.spark import spark_session
     from sim.workloads.traces.checkins import Box
     from sim.workloads.traces.layouts import GOWALLA
-    from sim.workloads.traces.pipeline import prepare_checkins
+    from sim.workloads.traces.pipeline import CheckinOptions, prepare_checkins
 
     def tell(step: str, detail: str) -> None:
         if not detail:
@@ -99,16 +99,9 @@ def _prepare(people: MobilityWorkload, folder: Path, say: _Say) -> Workload:
     start = round(datetime.fromisoformat(people.parameters.origin).timestamp() * 1e6)
     tell("starting Spark", "")
     with spark_session(short=True) as spark:
-        return prepare_checkins(
-            spark,
-            [folder / CHECKINS],
-            folder / _WORKLOAD,
-            GOWALLA,
-            box=Box(*people.parameters.box),
-            window=(start, start + round(people.parameters.horizon * 1e6)),
-            seed=SEED,
-            progress=tell,
-        )
+        window = start, start + round(people.parameters.horizon * 1e6)
+        options = CheckinOptions(window, box=Box(*people.parameters.box), seed=SEED)
+        return prepare_checkins(spark, [folder / CHECKINS], folder / _WORKLOAD, GOWALLA, options, progress=tell)
 
 
 def _told(workload: Workload) -> str:

@@ -24,7 +24,9 @@ def test_a_short_back_end_on_real_follows(
     shared_data: Path, tmp_path: Path, scenario: str, data: str, format: str
 ) -> None:
     with spark_session("local[2]") as spark:
-        prepare_follows(spark, preset_trace(format, shared_data / data), tmp_path / "w", FollowOptions(30 * 86400))
+        prepare_follows(
+            spark, preset_trace(format, shared_data / data), tmp_path / "w", FollowOptions(period=30 * 86400)
+        )
     results = sim.run(SCENARIOS / f"{scenario}.toml", tmp_path / "r", workload=tmp_path / "w", jobs=2)
     runs = results.runs
     assert not results.failed

@@ -35,7 +35,7 @@ from sim.workloads.traces.layouts import (
     Layout,
     lay_over,
 )
-from sim.workloads.traces.pipeline import prepare_checkins
+from sim.workloads.traces.pipeline import CheckinOptions, prepare_checkins
 from sim.workloads.traces.user_filters import UserFilters, sampled
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def test_every_kind_of_dirt_ends_with_its_reason_and_kills_nothing(spark: SparkS
     path.write_bytes("".join(line for line, _ in DIRT).encode(errors="surrogateescape"))
     window = (datetime(2009, 1, 1, tzinfo=UTC), datetime(2011, 1, 1, tzinfo=UTC))
     micros = tuple(int(time.timestamp()) * 1_000_000 for time in window)
-    prepare_checkins(spark, [path], out, GOWALLA, box=BOXES["us-paper"], window=micros, partitions=3)
+    prepare_checkins(spark, [path], out, GOWALLA, CheckinOptions(micros, box=BOXES["us-paper"]), partitions=3)
 
     workload = load_workload(out)
     assert [row[1::2] for row in quarantine(out)] == [(n, why) for n, (_, why) in enumerate(DIRT, 1) if why]
@@ -157,9 +157,9 @@ def test_same_bytes_for_any_partitions_and_true_line_numbers(spark: SparkSession
     for path in paths:
         content = "".join(random_lines(400, chance)).encode(errors="surrogateescape")
         path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
-    prepare_checkins(spark, paths, out, GOWALLA, cell=0.5, partitions=1)
+    prepare_checkins(spark, paths, out, GOWALLA, CheckinOptions(cell=0.5), partitions=1)
     once = contents(out)
-    prepare_checkins(spark, paths, out, GOWALLA, cell=0.5, partitions=8)
+    prepare_checkins(spark, paths, out, GOWALLA, CheckinOptions(cell=0.5), partitions=8)
     assert contents(out) == once
     assert_read_like_oracle(load_workload(out), out, oracle.read(paths), 0.5)
     assert [entry.name for entry in out.parent.iterdir()] == ["w"], (
@@ -173,7 +173,9 @@ def test_the_order_of_rows_means_nothing(spark: SparkSession, tmp_path: Path) ->
     lines = [line for line in random_lines(300, chance) if line.count("\t") == 4]
     for name in ("one", "other"):
         (tmp_path / name).write_bytes("".join(lines).encode(errors="surrogateescape"))
-        prepare_checkins(spark, [tmp_path / name], tmp_path / f"w-{name}", GOWALLA, publications="per-check-in")
+        prepare_checkins(
+            spark, [tmp_path / name], tmp_path / f"w-{name}", GOWALLA, CheckinOptions(publications="per-check-in")
+        )
         chance.shuffle(lines)
     one, other = contents(tmp_path / "w-one"), contents(tmp_path / "w-other")
     changed = {name for name in one if one[name] != other[name]}
@@ -254,7 +256,7 @@ def test_real_traces_are_read_like_the_oracle_reads_them(
 ) -> None:
     path, out = shared_data / trace, tmp_path / "w"
     path = dated(path, tmp_path) if layout is BRIGHTKITE else path
-    workload = prepare_checkins(spark, [path], out, layout, cell=side)
+    workload = prepare_checkins(spark, [path], out, layout, CheckinOptions(cell=side))
     assert workload.rows == {"read": read, "kept": read - sum(quarantined.values()), "quarantined": quarantined}
     assert (len(workload.topics), len(workload.users)) == (cells, users)
     assert_read_like_oracle(workload, out, oracle.read([path], oracles), side)
@@ -310,7 +312,7 @@ def test_the_layout_makes_no_difference(spark: SparkSession, tmp_path: Path) -> 
 
     tables = []
     for name, layout in files.items():
-        prepare_checkins(spark, [tmp_path / name], tmp_path / "w", layout, cell=0.5)
+        prepare_checkins(spark, [tmp_path / name], tmp_path / "w", layout, CheckinOptions(cell=0.5))
         found = contents(tmp_path / "w")
         tables.append(
             {name: digest for name, digest in found.items() if not name.startswith(("manifest", "quarantine"))}
@@ -336,7 +338,8 @@ def test_users_are_left_out_like_the_oracle_leaves_them_out(spark: SparkSession,
     ):
         layout = replace(GOWALLA, time_zone=zone)
         window = (None, int(march.timestamp()) * 1_000_000)
-        workload = prepare_checkins(spark, [path], tmp_path / "w", layout, window=window, filters=filters, seed=3)
+        options = CheckinOptions(window, filters=filters, seed=3)
+        workload = prepare_checkins(spark, [path], tmp_path / "w", layout, options)
         reading = oracle.select(wholly, 1.0, ZoneInfo(zone), **wanted)
         assert reasons <= set(reading.reasons)
         assert_read_like_oracle(workload, tmp_path / "w", reading, 1.0)
@@ -494,8 +497,6 @@ def test_a_box_may_cross_the_date_line(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     "option", [{"cell": 0.0}, {"cell": float("nan")}, {"cell": 1e-9}, {"friends": -1}, {"size": 2**31}]
 )
-def test_options_out_of_range_are_refused_before_anything_is_read(
-    spark: SparkSession, tmp_path: Path, option: dict[str, Any]
-) -> None:
+def test_options_out_of_range_are_refused(option: dict[str, Any]) -> None:
     with pytest.raises(WorkloadError, match=f"{next(iter(option))} is .*, allowed"):
-        prepare_checkins(spark, [tmp_path / "absent"], tmp_path / "w", GOWALLA, **option)
+        CheckinOptions(**option)

@@ -19,7 +19,7 @@ from sim.base.errors import WorkloadError
 from sim.experiments.run import run
 from sim.scenario.reader import load_scenario
 from sim.workloads.format.folder import load_workload
-from sim.workloads.traces.event_pipeline import prepare_events
+from sim.workloads.traces.event_pipeline import EventOptions, prepare_events
 from sim.workloads.traces.events import ACTIONS, MQTT, action_words
 from sim.workloads.traces.layouts import CSV, JSONL, PARQUET, lay_over
 
@@ -120,9 +120,8 @@ def test_rows_of_any_order_and_dirt_end_as_events_or_in_quarantine(spark: SparkS
     layout = lay_over(CSV, columns=COLUMNS, time_formats=["epoch"])
     for partitions in (1, 3):
         out = tmp_path / f"w{partitions}"
-        workload = prepare_events(
-            spark, paths, out, layout, window=WINDOW, persistent=True, filters=True, size=5, partitions=partitions
-        )
+        options = EventOptions(WINDOW, 5, persistent=True, filters=True)
+        workload = prepare_events(spark, paths, out, layout, options, partitions=partitions)
     assert contents(tmp_path / "w1") == contents(tmp_path / "w3")
     reading = oracle.read(paths, COLUMNS.split(","), window=WINDOW, size=5)
     assert_tells(workload, reading.told(persistent=True, filters=True))
@@ -159,7 +158,7 @@ def test_json_lines_and_parquet_tell_the_same_with_words_of_their_own(spark: Spa
     for layout in (JSONL, PARQUET):
         layout = lay_over(layout, columns="time=at,action=what,client=who,topic,size=bytes")
         made[layout.name] = prepare_events(
-            spark, [tmp_path / f"in.{layout.name}"], tmp_path / layout.name, layout, words=words
+            spark, [tmp_path / f"in.{layout.name}"], tmp_path / layout.name, layout, EventOptions(words=words)
         )
     micros = [1_600_000_000_000_000 + 500_000 * half for half in (0, 3, 4, 6, 8)]
     actions = ["subscribe", "publish", "publish", "subscribe", "disconnect"]

@@ -119,7 +119,7 @@ def test_json_lines_and_parquet_with_days_that_are_spread(spark: SparkSession, t
         (lay_over(PARQUET, columns="time=day,topic,publisher=by", time_zone="Europe/Paris"), [tmp_path / "e.parquet"]),
         "day",
     )  # fmt: skip
-    workload = prepare_follows(spark, trace, tmp_path / "w", FollowOptions(3600, sample=0.5, seed=3))
+    workload = prepare_follows(spark, trace, tmp_path / "w", FollowOptions(period=3600, sample=0.5, seed=3))
     sampled = len(np.unique(np.repeat(np.arange(len(workload.users)), np.diff(workload.interests.indptr))))
     assert 10 < sampled < 30
     assert workload.rows == {"read": 380, "kept": 300 + 2 * sampled, "quarantined": {"not_sampled": 80 - 2 * sampled}}
@@ -146,7 +146,7 @@ def lines(path: Path, encoding: str = "utf-8") -> list[str]:
 def test_lastfm_of_hetrec(spark: SparkSession, tmp_path: Path, shared_data: Path) -> None:
     folder = shared_data / "lastfm-hetrec2011"
     trace = preset_trace("lastfm-hetrec", folder)
-    workload = prepare_follows(spark, trace, tmp_path / "w", FollowOptions(30 * 86400, seed=7))
+    workload = prepare_follows(spark, trace, tmp_path / "w", FollowOptions(period=30 * 86400, seed=7))
     assert workload.rows == {"read": 92_834 + 25_434 + 186_479, "kept": 304_742, "quarantined": {"bad_time": 5}}
     found = pq.read_table(tmp_path / "w" / "quarantine").to_pylist()
     assert sorted(row["raw"].split("\t")[-1] for row in found) == ["1956", "1956", "1956", "1957", "1979"]

@@ -17,7 +17,7 @@ import pytest
 
 from sim.base.errors import WorkloadError
 from sim.workloads.traces.sources import Source, find_sources, link_sources, readable
-from sim.workloads.traces.workshop import check_room, workshop
+from sim.workloads.traces.workshop import check_room, folder_beside
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_links_tell_gzip_by_content_not_by_name(tmp_path: Path) -> None:
 def test_what_a_killed_process_left_is_cleared_and_what_is_worked_in_stays(tmp_path: Path) -> None:
     for name in (".w.dead.unfinished", ".w.unfinished", ".v.dead.unfinished"):
         (tmp_path / name / "parsed").mkdir(parents=True)
-    with workshop(tmp_path / "w") as one, workshop(tmp_path / "w") as other:
+    with folder_beside(tmp_path / "w") as one, folder_beside(tmp_path / "w") as other:
         assert set(tmp_path.iterdir()) == {one, other, tmp_path / ".w.unfinished", tmp_path / ".v.dead.unfinished"}
     assert not one.exists()
     assert not other.exists()
@@ -179,7 +179,7 @@ def test_what_a_killed_process_left_is_cleared_and_what_is_worked_in_stays(tmp_p
 def test_a_name_that_no_folder_can_have_is_told(tmp_path: Path) -> None:
     def work() -> None:
         check_room(tmp_path / ("w" * 300))
-        with workshop(tmp_path / ("w" * 300)):
+        with folder_beside(tmp_path / ("w" * 300)):
             raise AssertionError
 
     with pytest.raises(WorkloadError, match=r"cannot be written \(File name too long\)"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from sim.workloads.traces.event_pipeline import prepare_events
+from sim.workloads.traces.event_pipeline import EventOptions, prepare_events
 from sim.workloads.traces.follow_pipeline import prepare_follows
 from sim.workloads.traces.follow_tables import free_trace
 from sim.workloads.traces.layouts import CSV, GOWALLA, JSONL, lay_over
@@ -74,7 +74,7 @@ def test_seconds_among_milliseconds_are_reported_and_can_be_left_out(spark: Spar
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         first = 20_486 * DAY  # 2026-02-02
-        workload = prepare_events(spark, [tmp_path / "log.jsonl"], tmp_path / "w", layout, window=(first, None))
+        workload = prepare_events(spark, [tmp_path / "log.jsonl"], tmp_path / "w", layout, EventOptions((first, None)))
     assert workload.horizon < 60
     assert workload.rows == {"read": 9, "kept": 8, "quarantined": {"outside_window": 1}}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +19,8 @@ from sim.base.errors import WorkloadError
 from sim.base.naming import name_key
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.quarantine import row_number
-from sim.workloads.traces.rows import NUMBER, read_rows
-from sim.workloads.traces.times import parse_time
+from sim.workloads.traces.rows import NUMBER, found, named, read_rows, with_texts
+from sim.workloads.traces.times import Window, outside, parse_time
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -35,8 +35,6 @@ CHECKIN_EXPECTED = {
     "space": "latitude and longitude in degrees, such as '40.7 -74.0'",
     "place": "a place to which --places gives a latitude and longitude in degrees",
 }
-# Times from the first to before the second, µs since 1970; None where there is no such limit.
-Window = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ class Checkins:
 
 
 def check_layouts(layout: Layout, places: Layout | None) -> None:
-    """Raise WorkloadError where the layouts of check-ins, and of places if they tell the positions, lack a field."""
+    """Raise WorkloadError where the layout of check-ins, or of places that have their positions, lacks a field."""
     if places is None and "place" in layout.columns and not {"latitude", "longitude", "space"} & set(layout.columns):
         raise WorkloadError(f"--columns {layout.said()}: places without positions; --places FILE tells where they are")
     layout.require("check-ins", _fields(layout, places))
@@ -115,16 +113,16 @@ def _position(layout: Layout) -> tuple[str, ...]:
 def read_checkins(spark: SparkSession, folder: Path, layout: Layout, places: tuple[Path, Layout] | None) -> DataFrame:
     """`read_rows` of the check-ins in `folder`, their positions from the files in the folder of `places` where it is given.
 
-    A place that has several rows is where the first says.
+    Where a place has several rows, the first counts.
     """
     from pyspark.sql import functions as F
 
     if places is None:
         return read_rows(spark, folder, layout, _fields(layout, None))
     where = _position(places[1])
-    found = read_rows(spark, places[0], places[1], ("place", *where)).groupBy("place")
+    by_place = read_rows(spark, places[0], places[1], ("place", *where)).groupBy("place")
     first = F.min_by(F.struct(*where), F.struct("source", "block", "row"))
-    known = found.agg(first.alias("position")).select("place", "position.*")
+    known = by_place.agg(first.alias("position")).select("place", "position.*")
     return read_rows(spark, folder, layout, _fields(layout, places[1])).join(known, "place", "left")
 
 
@@ -136,10 +134,8 @@ def judge_checkins(rows: DataFrame, layout: Layout, box: Box | None, window: Win
     """
     from pyspark.sql import functions as F
 
-    def inside(value: Column, low: float | None, high: float | None) -> Column:
-        above = F.lit(True) if low is None else value >= low
-        below = F.lit(True) if high is None else value < high
-        return above | below if low is not None and high is not None and low > high else above & below
+    def inside(value: Column, low: float, high: float) -> Column:
+        return (value >= low) | (value < high) if low > high else (value >= low) & (value < high)
 
     def number(text: Column, limit: float) -> Column:
         value = F.when(text.rlike(NUMBER), text.try_cast("double"))
@@ -147,16 +143,16 @@ def judge_checkins(rows: DataFrame, layout: Layout, box: Box | None, window: Win
 
     if "space" in rows.columns:
         pair = r"^\s*([^\s,;]+)[\s,;]+([^\s,;]+)\s*$"
-        texts = [F.regexp_extract("space", pair, part) for part in (1, 2)]
+        degrees = [F.regexp_extract("space", pair, part) for part in (1, 2)]
     else:
-        texts = [F.col("latitude"), F.col("longitude")]
-    typed = rows.select(
-        *("source", "block", "row", "raw", "parsed"),
-        *(F.col(name).alias(f"{name}_text") for name in rows.columns if name in _FIELDS),
-        F.when(F.trim("user") != "", F.col("user")).alias("user"),
-        parse_time(F.col("time"), layout).alias("micros"),
-        number(texts[0], 90).alias("latitude"),
-        number(texts[1], 180).alias("longitude"),
+        degrees = [F.col("latitude"), F.col("longitude")]
+    typed = with_texts(rows, _FIELDS).withColumns(
+        {
+            "user": named(rows, "user"),
+            "micros": parse_time(F.col("time"), layout),
+            "latitude": number(degrees[0], 90),
+            "longitude": number(degrees[1], 180),
+        }
     )
     user, micros, latitude, longitude = (F.col(name) for name in ("user", "micros", "latitude", "longitude"))
     reason = F.when(user.isNull(), "unparsable").when(micros.isNull(), "bad_time")
@@ -165,18 +161,14 @@ def judge_checkins(rows: DataFrame, layout: Layout, box: Box | None, window: Win
     if box is not None:
         within = inside(latitude, box.south, box.north) & inside(longitude, box.west, box.east)
         reason = reason.when(~within, "outside_box")
-    reason = reason.when(~inside(micros, *window), "outside_window")
-    if "place" in rows.columns or "space" in rows.columns:
-        position: Any = F.lit("place" if "place" in rows.columns else "space")
-    else:
-        position = F.when(latitude.isNull(), "latitude").otherwise("longitude")
+    reason = reason.when(outside(micros, window), "outside_window")
+    said = next((F.lit(name) for name in ("place", "space") if name in rows.columns), None)
+    position = F.when(latitude.isNull(), "latitude").otherwise("longitude") if said is None else said
     column = F.when(F.col("reason") == "bad_time", "time").when(F.col("reason") == "bad_position", position)
     column = column.when((F.col("reason") == "unparsable") & F.col("parsed"), "user")
-    texts = [F.when(F.col("column") == name, F.col(f"{name}_text")) for name in _FIELDS if name in rows.columns]
-    judged = typed.withColumn("reason", reason).withColumn("column", column).withColumn("found", F.coalesce(*texts))
-    return judged.select(
-        *("source", "block", "row", "raw", "user", "micros", "latitude", "longitude", "reason", "column", "found")
-    )
+    judged = typed.withColumn("reason", reason).withColumn("column", column)
+    kept = ("source", "block", "row", "raw", "user", "micros", "latitude", "longitude", "reason", "column")
+    return judged.select(*kept, found(judged).alias("found"))
 
 
 def load_checkins(folder: Path) -> Checkins:
@@ -187,10 +179,10 @@ def load_checkins(folder: Path) -> Checkins:
     users = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns={"user"}))
     table = ds.dataset(folder, format=users).to_table(columns=list(CHECKIN_COLUMNS)).unify_dictionaries()
     coded = table["user"].combine_chunks()
-    found = coded.dictionary.to_pylist()
-    names = sorted(found, key=name_key)
+    texts = coded.dictionary.to_pylist()
+    names = sorted(texts, key=name_key)
     rank = {name: position for position, name in enumerate(names)}
-    user = np.array([rank[name] for name in found], np.int32)[coded.indices.to_numpy()]
+    user = np.array([rank[name] for name in texts], np.int32)[coded.indices.to_numpy()]
     micros, latitude, longitude, source, line = (table[name].to_numpy() for name in CHECKIN_COLUMNS[1:])
     row = row_number(source, line)
     del table, coded, source, line

@@ -13,11 +13,12 @@ from sim.base.errors import WorkloadError, unknown
 from sim.workloads.models.event_kernels import CONNECT, DISCONNECT, SUBSCRIBE, UNSUBSCRIBE
 from sim.workloads.models.event_log import Control, Delivered, EventLog, EventPublications
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.times import parse_time
+from sim.workloads.traces.rows import found, named, with_texts
+from sim.workloads.traces.times import Window, outside, parse_time
 from sim.workloads.traces.typed import Names, read_typed
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 FIELDS = ("time", "action", "client", "topic", "size", "publisher")
 NEEDED = FIELDS[:4]
@@ -71,56 +72,43 @@ def action_words(text: str | None = None) -> dict[str, int]:
     return words
 
 
-def judge_events(
-    rows: DataFrame, layout: Layout, words: Mapping[str, int], window: tuple[int | None, int | None], size: int
-) -> DataFrame:
+def judge_events(rows: DataFrame, layout: Layout, words: Mapping[str, int], window: Window, size: int) -> DataFrame:
     """Type the fields of `read_rows`: micros, action, client, topic, size, publisher; null where they are not usable.
 
     Adds `reason`, null where the row is usable as far as one row can tell; `column` and `found`, the name and the text of the field
-    whose form it speaks of; and `table`, where the row belongs. `words` are those of `action_words`, `window` is [first, end) in µs
-    since 1970, `size` holds where a publication tells none. `raw` stays where somebody may yet ask for it. No row raises,
+    that is wrong; and `table`, where the row belongs. `words` are those of `action_words`, `window` is [first, end) in µs
+    since 1970, `size` is that of publications without one. `raw` is kept where it may be needed later. No row raises,
     whatever it holds.
     """
     from pyspark.sql import functions as F
 
-    def name(column: str) -> Column:
-        if column not in rows.columns:
-            return F.lit(None).cast("string").alias(column)
-        return F.when(F.trim(column) != "", F.col(column)).alias(column)
-
     word = F.lower(F.trim("action"))
     code = F.coalesce(*(F.when(word == known, number) for known, number in words.items())).cast("tinyint")
-    given = F.col("size") if "size" in rows.columns else F.lit(None).cast("string")
+    given = named(rows, "size")
     whole = F.regexp_extract(given, r"^\s*([0-9]+)(\.0*)?\s*$", 1).try_cast("int")
-    typed = rows.select(
-        *("source", "block", "row", "raw", "parsed"),
-        *(F.col(field).alias(f"{field}_text") for field in rows.columns if field in FIELDS),
-        parse_time(F.col("time"), layout).alias("micros"),
-        code.alias("action"),
-        *(name(column) for column in ("client", "topic", "publisher")),
-        F.when(F.trim(given) != "", whole).otherwise(size).alias("size"),
+    typed = with_texts(rows, FIELDS).withColumns(
+        {
+            "micros": parse_time(F.col("time"), layout),
+            "action": code,
+            **{field: named(rows, field) for field in ("client", "topic", "publisher")},
+            "size": F.when(given.isNotNull(), whole).otherwise(size),
+        }
     )
-    action, client, topic, micros = (F.col(column) for column in ("action", "client", "topic", "micros"))
-    wrong = F.when(~F.col("parsed"), None).when(action.isNull(), "action")
+    parsed, action, client, topic, micros = (F.col(name) for name in ("parsed", "action", "client", "topic", "micros"))
+    wrong = F.when(~parsed, None).when(action.isNull(), "action")
     wrong = wrong.when((action != PUBLISH) & client.isNull(), "client")
     wrong = wrong.when(~action.isin(CONNECT, DISCONNECT) & topic.isNull(), "topic")
     wrong = wrong.when((action == PUBLISH) & F.col("size").isNull(), "size")
-    column = F.coalesce(wrong, F.when(F.col("parsed") & micros.isNull(), "time"))
-    outside = F.lit(False)
-    if window[0] is not None:
-        outside |= micros < window[0]
-    if window[1] is not None:
-        outside |= micros >= window[1]
-    reason = F.when(~F.col("parsed") | wrong.isNotNull(), "unparsable").when(micros.isNull(), "bad_time")
-    reason = reason.when(outside, "outside_window")
+    reason = F.when(~parsed | wrong.isNotNull(), "unparsable").when(micros.isNull(), "bad_time")
+    reason = reason.when(outside(micros, window), "outside_window")
+    column = F.coalesce(wrong, F.when(parsed & micros.isNull(), "time"))
     topic = F.when(~action.isin(CONNECT, DISCONNECT), topic)  # what else stands there is none
     judged = typed.withColumns({"column": column, "reason": reason, "topic": topic})
     table = F.when(F.col("reason").isNotNull(), "unusable").when(action == PUBLISH, "published")
     judged = judged.withColumn("table", table.when(action == DELIVER, "delivered").otherwise("control"))
-    texts = [F.when(F.col("column") == field, F.col(f"{field}_text")) for field in rows.columns if field in FIELDS]
     kept = F.when(F.col("table").isin("unusable", "control"), F.col("raw"))
-    judged = judged.withColumns({"found": F.coalesce(*texts), "raw": kept})
-    return judged.drop("parsed", *(f"{field}_text" for field in FIELDS))
+    judged = judged.withColumns({"found": found(judged), "raw": kept})
+    return judged.drop("parsed", "time", *(f"{field}_text" for field in FIELDS))
 
 
 def load_events(folder: Path) -> tuple[EventLog, NDArray[np.int64]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,9 +10,9 @@ from typing import Any, Literal
 from sim.base.errors import WorkloadError, nearest
 from sim.files.compression import ENDINGS
 from sim.workloads.traces.layouts import Layout, lay_over
+from sim.workloads.traces.sources import Inputs
 
 Span = Literal["day", "month"]
-Inputs = Sequence[str | os.PathLike[str]]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BOUNDS = ("since", "until")
@@ -34,8 +32,8 @@ class FollowTable:
 
     A row that does both tells of a follow that begins with it. Of others, the fields since and until tell from when to when, and
     `kind` of what kind the topic is, where the layout has them. The texts of the fields `time`, with a hyphen between, tell
-    when something was published; a time before the year `earliest` is none. Where they tell a day or a month alone, `spread`
-    says so, and a moment in it is drawn. `file`: what a preset calls it.
+    when something was published; a time before the year `earliest` is none. Where that is a day or a month alone, as `spread`
+    says, a moment in it is drawn. `file` is its name in a preset.
     """
 
     layout: Layout
@@ -55,7 +53,7 @@ class FollowTable:
 
     @property
     def bounds(self) -> tuple[str, ...]:
-        """Which of since and until its rows tell."""
+        """Which of since and until its rows have."""
         return () if self.events else tuple(bound for bound in _BOUNDS if bound in self.layout.columns)
 
     @property
@@ -78,7 +76,7 @@ class FollowTable:
 
 @dataclass(frozen=True)
 class Labels:
-    """A file that tells what topics of a kind are called: each, by the first of `fields` that is not empty, has a `name`."""
+    """A file with the names of topics of a kind: a topic, the first of `fields` that is not empty, has a `name`."""
 
     layout: Layout
     kind: str
@@ -110,7 +108,7 @@ class Trace:
         return self.tables[0][0].layout.time_zone
 
     def parameters(self) -> dict[str, Any]:
-        """What a manifest tells of it."""
+        """Its entries in a manifest."""
         tables = [{**table.layout.parameters(), "spread": table.spread} for table, _ in self.tables]
         return {"format": self.name, "tables": tables}
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sim.base.randomness import Streams
 from sim.workloads.models.follow_log import EVER, UNENDING, FollowLog, FollowPublications, Follows
 from sim.workloads.traces.follow_tables import FollowTable, Labels, Span
-from sim.workloads.traces.rows import read_rows
-from sim.workloads.traces.times import parse_time
+from sim.workloads.traces.rows import found, named, read_rows, with_texts
+from sim.workloads.traces.times import Window, outside, parse_time
 from sim.workloads.traces.typed import Names, read_typed
 
 if TYPE_CHECKING:
@@ -31,63 +31,53 @@ def expected_text(table: FollowTable) -> dict[str, str]:
     return {**fields, table.user: "a user, which is not empty", **dates}
 
 
-def judge_follows(
-    rows: DataFrame, table: FollowTable, window: tuple[int | None, int | None], streams: Streams
-) -> DataFrame:
+def judge_follows(rows: DataFrame, table: FollowTable, window: Window, streams: Streams) -> DataFrame:
     """Type the fields of `read_rows`: user, a `topic_<n>` for each of the table's, kind, and micros, or since and until.
 
     Null where they are not usable, and since and until where there is no such limit. Adds `reason`, null where the row is usable
-    as far as one row can tell; `column` and `found`, the name and the text of the field of which it speaks. `window` is [first,
+    as far as one row can tell; `column` and `found`, the name and the text of the field that is wrong. `window` is [first,
     end) in µs since 1970 for what is published. No row raises, whatever it holds.
     """
     from pyspark.sql import functions as F
 
-    def text_of(*fields: str) -> Column:
-        texts = [F.when(F.trim(field) != "", F.col(field)) for field in fields if field in rows.columns]
-        return F.coalesce(*texts) if texts else F.lit(None).cast("string")
-
-    def bound(field: str, otherwise: int) -> Column:
-        text = text_of(field)
+    def bound(field: str) -> Column:
+        text, otherwise = named(rows, field), {"since": EVER, "until": UNENDING}[field]
         return F.when(text.isNull(), otherwise).otherwise(parse_time(text, table.layout, bound=True))
 
-    typed = {
-        "user": text_of(table.user),
-        **{f"topic_{n}": text_of(*topics.fields) for n, topics in enumerate(table.topics)},
-        **({} if table.events else {"kind": text_of(table.kind)}),
-        **{
-            field: bound(field, otherwise)
-            for field, otherwise in (("since", EVER), ("until", UNENDING))
-            if field in table.bounds
-        },
-    }
-    judged = rows.withColumns({f"{field}_text": F.col(field) for field in rows.columns if field in table.used})
+    judged = with_texts(rows, table.used)
     if table.events:
-        text = F.concat_ws("-", *table.time) if len(table.time) > 1 else F.col(table.time[0])
-        micros = parse_time(text, table.layout)
+        micros = parse_time(
+            F.concat_ws("-", *table.time) if len(table.time) > 1 else F.col(table.time[0]), table.layout
+        )
         judged = judged.withColumn("micros", F.when(micros >= table.first_micros, micros))
         if table.spread:
             judged = judged.withColumn("micros", _moment(F.col("micros"), F.col("raw"), table.spread, streams))
-    judged = judged.withColumns(typed)
-    times = [F.when(F.col("micros").isNull(), table.time[0])] if table.events else []
-    times += [F.when(F.col(field).isNull(), field) for field in table.bounds]
+    judged = judged.withColumns(
+        {
+            "user": named(rows, table.user),
+            **{f"topic_{n}": named(rows, *topics.fields) for n, topics in enumerate(table.topics)},
+            **({} if table.events else {"kind": named(rows, table.kind)}),
+            **{field: bound(field) for field in table.bounds},
+        }
+    )
+    times = {"micros": table.time[0]} if table.events else {field: field for field in table.bounds}
+    late = [F.when(F.col(typed).isNull(), field) for typed, field in times.items()]
     if len(table.bounds) == 2:
-        times.append(F.when(F.col("until") <= F.col("since"), "until"))
-    names = [F.when(F.col("user").isNull(), table.user)] if table.follows else []
-    names += [F.when(F.col(f"topic_{n}").isNull(), topics.fields[0]) for n, topics in enumerate(table.topics)]
+        late.append(F.when(F.col("until") <= F.col("since"), "until"))
+    names = {"user": table.user} if table.follows else {}
+    names |= {f"topic_{n}": topics.fields[0] for n, topics in enumerate(table.topics)}
+    nameless = F.coalesce(*(F.when(F.col(typed).isNull(), field) for typed, field in names.items()))
     parsed = F.col("parsed")
     judged = judged.withColumns(
-        {"wrong": F.when(parsed, F.coalesce(*names)), "late": F.when(parsed, F.coalesce(*times, F.lit(None)))}
+        {"wrong": F.when(parsed, nameless), "late": F.when(parsed, F.coalesce(*late, F.lit(None)))}
     )
     reason = F.when(~parsed | F.col("wrong").isNotNull(), "unparsable").when(F.col("late").isNotNull(), "bad_time")
-    if table.events and window[0] is not None:
-        reason = reason.when(F.col("micros") < window[0], "outside_window")
-    if table.events and window[1] is not None:
-        reason = reason.when(F.col("micros") >= window[1], "outside_window")
+    if table.events:
+        reason = reason.when(outside(F.col("micros"), window), "outside_window")
     judged = judged.withColumns({"reason": reason, "column": F.coalesce("wrong", "late")})
-    texts = [F.when(F.col("column") == field, F.col(f"{field}_text")) for field in rows.columns if field in table.used]
-    # of what is published none is called back later
+    # Of what is published none is called back later
     raw = F.when(F.col("reason").isNotNull(), F.col("raw")) if table.events else F.col("raw")
-    judged = judged.withColumns({"found": F.coalesce(*texts), "raw": raw})
+    judged = judged.withColumns({"found": found(judged), "raw": raw})
     return judged.select("source", "block", "row", "raw", "reason", "column", "found", *loaded(table))
 
 
@@ -119,10 +109,9 @@ def read_labels(spark: SparkSession, folder: Path, labels: Labels) -> dict[str, 
     from pyspark.sql import functions as F
 
     rows = read_rows(spark, folder, labels.layout, tuple(dict.fromkeys((*labels.fields, labels.name))))
-    topic = F.coalesce(*(F.when(F.trim(field) != "", F.col(field)) for field in labels.fields))
-    named = rows.select(topic.alias("topic"), F.col(labels.name).alias("name")).where("trim(name) != ''")
-    found = named.groupBy("topic").agg(F.min("name").alias("name")).toArrow()
-    return dict(zip(found["topic"].to_pylist(), found["name"].to_pylist(), strict=True))
+    topics = rows.select(named(rows, *labels.fields).alias("topic"), F.col(labels.name).alias("name"))
+    called = topics.where("trim(name) != ''").groupBy("topic").agg(F.min("name").alias("name")).toArrow()
+    return dict(zip(called["topic"].to_pylist(), called["name"].to_pylist(), strict=True))
 
 
 def load_follows(

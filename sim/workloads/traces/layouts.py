@@ -65,13 +65,13 @@ class Layout:
                 )
 
     def said(self) -> str:
-        """Its columns as `--columns` says them."""
+        """Its columns as written after `--columns`."""
         if isinstance(self.columns, Mapping):
             return ",".join(f"{field}={column}" for field, column in self.columns.items())
         return ",".join(self.columns)
 
     def parameters(self) -> dict[str, Any]:
-        """What a manifest tells of it."""
+        """Its entries in a manifest."""
         text = {"delimiter": self.delimiter, "header": self.header, "quote": self.quote} if self.kind == "text" else {}
         times = {"time_formats": list(self.time_formats), "time_zone": self.time_zone}
         return {"format": self.name, "columns": self.said(), **text, **times}
@@ -102,7 +102,7 @@ def lay_over(
     time_formats: Sequence[str] = (),
     time_zone: str | None = None,
 ) -> Layout:
-    """`layout` with what else is said of it laid over; None and () leave it. The texts are those of the command line.
+    """`layout` with these settings in place of its own; None and () leave it as it is. Texts are those of the command line.
 
     `columns`, as `option` says them: `user,time,_,latitude` in order, or by name `user=label,time`, which Parquet and JSON lines
     always are.
@@ -174,7 +174,7 @@ CSV = Layout("csv", quote=True, text="lines with commas, fields in the order of 
 TSV = Layout("tsv", delimiter="\t", text="the same with tabs")
 JSONL = Layout("jsonl", kind="jsonl", text="an object of JSON on each line, fields as --columns names them")
 PARQUET = Layout("parquet", kind="parquet", text="Parquet, columns as --columns names them")
-# What says how files are written, but not yet what their columns mean.
+# How files are written, but not yet what their columns mean.
 PLAIN = {layout.name: layout for layout in (CSV, TSV, JSONL, PARQUET)}
 
 GOWALLA = Layout(

@@ -32,6 +32,30 @@ _DIGITS = 38  # of a decimal number of Spark
 _NAMES = ("user", "place", "client", "publisher", "topic", "kind")
 
 
+def named(rows: DataFrame, *fields: str) -> Column:
+    """The first of these fields that is not empty; null where all are, or the layout has none of them."""
+    from pyspark.sql import functions as F
+
+    return F.coalesce(
+        F.lit(None).cast("string"), *(F.when(F.trim(f) != "", F.col(f)) for f in fields if f in rows.columns)
+    )
+
+
+def with_texts(rows: DataFrame, fields: Sequence[str]) -> DataFrame:
+    """`read_rows` with the texts of these fields kept beside what they are typed as, for `found`."""
+    from pyspark.sql import functions as F
+
+    return rows.withColumns({f"{field}_text": F.col(field) for field in rows.columns if field in fields})
+
+
+def found(rows: DataFrame) -> Column:
+    """The text of the field that a row's `column` names, of those kept by `with_texts`; null for a row as a whole."""
+    from pyspark.sql import functions as F
+
+    texts = [name for name in rows.columns if name.endswith("_text")]
+    return F.coalesce(*(F.when(F.col("column") == name.removesuffix("_text"), F.col(name)) for name in texts))
+
+
 def read_rows(spark: SparkSession, folder: Path, layout: Layout, used: Sequence[str]) -> DataFrame:
     """The rows of the files in `folder` (see `link_sources`), a string per field.
 

@@ -12,6 +12,9 @@ from sim.base.errors import WorkloadError, nearest
 from sim.files.compression import COMPRESSIONS, Damaged, archive, codec_of, first_bytes, pieces
 from sim.files.hashing import sha256
 
+Inputs = Sequence[str | os.PathLike[str]]
+"""Files and patterns."""
+
 _PARQUET = b"PAR1"
 _UNPACKED = "-unpacked"
 
@@ -37,7 +40,7 @@ class Source:
         return None
 
 
-def find_sources(inputs: Sequence[str | os.PathLike[str]]) -> list[Source]:
+def find_sources(inputs: Inputs) -> list[Source]:
     """The files that names and patterns (`*`, `?`, `[…]`, `**`) stand for: inputs in the order given, matches of one sorted.
 
     A file named twice counts once. Raises WorkloadError where one is missing, empty or a folder, or a pattern matches none.
@@ -46,7 +49,7 @@ def find_sources(inputs: Sequence[str | os.PathLike[str]]) -> list[Source]:
     return sources
 
 
-def find_groups(groups: Sequence[Sequence[str | os.PathLike[str]]]) -> list[list[Source]]:
+def find_groups(groups: Sequence[Inputs]) -> list[list[Source]]:
     """`find_sources` of several groups of inputs, whose files are read once and named so that all names differ."""
     found = [
         list(dict.fromkeys(path.resolve() for text in inputs for path in _expand(os.fspath(text)))) for inputs in groups

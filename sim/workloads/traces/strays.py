@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.workloads.traces.sources import Source, is_parquet
-from sim.workloads.traces.workshop import iso
+from sim.workloads.traces.times import iso
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -1,4 +1,4 @@
-"""Times as the rows of a trace tell them: read by Spark in the formats of a layout, none that never was."""
+"""Times in the rows of a trace, read by Spark in the formats of a layout; times that never were are refused."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sim.base.errors import WorkloadError
 from sim.workloads.traces.layouts import NAMED_TIMES, Layout
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+# Times from the first to before the second, µs since 1970; None where there is no such limit.
+Window = tuple[int | None, int | None]
 
 _EPOCH = r"^\s*[+-]?[0-9]+(\.[0-9]*)?([eE]\+?[0-9]{1,2})?\s*$"
 _ISO = ("yyyy-MM-dd'T'HH:mm[:ss[.SSSSSSSSS]][XXX]", "yyyy-MM-dd HH:mm[:ss[.SSSSSSSSS]][XXX]", "yyyy-MM-dd")
@@ -22,8 +27,22 @@ _OPTIONAL_ZONE = rf"\[(?:[^\[\]']|'[^']*')*{_ZONE}(?:[^\[\]']|'[^']*')*\]"
 _YEAR_1, _YEAR_2, _YEAR_9999, _YEAR_10000 = -62_135_596_800, -62_104_060_800, 253_370_764_800, 253_402_300_800
 
 
+def iso(micros: int) -> str:
+    """A time in µs since 1970 as ISO 8601, UTC, to the second."""
+    return f"{np.datetime64(micros, 'us').astype('datetime64[s]')}Z"
+
+
+def outside(micros: Column, window: Window) -> Column:
+    """Whether times (µs since 1970) are before or after a window."""
+    from pyspark.sql import functions as F
+
+    first, end = window
+    before = F.lit(False) if first is None else micros < first
+    return before if end is None else before | (micros >= end)
+
+
 def parse_time(column: Column, layout: Layout, *, bound: bool = False) -> Column:
-    """The time that a text tells, in µs since 1970, UTC; null where it is in none of the layout's formats, or was never.
+    """The time that a text stands for, in µs since 1970, UTC; null where it is in none of the layout's formats, or was never.
 
     Times without a zone are in the session's, which `partitioned` takes from the layout: what clocks showed twice was the first
     time, what they skipped was never. Programs write the years 1 and 9999 for times that they do not have, so only a `bound`
@@ -85,7 +104,7 @@ def _one_row(spark: SparkSession) -> DataFrame:
 
 
 def _without_options(pattern: str) -> str:
-    """What a datetime pattern says outside of brackets; one that is not closed ends with the pattern."""
+    """A datetime pattern without what is in brackets; a bracket that is not closed ends with the pattern."""
     kept, depth = [], 0
     for part in re.findall(r"'[^']*'|.", pattern):
         depth += (part == "[") - (part == "]")

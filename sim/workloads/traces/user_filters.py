@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams, uniform
 from sim.workloads.models.location import Visits, merge_checkins, number_cells
-from sim.workloads.traces.checkins import Checkins, Window
+from sim.workloads.traces.checkins import Checkins
 from sim.workloads.traces.layouts import zone_of
+from sim.workloads.traces.times import Window
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -29,12 +30,17 @@ class UserFilters:
     min_visits: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 < self.sample <= 1:
-            raise WorkloadError(f"--sample is {self.sample:g}, allowed: above 0 and up to 1")
+        check_sample(self.sample)
         if self.consistent not in (None, "monthly"):
             raise WorkloadError(f"--consistent is '{self.consistent}', allowed: monthly")
         if self.min_visits < 0:
             raise WorkloadError(f"--min-visits is {self.min_visits}, allowed: 0 and more")
+
+
+def check_sample(share: float) -> None:
+    """Raise WorkloadError where a share of the users is none."""
+    if not 0 < share <= 1:
+        raise WorkloadError(f"--sample is {share:g}, allowed: above 0 and up to 1")
 
 
 def select_users(
