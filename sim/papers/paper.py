@@ -157,12 +157,14 @@ def read_paper(
     sweeps: Callable[[SweepSetting], Iterable[PaperSweep | Computed]],
     derived: Sequence[Derived] = (),
     drawings: Mapping[str, tuple[Drawing, ...]] = MappingProxyType({}),
+    by_section: bool = True,
 ) -> Paper:
-    """The paper whose words, sections and misprints stand in `page.toml` of this folder; claims in the order of the sections.
+    """The paper whose words, sections and misprints stand in `page.toml` of this folder.
 
     Beside the fields of `Paper` the file has `reasons`: a claim whose reason is the name of one of them has its text. A chart there
     may have several `metrics`: it is as many charts. `derived` are numbers beside those that the file names; `drawings` belong to
-    sections, by their keys. Raises PluginError where the file does not describe a paper.
+    sections, by their keys. Claims stand in the order of the sections, unless not
+    `by_section`. Raises PluginError where the file does not describe a paper.
     """
     file = folder / "page.toml"
     page, _ = toml.read(file)
@@ -172,7 +174,7 @@ def read_paper(
         section["charts"] = [*charts, *drawings.get(section["key"], ())]
     keys = [section["key"] for section in page["sections"]]
     explained = (replace(claim, reason=reasons.get(claim.reason, claim.reason)) for claim in claims)
-    page["claims"] = sorted(explained, key=lambda claim: keys.index(claim.section))
+    page["claims"] = sorted(explained, key=lambda claim: keys.index(claim.section) if by_section else 0)
     page["derived"] = [*(Derived(name, title) for name, title in titles.items()), *derived]
     try:
         return TypeAdapter(Paper).validate_python({**page, "sweeps": sweeps})

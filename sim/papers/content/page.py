@@ -86,4 +86,4 @@ DRAWINGS = {
         Drawing("Disjoint: 21 subscriptions, β(2) = 9", _DISJOINT, partial(_drawing, "figure 7.2", "disjoint", True)),
     ),
 }
-PAPER = read_paper(Path(__file__).parent, claims(), sweeps, drawings=DRAWINGS)
+PAPER = read_paper(Path(__file__).parent, claims(), sweeps, drawings=DRAWINGS, by_section=False)
