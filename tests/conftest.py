@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import Phase, settings
-from hypothesis.internal.conjecture import engine
+from hypothesis.internal.conjecture import engine, providers
 from reader import Reader
 
 # A busy machine and the first call of a compiled kernel take longer than any sensible deadline; a property that fails says so
@@ -21,6 +21,9 @@ settings.register_profile(
 )
 settings.load_profile("brokersim")
 engine.MAX_SHRINKING_SECONDS = 15
+# Hypothesis also draws constants that stand in the modules loaded so far, which depend on the tests that ran before in the same
+# process: without these, a test has the same cases wherever it runs.
+providers._get_local_constants = lambda: providers._local_constants
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

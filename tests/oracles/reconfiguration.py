@@ -108,11 +108,15 @@ class Network(network.Network):
             self.dead = True
 
     def give_up(self, attempt: int) -> None:
-        """Each tells all others that it has no FINISH, and then that it has fallen back."""
+        """Each tells all others that it has no FINISH, and then that it has fallen back.
+
+        The last to fall back has heard of all others, and goes on at once; they go on as they hear of it. Of two, the one that is
+        asked falls back first, so the other goes on first.
+        """
         if attempt == self.attempt and self.running and self.holding:
             n = len(self.brokers)
             self.protocol += [self.now] * (2 * n * (n - 1))
-            self.resume()
+            self.resume([0, 1] if n == 2 else [n - 1, *range(n - 1)])
 
     # -- the protocol
 
@@ -157,12 +161,13 @@ class Network(network.Network):
         for topic in range(len(setting.roots)):
             self.joined[topic] = {new[broker] for broker in range(n) if topic in self.carried(broker)}
         self.trees = self.all_trees()
-        self.resume()
+        self.resume(range(n))
 
-    def resume(self) -> None:
+    def resume(self, order: Iterable[int]) -> None:
         """All publications that brokers hold back leave, broker by broker."""
         self.draining = self.holding = False
-        held, self.held = sorted(self.held), []
+        held = [(broker, number) for broker in order for holder, number in sorted(self.held) if holder == broker]
+        self.held = []
         self.released = {number for _, number in held}
         for _, number in held:
             super().publish(number)
