@@ -214,7 +214,7 @@ def test_nothing_is_lost_count_of_while_brokers_change_places_too() -> None:
     """Every run checks that what was due was delivered, lost or is on its way; planes agree where both are exact."""
     tally: Counter[str] = Counter()
 
-    @reproducible(60)
+    @reproducible(80)
     @given(cases(geometry="chord"), services(), processes())
     def run(case: Case, service: dict[str, Any], process: dict[str, Any]) -> None:
         network = reconfigured(case, service, process, "events")
@@ -238,7 +238,7 @@ def test_nothing_is_lost_count_of_while_brokers_change_places_too() -> None:
 def test_simulator_and_oracle_agree_while_brokers_change_places_too() -> None:
     tally: Counter[str] = Counter()
 
-    @reproducible(50)
+    @reproducible(100)
     @given(cases(geometry="chord", join="instant", looks=[]), services(), processes())
     def run(case: Case, service: dict[str, Any], process: dict[str, Any]) -> None:
         shuffle = Shuffle(2 + case.seed % 4)

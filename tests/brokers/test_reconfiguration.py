@@ -606,7 +606,7 @@ def expected(case: Case, process: dict[str, Any]) -> oracle.Network:
 def test_simulator_and_oracle_agree_on_everything() -> None:
     tally: Counter[str] = Counter()
 
-    @reproducible(80)
+    @reproducible(120)
     @given(cases(geometry="chord", join="instant"), processes())
     def run(case: Case, process: dict[str, Any]) -> None:
         network = reconfigured(case, process, "events", trace=True)
