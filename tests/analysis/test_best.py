@@ -148,3 +148,6 @@ def test_a_point_where_a_broker_is_saturated_is_not_the_best_in_delay(tmp_path: 
     assert [place.variant for place in found.candidates] == ["b"]
     assert {str(limit): number for limit, (number, _) in found.missed.items()} == {"saturated_brokers < 0.5": 1}
     assert len(best(load_results(tmp_path / "quick"), "load_jain").candidates) == 2
+    for text in ("notification_delay < 1h", "lost < 9"):
+        (kept,) = best(load_results(tmp_path / "quick"), "load_jain", limits=[Limit.parse(text)]).candidates
+        assert kept.variant == "b", "a limit on what gets through is met by nobody who cannot keep up"

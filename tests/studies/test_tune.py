@@ -15,7 +15,7 @@ from sim.base.errors import InputError, ResultsError
 from sim.scenario.tuning import Choices, Tune, TunedRange
 from sim.studies.journal import Journal
 from sim.studies.search import Measure, Measured, Values
-from sim.studies.tune import Tuned, tune
+from sim.studies.tune import Tuned, tune, tune_sentences
 
 TABLE: dict[str, Any] = {
     "minimise": "queue_wait",
@@ -131,6 +131,33 @@ def test_maximised_and_limited(tmp_path: Path) -> None:
     assert best.values["b.c"] == max(trial.values["b.c"] for trial in kept) > 2
     unkept = search(tmp_path, objective(), name="none", subject_to=["queue_wait < -9"])
     assert unkept.best == ()
+
+
+def crowded(values: Values, replications: int) -> Measured:
+    """The more arrives, the shorter the wait of what gets through; above 30 a broker cannot keep up."""
+    one = {"queue_wait": 1 / values["a"], "load_stddev": 1 / values["a"], "saturated_brokers": int(values["a"] > 30)}
+    return Measured([one] * replications)
+
+
+@pytest.mark.parametrize("over", [{}, {"minimise": "load_stddev", "subject_to": "queue_wait < 1"}])
+def test_no_point_at_which_a_broker_is_saturated_is_the_best_in_delay_or_within_a_limit_on_it(
+    tmp_path: Path, over: dict[str, Any]
+) -> None:
+    tuned = search(tmp_path, crowded, trials=20, **over)
+    (best,) = tuned.best
+    kept = [trial for trial in tuned.trials if trial.values["a"] <= 30]
+    assert best.values["a"] == max(trial.values["a"] for trial in kept)
+    behind = [trial for trial in tuned.trials if trial.values["a"] > 30]
+    assert behind, "not all points keep up"
+    assert {trial.reason for trial in behind} == {"misses saturated_brokers < 0.5"}
+    (said,) = (x for x in tune_sentences(tuned, Tune.model_validate({**TABLE, **over})) if "saturated" in x)
+    assert said.startswith(f"In {len(behind)} of them brokers are saturated: delays and deliveries there cover only")
+
+
+def test_a_saturated_point_may_be_the_best_in_what_does_not_depend_on_deliveries(tmp_path: Path) -> None:
+    tuned = search(tmp_path, crowded, trials=20, minimise="load_stddev")
+    (best,) = tuned.best
+    assert best.values["a"] == max(trial.values["a"] for trial in tuned.trials) > 30
 
 
 def test_what_fails_is_told_and_others_go_on(tmp_path: Path) -> None:
