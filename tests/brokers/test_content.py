@@ -32,6 +32,7 @@ from tiny import run, tables
 from sim.base.errors import ScenarioError
 from sim.base.randomness import Streams, exponential
 from sim.brokers.control.manager import ReconfigurationSetting
+from sim.brokers.data.publishers import entries
 from sim.brokers.network import Network
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.scenario.reader import load_scenario
@@ -241,7 +242,7 @@ def test_subscribers_at_one_broker_may_be_reached_by_different_copies() -> None:
     network = tiny.network(world, line, hosts=[1, 1])
     run(network)
     metrics = network.metrics()
-    source = network._publishers._entries(0, 1)[0]
+    source = entries(world.publications.publisher, 0, network.users.host, 4, network._publishers._key).item()
     by_copy = [source - 0 + 1, 3 - source + 2]  # to broker 0 and on to 1, to broker 3 and on to 1
     assert metrics["due"] == metrics["delivered"] == metrics["duplicates"] == 1
     assert metrics["delivery_ratio"] == 1.0

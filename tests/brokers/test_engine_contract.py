@@ -105,7 +105,7 @@ def test_what_is_due_is_delivered_once_or_in_flight(rule: str, plane: str, join:
 def test_delays_are_hops_along_the_way(rule: str, plane: str, join: str) -> None:
     made = joined(rule, plane, join)
     until(made, 1.0)
-    made.engine.publish(1, [3])
+    made.engine.publish(1, np.array([3], np.int32))
     metrics = ended(made)
     if rule == "flood":  # from broker 3 itself, over the topic's links, which take 1 s each
         assert (metrics["uplink_hops"], metrics["notification_delay"]) == (0, metrics["tree_hops"])
@@ -132,7 +132,7 @@ def test_delays_of_what_was_released_count_from_publication(rule: str, plane: st
     late.engine.release(0)
     late.engine.release(3)  # which holds nothing back
     until(once, 1.0)
-    once.engine.publish(0, [0])
+    once.engine.publish(0, np.array([0], np.int32))
     waited, at_once = ended(late), ended(once)
     assert waited["delivered"] == at_once["delivered"] == 4
     assert waited["notification_delay"] == at_once["notification_delay"] + 3.0
@@ -154,7 +154,7 @@ def test_what_leaves_its_root_goes_by_what_holds_then(rule: str, plane: str, joi
             made.control.changed()
 
         made.clock.call(change, CHANGES, unsubscribe)
-        made.clock.call(1.0, PUBLICATIONS, partial(made.engine.publish, 0, [0]))
+        made.clock.call(1.0, PUBLICATIONS, partial(made.engine.publish, 0, np.array([0], np.int32)))
         assert ended(made)["due"] == due
 
 
@@ -167,7 +167,7 @@ def test_whoever_waits_for_an_idle_network_is_called_once_when_the_last_copy_has
     until(made, 0.5)
     assert called == [0.0]  # nothing was on its way
     made.clock.run(until=1.0)
-    made.engine.publish(1, [3])
+    made.engine.publish(1, np.array([3], np.int32))
     made.engine.when_idle(lambda: called.append(made.clock.now))
     made.clock.run(until=19.0)
     metrics = ended(made)
@@ -198,12 +198,12 @@ def test_brokers_that_moved_are_reached_where_they_stand_now(rule: str, plane: s
         pytest.skip("nodes of a topic-connected overlay are brokers, for good")
     made = joined(rule, plane, join)
     until(made, 1.0)
-    made.engine.publish(0, [0])
+    made.engine.publish(0, np.array([0], np.int32))
     made.clock.run(until=9.0)
     made.engine.advance(9.0)
     made.node_of[:], made.broker_of[:] = [3, 1, 2, 0], [3, 1, 2, 0]  # brokers 0 and 3 have changed places
     made.engine.brokers_moved()
-    made.engine.publish(3, [0])
+    made.engine.publish(3, np.array([0], np.int32))
     ended(made)
     delays = made.tables()["links"]
     used = set(zip(delays["source"].tolist(), delays["destination"].tolist(), strict=True))
@@ -216,7 +216,7 @@ def test_the_next_time_is_never_after_what_the_engine_does(rule: str, plane: str
     until(made, 1.0)
     assert made.engine.next_time() == math.inf
     made.clock.call(1.5, 1, lambda: None)  # something may change before the publication leaves its root
-    made.engine.publish(1, [3])
+    made.engine.publish(1, np.array([3], np.int32))
     assert made.engine.next_time() in (math.inf, 3.0)
     until(made, 10.0)
     assert made.engine.next_time() == math.inf

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sim.brokers.fabric.messages import Message
 from sim.brokers.fabric.station_record import StationRecord
 
@@ -19,7 +22,7 @@ class Engine(Protocol):
     together: int
     """How many publications may be passed at once if nothing else happens between them."""
 
-    def publish(self, first: int, brokers: list[int]) -> None:
+    def publish(self, first: int, brokers: NDArray[np.int32]) -> None:
         """Publications `first`, `first + 1`, … enter at these brokers now, or before anything else happens."""
 
     def hold(self, number: int, broker: int) -> None:

@@ -39,10 +39,9 @@ class EventEngine:
         self._climbed = (self._reach_uplink,)
         self._descended = (self._reach_tree,)
 
-    def publish(self, first: int, brokers: list[int]) -> None:
+    def publish(self, first: int, brokers: NDArray[np.int32]) -> None:
         """Publication number `first` leaves now for its broker; one at a time."""
-        (publisher,) = brokers
-        self._depart(first, publisher, self._recorder.window(self._clock.now))
+        self._depart(first, int(brokers[0]), self._recorder.window(self._clock.now))
 
     def hold(self, number: int, broker: int) -> None:
         """Hold back a publication that arrives at the broker now."""

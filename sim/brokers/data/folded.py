@@ -55,13 +55,13 @@ class FoldedEngine:
         self._period_of = None if satisfaction is None else satisfaction.period_of
         self._latest = np.zeros(1)  # when the last one arrives of those that have been folded
 
-    def publish(self, first: int, brokers: list[int]) -> None:
+    def publish(self, first: int, brokers: NDArray[np.int32]) -> None:
         """Publications number `first` and following leave for these brokers, before anything else happens."""
         last = first + len(brokers)
         times = self._publications.time[first:last].tolist()
         topics = self._publications.topic[first:last].tolist()
         following = self._following()
-        for number, time, topic, broker in zip(range(first, last), times, topics, brokers, strict=True):
+        for number, time, topic, broker in zip(range(first, last), times, topics, brokers.tolist(), strict=True):
             self._climb(number, time, topic, broker, following)
 
     def hold(self, number: int, broker: int) -> None:

@@ -7,7 +7,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.base.randomness import uniform
+from sim.base.compiled import kernel
+from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.data.engine import Engine
 from sim.brokers.fabric.clock import PUBLICATIONS, Clock, Feed
 from sim.workloads.format.workload import Publications
@@ -54,22 +55,26 @@ class Publishers:
         last = first + 1
         if engine.together > 1:  # nothing happens before the next event but publications
             last = max(last, min(first + engine.together, int(np.searchsorted(times, self._clock.peek()))))
-        brokers = self._entries(first, last)
+        brokers = entries(self._publications.publisher[first:last], first, self._host, self._brokers, self._key)
         if self._holding is not None and self._holding.running:
-            for number, broker in enumerate(brokers, first):
+            for number, broker in enumerate(brokers.tolist(), first):
                 if self._holding.holds(broker):
                     engine.hold(number, broker)
                 else:
-                    engine.publish(number, [broker])
+                    engine.publish(number, brokers[number - first : number - first + 1])
         else:
             engine.publish(first, brokers)
         self._next = last
         return float(times[last]) if last < len(times) else None
 
-    def _entries(self, first: int, last: int) -> list[int]:
-        """The brokers that publications enter at."""
-        publishers = self._publications.publisher[first:last].tolist()
-        return [
-            int(self._host[publisher]) if publisher >= 0 else int(uniform(self._key, number) * self._brokers)
-            for number, publisher in enumerate(publishers, first)
-        ]
+
+@kernel
+def entries(
+    publishers: NDArray[np.int32], first: int, host: NDArray[np.int32], brokers: int, key: int
+) -> NDArray[np.int32]:
+    """The brokers that publications `first`, `first + 1`, … enter at; -1 publishes from outside."""
+    found = np.empty(publishers.size, np.int32)
+    for i in range(publishers.size):
+        outside = publishers[i] < 0
+        found[i] = int(keyed_uniform(key, first + i, 0) * brokers) if outside else host[publishers[i]]
+    return found

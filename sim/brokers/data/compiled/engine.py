@@ -98,11 +98,11 @@ class CompiledEngine:
 
     # -- publications
 
-    def publish(self, first: int, brokers: list[int]) -> None:
+    def publish(self, first: int, brokers: NDArray[np.int32]) -> None:
         """Publications `first`, `first + 1`, … leave for these brokers at their times, before anything else happens."""
         numbers = np.arange(first, first + len(brokers))
         times = self._publications.time[numbers]
-        self._add(numbers, np.array(brokers), times, times, 0)
+        self._add(numbers, brokers, times, times, 0)
 
     def hold(self, number: int, broker: int) -> None:
         """Hold back a publication that arrives at the broker now."""
