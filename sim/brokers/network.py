@@ -18,6 +18,7 @@ from sim.brokers.control.offloading import OffloadingService, OffloadingSetting,
 from sim.brokers.control.protocol import ReconfigurationProtocol
 from sim.brokers.control.transition import Placement
 from sim.brokers.control.trees import TreeControl
+from sim.brokers.data.compiled.content import CompiledContentEngine
 from sim.brokers.data.compiled.engine import CompiledEngine
 from sim.brokers.data.content import ContentRule, FoldedContentEngine
 from sim.brokers.data.content_subscriptions import ContentSubscriptions
@@ -86,7 +87,7 @@ class NetworkSetting:
         return self.horizon - self.warm_up
 
 
-def _plane(setting: NetworkSetting, content: bool) -> str:
+def _plane(setting: NetworkSetting) -> str:
     """The data plane asked for, or the fastest that is exact. Raises ScenarioError where the one asked for is not."""
     floods, trace = "an overlay that floods", "trace = true"
     contends = {
@@ -96,7 +97,7 @@ def _plane(setting: NetworkSetting, content: bool) -> str:
     traced = {trace: setting.trace}
     excluded = {
         "folded": contends | traced | {floods: setting.overlay.floods},
-        "compiled": {"content": content} | traced,
+        "compiled": traced,
     }
     found = {plane: [reason for reason, holds in cases.items() if holds] for plane, cases in excluded.items()}
     if found.get(setting.plane):
@@ -196,10 +197,11 @@ class Network:
         """The data plane asked for, or the fastest that is exact. Raises ScenarioError where there is none."""
         setting, workload = self.setting, self.workload
         carried = fabric, self.recorder, self.subscriptions, workload.publications
-        published, plane = workload.publications.time, _plane(setting, workload.content is not None)
-        if plane == "compiled":
-            return CompiledEngine(*carried, setting.stations, self.capacity, service_key)
+        published, plane = workload.publications.time, _plane(setting)
+        takes_time = setting.stations, self.capacity, service_key
         if workload.content is None:
+            if plane == "compiled":
+                return CompiledEngine(*carried, *takes_time)
             if plane == "folded":
                 return FoldedEngine(*carried)
             return EventEngine(
@@ -209,6 +211,8 @@ class Network:
             raise ScenarioError('network.geometry: dissemination "flood" does not carry content (allowed: "tree")')
         content, loads = ContentSubscriptions(workload.content), setting.stations.matching > 0
         rule = ContentRule(*carried, content, lambda: self.users.host, loads)
+        if plane == "compiled":
+            return CompiledContentEngine(*carried, *takes_time, rule)
         engine = FoldedContentEngine if plane == "folded" else EventEngine
         return engine(fabric, self.recorder, published, rule)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tiny
 
+from sim.brokers.data.compiled.content import CompiledContentEngine
 from sim.brokers.data.compiled.engine import CompiledEngine
 from sim.brokers.data.content import FoldedContentEngine
 from sim.brokers.data.events import EventEngine
@@ -28,6 +29,7 @@ ENGINES = {
     ("tree", "compiled"): CompiledEngine,
     ("tree", "folded"): FoldedEngine,
     ("content", "events"): EventEngine,
+    ("content", "compiled"): CompiledContentEngine,
     ("content", "folded"): FoldedContentEngine,
     ("flood", "events"): EventEngine,
     ("flood", "compiled"): CompiledEngine,

@@ -76,15 +76,15 @@ class ContentRule(Rule):
         loads: bool,
     ) -> None:
         super().__init__(fabric, recorder, subscriptions, publications)
-        self._content, self._due, self._loads = content, DueByContent(content, host), loads
+        self.content, self.host, self._due, self._loads = content, host, DueByContent(content, host), loads
         self._concerned = np.zeros(len(fabric.node_of), np.bool_)  # scratch
 
-    def flights(self, number: int, broker: int, window: int) -> list[Flight]:
+    def flights(self, number: int, broker: int, window: int) -> list[Copy]:
         """A copy for each predicate of the publication."""
-        publications, fields = self._publications, self._content.fields
+        publications, fields = self._publications, self.content.fields
         published, size = float(publications.time[number]), int(publications.size[number])
         bundle = Bundle()
-        for field, topic in enumerate(self._content.topics(number)):
+        for field, topic in enumerate(self.content.topics(number)):
             copy = Copy(number, topic, broker, published, size, window, self._uplinks.of(topic, broker))
             copy.identity = number * fields + field
             copy.bundle, copy.concerned, copy.elsewhere = bundle, {}, _JOINING
@@ -100,7 +100,7 @@ class ContentRule(Rule):
         return int((self._increments(flight) if stage == 0 else flight.increments)[broker])
 
     def _increments(self, copy: Copy) -> NDArray[np.int64]:
-        return self._content.increments(copy.number, copy.topic, self._due.host(), len(self._fabric.node_of))
+        return self.content.increments(copy.number, copy.topic, self.host(), len(self._fabric.node_of))
 
     def _become_due(self, flight: Flight) -> None:
         assert isinstance(flight, Copy)

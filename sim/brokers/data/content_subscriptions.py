@@ -56,6 +56,23 @@ class ContentSubscriptions:
         indptr = np.searchsorted(number[new], np.arange(len(values) + 1))
         return _Block(self._predicates.ids(np.arange(self.fields), values), indptr, topic[new], user[new])
 
+    def subscribed(self) -> dict[str, NDArray[np.generic]]:
+        """The arrays of what is subscribed to and published, for compiled code.
+
+        Subscriptions `waiting[waiting_from[t]:waiting_from[t + 1]]` wait at topic t; subscription s of user `owner[s]` asks for
+        `asked_value[k]` in `asked_field[k]` for k in `asked_from[s]:asked_from[s + 1]`. `values` (publications, fields).
+        """
+        wanted = self._content.conjunctions
+        return {
+            "waiting": self._by_topic,
+            "waiting_from": self._starts,
+            "owner": wanted.owner,
+            "asked_from": wanted.indptr,
+            "asked_field": wanted.field,
+            "asked_value": wanted.value,
+            "values": self._content.values,
+        }
+
     def topics(self, number: int) -> list[int]:
         """The topics that a publication goes to: its predicates, by field."""
         topics: list[int] = self._block(number // _BLOCK).topics[number % _BLOCK].tolist()

@@ -65,7 +65,7 @@ class DueByContent:
     """
 
     def __init__(self, content: ContentSubscriptions, host: Callable[[], NDArray[np.int32]]) -> None:
-        self._content, self.host = content, host
+        self._content, self._host = content, host
 
     def concerned(self, number: int, topic: int, due: dict[int, int]) -> tuple[dict[int, list[int]], int, int]:
         """Whom the copy of a publication that goes to a topic concerns, at each broker; and the brokers and users that are due anew.
@@ -73,7 +73,7 @@ class DueByContent:
         `due` holds at which broker the publication is due to each user so far, and grows. Of the users that the copy concerns, those
         count at a broker to whom it is due there.
         """
-        host, brokers = self.host(), set(due.values())
+        host, brokers = self._host(), set(due.values())
         at: dict[int, list[int]] = {}
         users = 0
         for user in self._content.concerned(number, topic):

@@ -54,7 +54,7 @@ class Rule(ABC):
     # -- from the publisher to the root
 
     @abstractmethod
-    def flights(self, number: int, broker: int, window: int) -> list[Flight]:
+    def flights(self, number: int, broker: int, window: int) -> Sequence[Flight]:
         """What sets out from the broker for a publication."""
 
     def increments(self, flight: Flight, broker: int, stage: int) -> int:

@@ -160,6 +160,7 @@ class Arena:
         self.most_children = max(
             self.most_children, int(self.positions["children"][first : first + size].max(initial=0))
         )
+        self.most_cells = max(self.most_cells, _block(size))
         reached = int(np.count_nonzero(due.on_tree)), int(due.on_tree.sum())
         joining = due.brokers - reached[0], due.users - reached[1]
         self.versions[number] = (
@@ -203,7 +204,6 @@ class Arena:
         made["broker"], made["users"] = brokers[onward], users[onward]
         made["hop"] = self._fabric.links.hop_delay[brokers[source], brokers[onward]]
         made["link"] = self._link_numbers(brokers[source], brokers[onward])
-        self.most_cells = max(self.most_cells, 1 << max(len(tree) - 1, 0).bit_length())
 
     def _link_numbers(self, here: NDArray[np.int32], there: NDArray[np.int32]) -> list[int]:
         return [self._link(*pair) for pair in zip(here.tolist(), there.tolist(), strict=True)]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
-from sim.brokers.data.compiled.floods import cell_of, overtake_flood
+from sim.brokers.data.compiled.cells import cell_of, overtake_flood
 from sim.brokers.data.compiled.servers import catch_up, integrate
 from sim.brokers.data.compiled.state import DOWN, LINKED, NONE, REQUEST, SERVED, TRAVELLING, UPLINKED, Item, Items
 from sim.brokers.statistics import record_kernels as rk

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.data.compiled import state as st
-from sim.brokers.data.compiled.arena import Arena, longer
-from sim.brokers.data.compiled.calendar import NO_BUCKET
+from sim.brokers.data.compiled.arena import Arena
 from sim.brokers.data.compiled.closing import close_servers, count_links, count_windows, in_transit
 from sim.brokers.data.compiled.loop import accept_control, next_time, process
+from sim.brokers.data.compiled.memory import Memory
 from sim.brokers.data.due import DueByTopic
 from sim.brokers.fabric.clock import ARRIVALS, BARRIERS
 from sim.brokers.fabric.fabric import Fabric
@@ -25,8 +26,6 @@ from sim.brokers.users.subscriptions import Subscriptions
 from sim.workloads.format.workload import Publications
 
 _BATCH = 1 << 16  # publications that wait for the loop
-_BUCKETS = 1 << 12
-_LEFT = 1 << 12
 _RETIRED = 256  # versions, before it is seen which of them can be given back
 
 
@@ -53,48 +52,20 @@ class CompiledEngine:
         self._fabric, self._clock, self._recorder = fabric, fabric.clock, recorder
         self._publications, self._due = publications, DueByTopic(recorder, subscriptions)
         self._arena = Arena(fabric, self._due)
-        satisfaction, statistics = recorder.satisfaction, recorder.statistics
+        satisfaction = recorder.satisfaction
         self._period_of = None if satisfaction is None else satisfaction.period_of
         periods = 1 if satisfaction is None else satisfaction.periods + 1
         self._satisfied = np.zeros(periods, np.int64)  # of the finished ones, those that have been reported
-        self._memory = np.zeros(1, st.STATE)
-        self._state = self._memory[0]
-        self._arrays: dict[str, st.Items] = {}
-        self._set_constants(stations, len(capacity), service_key)
-        for name in st.STATISTICS:
-            self._use(name, getattr(statistics, name))
-        sizes = {"pending": 1 << 10, "left": _LEFT, "windows": len(recorder.measured), "finished": periods}
-        sizes |= {"buckets": _BUCKETS, "last_arrival": 1 << 10, "messages": 0, "flights": 0, "heap": 0}
-        sizes |= {"cells": 0, "free_cells": 32}
-        sizes |= {"servers": len(capacity), "service": len(capacity)}
-        for name, size in sizes.items():
-            self._use(name, np.zeros(size, st.ARRAYS[name]))
-        self._arrays["windows"]["measured"] = recorder.measured
-        self._arrays["buckets"]["first"] = self._arrays["free_cells"]["value"] = st.NONE
-        self._arrays["servers"][["serving", "first", "first_control"]] = st.NONE
-        self._arrays["servers"]["since"] = recorder.warm_up
-        self._arrays["service"]["value"] = stations.time / capacity
-        self._use_arena()
-        self._grow_messages(1 << 10)
-        self._grow_flights(1 << 10)
+        self._memory = memory = Memory(fabric, recorder, stations, capacity, service_key, periods)
+        self._state, self._arrays = memory.state, memory.arrays
+        memory.use_arena(self._arena)
         self._held: dict[int, list[int]] = {}  # by broker: publications that it holds back
         self._control: dict[int, Message] = {}  # those that brokers serve or have waiting
         self._controls = 0
         self._when_idle: Callable[[], None] | None = None
         self._when_rooted: Callable[[], None] | None = None
-        self._wakes_at = math.inf
+        self._wakes, self._wakes_at = 0, math.inf  # the number of the one that counts
         self._retired, self._period = _RETIRED, 0
-
-    def _set_constants(self, stations: StationSetting, brokers: int, service_key: int) -> None:
-        state, links, recorder = self._state, self._fabric.links, self._recorder
-        state["brokers"], state["jitter"], state["jitter_key"] = brokers, links.jitter, links.key
-        state["takes_time"], state["exponential"] = stations.service != "none", stations.service == "exponential"
-        state["service_key"], state["warm_up"] = service_key, recorder.warm_up
-        state["bound"] = -1 if stations.queue is None else stations.queue
-        state["free_message"] = state["free_flight"] = state["far"] = state["bucket"] = st.NONE
-        state["far_bucket"], state["width"], state["bucket_count"] = NO_BUCKET, 1e-3, _BUCKETS
-        state["floods"] = self._fabric.overlay.floods
-        state["left_room"], state["delay_slots"] = _LEFT, len(recorder.statistics.keys)
 
     # -- publications
 
@@ -112,47 +83,50 @@ class CompiledEngine:
         """Release what the broker has held back."""
         numbers = np.array(self._held.pop(broker, []), np.int64)
         if len(numbers):
-            now, brokers = np.full(len(numbers), self._clock.now), np.full(len(numbers), broker)
+            now, brokers = np.full(len(numbers), self._clock.now), np.full(len(numbers), broker, np.int32)
             self._catch_up()
-            self._state["unrooted"] += len(numbers)
             self._add(numbers, brokers, now, self._publications.time[numbers], 1)
 
     def _add(
         self,
         numbers: NDArray[np.int64],
-        brokers: NDArray[np.int64],
+        brokers: NDArray[np.int32],
         times: NDArray[np.float64],
         published: NDArray[np.float64],
         released: int,
     ) -> None:
         """Have publications leave at these times (ascending, s)."""
         publications, state, pending = self._publications, self._state, self._arrays["pending"]
+        windows = self._recorder.windows(published)
+        row, topics, identities = self._flights(numbers, brokers, windows)
         kept = pending[state["next_pending"] : state["pending_end"]]
-        end = len(kept) + len(numbers)
+        end = len(kept) + len(row)
         if end > len(pending):
             pending = np.zeros(2 * end, st.PENDING)
         pending[: len(kept)] = kept
         state["next_pending"], state["pending_end"] = 0, end
         new = pending[len(kept) : end]
-        topics = publications.topic[numbers]
-        entries, which = np.unique(topics.astype(np.int64) * state["brokers"] + brokers, return_inverse=True)
+        entries, which = np.unique(topics * state["brokers"] + brokers[row], return_inverse=True)
         pairs = zip(*(part.tolist() for part in np.divmod(entries, state["brokers"])), strict=True)
         uplinks = np.array([self._arena.uplink(*pair) for pair in pairs])[which]
-        new["time"], new["published"], new["size"], new["number"] = (
-            times,
-            published,
-            publications.size[numbers],
-            numbers,
-        )
+        new["time"], new["published"], new["number"] = times[row], published[row], identities
+        new["size"], new["window"] = publications.size[numbers[row]], windows[row]
         new["uplink"], new["slot"] = uplinks, self._arena.positions["children"][uplinks]  # every position names it
-        new["window"], new["released"] = self._recorder.windows(published), released
-        new["period"] = 0 if self._period_of is None else self._period_of[numbers]
-        self._use("pending", pending)
-        self._use_arena()
+        new["released"] = released
+        new["period"] = 0 if self._period_of is None else self._period_of[numbers[row]]
+        state["unrooted"] += len(row) * released
+        self._memory.use("pending", pending)
+        self._memory.use_arena(self._arena)
         if self._keeps_up:
             self._watch()
         elif end >= _BATCH:
             self._run(float(times[-1]))
+
+    def _flights(
+        self, numbers: NDArray[np.int64], brokers: NDArray[np.int32], windows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The flights of publications: which of these each carries, its topic, and what keyed draws know it by."""
+        return np.arange(len(numbers)), self._publications.topic[numbers].astype(np.int64), numbers
 
     # -- control
 
@@ -163,7 +137,7 @@ class CompiledEngine:
             return links.arrival(self._clock.now, here, there, number)
         self._catch_up()
         link = self._arena.link(here, there)
-        self._use_arena()
+        self._memory.use_arena(self._arena)
         last = self._arrays["last_arrival"]["value"]
         links.last[here * int(self._state["brokers"]) + there] = float(last[link])
         time = last[link] = links.arrival(self._clock.now, here, there, number)
@@ -174,9 +148,8 @@ class CompiledEngine:
         self._catch_up()
         self._controls += 1
         self._control[self._controls] = message
-        if self._state["free_messages"] == 0:
-            self._grow_messages(len(self._arrays["messages"]))
-        accept_control(self._memory, self._controls, broker, service, self._clock.now)
+        self._memory.have_message()
+        accept_control(self._memory.states, self._controls, broker, service, self._clock.now)
         self._watch()
 
     # -- time
@@ -222,6 +195,7 @@ class CompiledEngine:
     def _at_barrier(self, time: float, then: Callable[[], None]) -> None:
         def act() -> None:  # after all that happens at that time
             self._run(time, at_once=True)
+            self._act_on_notes()
             then()
 
         self._clock.call(time, BARRIERS, act)
@@ -237,21 +211,24 @@ class CompiledEngine:
     def _watch(self) -> None:
         """Have the loop go on when its next event comes, if it has to keep up with the clock."""
         if self._keeps_up:
-            time = max(float(next_time(self._memory)), self._clock.now)
+            time = max(float(next_time(self._memory.states)), self._clock.now)
             if time < self._wakes_at:
                 self._wakes_at = time
-                self._clock.call(time, ARRIVALS, self._wake)
+                self._wakes += 1
+                self._clock.call(time, ARRIVALS, partial(self._wake, self._wakes))
 
-    def _wake(self) -> None:
-        if self._clock.now >= self._wakes_at:
-            self._wakes_at = math.inf
+    def _wake(self, number: int) -> None:
+        if number != self._wakes:
+            return  # another one has come before it
+        self._wakes_at = math.inf
         if not self._keeps_up:
             return
         now, peek = self._clock.now, self._clock.peek()
         code = self._run(peek, peek <= now, self._when_idle is not None, self._when_rooted is not None)
         time = float(self._state["now"])
         if code == st.CONTROL_SERVED:
-            self._wakes_at = time  # not before
+            self._wakes_at = time  # not before, by any other
+            self._wakes += 1
             message = self._control.pop(int(self._state["stopped_at"]))
             self._clock.call(time, ARRIVALS, lambda: self._served(message))
             return
@@ -275,41 +252,20 @@ class CompiledEngine:
         state, histogram = self._state, self._recorder.histogram
         while True:
             state["delay_keys"] = histogram.used
-            code = int(process(self._memory, until, at_once, idle, rooted))
+            code = int(process(self._memory.states, until, at_once, idle, rooted))
             histogram.used = int(state["delay_keys"])
             if code == st.CHECK:
                 self._refresh(int(state["stopped_at"]), int(state["stopped_period"]))
             elif code == st.GROW:
-                if state["free_flights"] == 0:
-                    self._grow_flights(len(self._arrays["flights"]))
-                if state["cells_room"] - state["cells_used"] < state["most_cells"]:
-                    self._grow_cells(max(len(self._arrays["cells"]), int(state["most_cells"])))
-                if state["free_messages"] < state["most_children"]:
-                    self._grow_messages(max(len(self._arrays["messages"]), int(state["most_children"])))
+                self._memory.grow()
             elif code == st.EMPTY_DELAYS:
                 histogram.empty()
-            elif code == st.EMPTY_LEFT:
-                self._offload()
+            elif code == st.EMPTY_NOTES:
+                self._act_on_notes()
             else:
                 return code
 
     # -- the state
-
-    def _use(self, name: str, array: st.Items) -> None:
-        """Let the kernels find an array."""
-        assert array.flags.c_contiguous
-        self._arrays[name] = array
-        self._state[name] = array.ctypes.data
-
-    def _use_arena(self) -> None:
-        arena = self._arena
-        for name in ("positions", "tallies", "slots", "versions"):
-            self._use(name, getattr(arena, name))
-        self._state["most_children"], self._state["most_cells"] = arena.most_children, arena.most_cells
-        links = self._arrays["last_arrival"]
-        while len(arena.links) > len(links):
-            links = longer(links)
-        self._use("last_arrival", links)
 
     def _refresh(self, slot: int, period: int) -> None:
         if period > self._period:
@@ -318,11 +274,11 @@ class CompiledEngine:
         self._arena.refresh(slot, period, int(self._state["epoch"]))
         if len(self._arena.retired) > self._retired:
             self._reclaim()
-        self._use_arena()
+        self._memory.use_arena(self._arena)
 
     def _reclaim(self) -> None:
         """Give back the versions that nothing goes by any more, after counting what went by them."""
-        self._offload()
+        self._act_on_notes()
         arena, statistics, floods = self._arena, self._recorder.statistics, self._fabric.overlay.floods
         retired, arena.retired = arena.retired, []
         for version in retired:
@@ -334,33 +290,6 @@ class CompiledEngine:
                 count_links(arena.positions, arena.tallies, first, first + size, floods, statistics)
             arena.give_back(version)
         self._retired = max(_RETIRED, 2 * len(arena.retired))
-
-    def _grow_messages(self, more: int) -> None:
-        messages = self._with_free("messages", more, "free_message", "next")
-        messages["kind"][-more:] = st.NONE
-        self._state["free_messages"] += more
-        heap = np.zeros(len(messages), st.HEAPED)
-        heap[: len(messages) - more] = self._arrays["heap"]
-        self._use("heap", heap)
-
-    def _grow_flights(self, more: int) -> None:
-        self._with_free("flights", more, "free_flight", "messages")
-        self._state["free_flights"] += more
-
-    def _grow_cells(self, more: int) -> None:
-        self._use("cells", np.concatenate([self._arrays["cells"], np.zeros(more, st.CELL)]))
-        self._state["cells_room"] += more
-
-    def _with_free(self, name: str, more: int, first: str, link: str) -> st.Items:
-        """Grow an array by so many records, which are free: linked to each other and to the first one that was."""
-        records = self._arrays[name]
-        size = len(records)
-        records = np.concatenate([records, np.zeros(more, records.dtype)])
-        records[link][size:] = np.arange(size + 1, size + more + 1)
-        records[link][-1] = self._state[first]
-        self._state[first] = size
-        self._use(name, records)
-        return records
 
     # -- what users receive
 
@@ -390,41 +319,50 @@ class CompiledEngine:
             delivered[:] = 0
             version["flights"] = 0
 
-    def _offload(self) -> None:
+    def _act_on_notes(self) -> None:
         """Send what has left its root to the brokers that the back end does not serve."""
-        arena, count = self._arena, int(self._state["left_root"])
-        self._state["left_root"] = 0
-        if count:
-            left = self._arrays["left"][:count]
+        arena, left = self._arena, self._notes()
+        if len(left):
             versions, entry = np.unique(left["version"], return_inverse=True)
             dues = [arena.current[version].due for version in versions.tolist()]
             slots = np.array([arena.current[version].slot for version in versions.tolist()])
             root = arena.slots["root"][slots][entry]
-            columns = left["number"], entry, left["published"], left["rooted"], left["window"], root
+            columns = left["number"], entry, left["published"], left["time"], left["window"], root
             self._recorder.offload(columns, [due.offloaded for due in dues], [due.audience for due in dues])
+
+    def _notes(self) -> st.Items:
+        """What has been noted since it was last asked for."""
+        count = int(self._state["noted"])
+        self._state["noted"] = 0
+        return self._arrays["notes"][:count].copy()
 
     # -- the end
 
     def close(self) -> StationRecord:
         """Count what is on its way at the end, and what has come to pass."""
-        horizon = self._recorder.horizon
+        horizon, arrays = self._recorder.horizon, self._arrays
         self._run(horizon)
-        self._offload()
+        self._act_on_notes()
+        self._close_publications()
+        close_servers(arrays["servers"], arrays["messages"], horizon)
+        servers = arrays["servers"] if self._state["takes_time"] else arrays["servers"][:0]
+        return StationRecord(*(servers[name] for name in StationRecord._fields))
+
+    def _close_publications(self) -> None:
         self._report()
         self._end_held()
         self._end_climbing()
         arrays, recorder, satisfaction = self._arrays, self._recorder, self._recorder.satisfaction
         found, statistics = np.zeros(len(self._satisfied), np.int64), recorder.statistics
-        in_transit(self._memory, arrays["messages"], arrays["flights"], arrays["positions"], statistics.pairs, found)
+        in_transit(
+            self._memory.states, arrays["messages"], arrays["flights"], arrays["positions"], statistics.pairs, found
+        )
         if satisfaction is not None:
             for period in np.flatnonzero(found).tolist():
                 satisfaction.count(period, int(found[period]))
         count_windows(arrays["windows"], statistics, recorder.counted)
         floods = self._fabric.overlay.floods
         count_links(arrays["positions"], arrays["tallies"], 0, self._arena.used, floods, statistics)
-        close_servers(arrays["servers"], arrays["messages"], horizon)
-        servers = arrays["servers"] if self._state["takes_time"] else arrays["servers"][:0]
-        return StationRecord(*(servers[name] for name in StationRecord._fields))
 
     def _end_held(self) -> None:
         """Count what brokers hold back."""

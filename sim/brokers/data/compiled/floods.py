@@ -1,116 +1,98 @@
-"""What the compiled engine knows of each place of a publication that is flooded, as in `sim.brokers.data.rules.FloodRule`."""
+"""How the compiled engine floods, as `sim.brokers.data.rules.FloodRule` does: the first copy is sent on to all neighbours."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sim.base.compiled import kernel
+from sim.brokers.data.compiled.cells import cell_of
+from sim.brokers.data.compiled.hops import deliver, end_message, send_message, service_time, take_message
+from sim.brokers.data.compiled.servers import accept
 from sim.brokers.data.compiled.state import (
     ACCEPTED,
     ARRIVED,
-    NONE,
+    DEPTH,
+    FLOODED,
     REFUSED,
-    TRAVELLING,
+    REPEATED,
     Item,
-    cell_at,
-    integer_at,
+    flight_at,
+    message_at,
     position_at,
-    version_at,
+    tally_at,
     window_at,
 )
 
 
 @kernel
-def _order(size: int) -> int:
-    """The exponent of the smallest power of two that is at least the size."""
-    order = 0
-    while 1 << order < size:
-        order += 1
-    return order
-
-
-@kernel
-def cell_of(state: Item, flight: Item, place: int) -> Item:
-    """The cell of a place."""
-    return cell_at(state.cells, flight.hops + place - version_at(state.versions, flight.version).first)
-
-
-@kernel
-def begin_flood(state: Item, flight: Item) -> None:
-    """The flight has left its root, which is the first place of its version: take cells for it, of which there are enough."""
-    size = version_at(state.versions, flight.version).size
-    order = _order(size)
-    free = integer_at(state.free_cells, order)
-    if free.value == NONE:
-        first = state.cells_used
-        state.cells_used += 1 << order
+def arrive_flooded(state: Item, number: int) -> None:
+    """A copy has come over the link that is the message's position: the first one, or a duplicate."""
+    message = message_at(state.messages, number)
+    flight, link = flight_at(state.flights, message.flight), position_at(state.positions, message.position)
+    cell = cell_of(state, flight, link.first)
+    first = not cell.state & ARRIVED
+    if state.takes_time:
+        sender = int(position_at(state.positions, link.children).broker)
+        service = service_time(state, flight.number, int(link.broker), 1 if first else 2 + sender, 0)
+        message.kind = FLOODED if first else REPEATED
+        if not accept(state, link.broker, number, service):
+            cell.state |= REFUSED
+            flight.refused = 1
+            end_message(state, number)
+            return
+    if first:
+        depth = cell_of(state, flight, link.children).state // DEPTH + 1
+        cell.sender, cell.state = link.children, cell.state | ARRIVED | depth * DEPTH
     else:
-        first = free.value
-        free.value = cell_at(state.cells, first).sender
-    for number in range(first, first + size):
-        cell = cell_at(state.cells, number)
-        cell.sender, cell.state = NONE, 0
-    cell_at(state.cells, first).state = ARRIVED | ACCEPTED
-    flight.hops = first
-
-
-@kernel
-def _reach(state: Item, flight: Item, whence: int) -> NDArray[np.bool_]:
-    """The places not served that copies may still get to from places in a state, these among them."""
-    version = version_at(state.versions, flight.version)
-    reached, stack = np.zeros(version.size, np.bool_), np.empty(version.size, np.int64)
-    for start in range(version.size):
-        waiting = 0
-        state_there = cell_at(state.cells, flight.hops + start).state
-        if state_there & whence and not state_there & ACCEPTED and not reached[start]:
-            reached[start] = True
-            stack[0], waiting = start, 1
-        while waiting > 0:
-            waiting -= 1
-            here = position_at(state.positions, version.first + stack[waiting])
-            for link in range(here.first, here.first + here.children):
-                there = position_at(state.positions, link).first - version.first
-                if not reached[there] and not cell_at(state.cells, flight.hops + there).state & ACCEPTED:
-                    reached[there] = True
-                    stack[waiting] = there
-                    waiting += 1
-    return reached
-
-
-@kernel
-def _users(state: Item, flight: Item, places: NDArray[np.bool_]) -> tuple[int, int]:
-    """How many brokers and users are due at these places."""
-    first, brokers, users = version_at(state.versions, flight.version).first, 0, 0
-    for place in np.flatnonzero(places):
-        due = position_at(state.positions, first + place).users
-        brokers += int(due > 0)
-        users += due
-    return brokers, users
-
-
-@kernel
-def end_flood(state: Item, flight: Item) -> None:
-    """No copy is on its way any more: count what none got to since brokers refused some, and give the cells back."""
-    version = version_at(state.versions, flight.version)
-    if version.size == 0:
+        window_at(state.windows, flight.window).duplicates += 1
+    if state.takes_time:
         return
-    if flight.refused:
-        brokers, users = _users(state, flight, _reach(state, flight, REFUSED))
-        window = window_at(state.windows, flight.window)
-        window.refused_brokers += brokers
-        window.refused_users += users
-    free = integer_at(state.free_cells, _order(version.size))
-    cell_at(state.cells, flight.hops).sender = free.value
-    free.value = flight.hops
+    if first:
+        spread(state, number, state.now)
+    else:
+        end_message(state, number)
 
 
 @kernel
-def overtake_flood(state: Item, flight: Item) -> tuple[int, int]:
-    """The end of the run overtakes copies that are ahead of places: count what is lost; returns the brokers and users in flight."""
-    ahead = _reach(state, flight, TRAVELLING)
-    brokers, users = _users(state, flight, _reach(state, flight, REFUSED) & ~ahead)
-    window = window_at(state.windows, flight.window)
-    window.refused_brokers += brokers
-    window.refused_users += users
-    return _users(state, flight, ahead)
+def spread(state: Item, number: int, arrived: float) -> None:
+    """The broker to which the message's link leads has served the first copy."""
+    message = message_at(state.messages, number)
+    flight, place = flight_at(state.flights, message.flight), position_at(state.positions, message.position).first
+    cell = cell_of(state, flight, place)
+    cell.state |= ACCEPTED
+    deliver(state, flight, place, cell.state // DEPTH, arrived)
+    flood_on(state, number, place, flight)
+
+
+@kernel
+def flood_on(state: Item, number: int, place: int, flight: Item) -> None:
+    """Send copies from a place to all neighbours but the one that the first came from; the message is used again for the first."""
+    here, sender = position_at(state.positions, place), cell_of(state, flight, place).sender
+    window, size, carried = (
+        window_at(state.windows, flight.window),
+        flight.size,
+        message_at(state.messages, number).flight,
+    )
+    sent, taken = 0, number
+    for position in range(here.first, here.first + here.children):
+        link = position_at(state.positions, position)
+        if link.first == sender:
+            continue
+        if sent > 0:
+            taken = take_message(state)
+        sent += 1
+        message = message_at(state.messages, taken)
+        message.flight, message.kind, message.position = carried, FLOODED, position
+        if link.users > 0:
+            window.internal += 1
+            window.internal_bytes += size
+        else:
+            window.external += 1
+            window.external_bytes += size
+        if window.measured:
+            tally = tally_at(state.tallies, position)
+            tally.messages += 1
+            tally.bytes += size
+        send_message(state, taken, flight.number, int(here.broker), link.broker, link)
+    flight.messages += sent - 1
+    if sent == 0:
+        flight.messages += 1
+        end_message(state, number)

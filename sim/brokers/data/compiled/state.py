@@ -61,7 +61,10 @@ FLIGHT = np.dtype(
         ("slot", "i4"),
         ("version", "i4"),
         ("period", "i4"),
-        ("hops", "i4"),  # to its root; where it is flooded from there, its first cell
+        (
+            "hops",
+            "i4",
+        ),  # to its root, or where it was dropped; where it has cells, the first one once it has left its root
         ("released", "i4"),  # 1 where it was held back and has not left its root
         ("refused", "i4"),  # 1 where it is flooded and a broker has refused a copy
     ],
@@ -89,8 +92,12 @@ Where a topic is flooded, `first` and `children` of a place are the links to its
 that they lead to as `first`, the one that they lead from as `children`, and the users of the former.
 """
 
-CELL = np.dtype([("sender", "i4"), ("state", "i4")])
-"""A place of a publication that is flooded: from which place the first copy came, and what became of it."""
+CELL = np.dtype([("sender", "i4"), ("state", "i4"), ("arrived", "f8"), ("served", "f8")], align=True)
+"""A place of a flight: what became of it there.
+
+Where it is flooded, from which place the first copy came; of content, when it arrived and was served (s, NaN: not), and as `sender`
+the counters that the broker moves to match it.
+"""
 
 TALLY = np.dtype([("messages", "i8"), ("bytes", "i8"), ("delivered", "i8")], align=True)
 """What was sent over the hop of a position, in windows that are measured; deliveries there, in all of them."""
@@ -160,10 +167,23 @@ PENDING = np.dtype(
 )
 """A publication that is still to be published."""
 
-LEFT = np.dtype(
-    [("number", "i8"), ("version", "i8"), ("published", "f8"), ("rooted", "f8"), ("window", "i8")], align=True
+# What is noted of a flight, for the engine to act on
+LEFT_ROOT, MISSED_ROOT, OVER = range(3)
+MOST_NOTES = 3  # that come of one event
+
+NOTE = np.dtype(
+    [
+        ("number", "i8"),
+        ("version", "i8"),
+        ("published", "f8"),
+        ("time", "f8"),
+        ("window", "i4"),
+        ("what", "i4"),
+        ("hops", "i4"),
+    ],
+    align=True,
 )
-"""A publication that has left its root, for brokers that the back end does not serve."""
+"""That a flight has left its root, of those due at brokers that the back end does not serve; of content, all that becomes of it."""
 
 WINDOW = np.dtype(
     [
@@ -203,6 +223,7 @@ BUCKET = np.dtype([("first", "i4")])
 """A bucket of the calendar: its first message."""
 
 INTEGER = np.dtype([("value", "i8")])
+SMALL = np.dtype([("value", "i4")])
 FLOAT = np.dtype([("value", "f8")])
 
 _INTEGERS = (
@@ -217,10 +238,15 @@ _INTEGERS = (
     "next_pending",
     "pending_end",
     "epoch",  # trees and subscriptions may have changed since the one before
-    "left_root",  # entries of that array
-    "left_room",  # for how many
+    "noted",  # notes that are taken, of
+    "notes_room",
     "most_children",  # of a position
     "floods",  # whether topics are flooded
+    "content",  # whether content is carried
+    "matches",  # whether brokers take time to match it
+    "fields",  # that a publication of it has
+    "conjunctions",  # how many subscriptions, and
+    "predicates",  # how many they have
     "cells_used",  # of
     "cells_room",
     "most_cells",  # that a publication needs
@@ -258,7 +284,7 @@ ARRAYS = {
     "versions": VERSION,
     "servers": SERVER,
     "pending": PENDING,
-    "left": LEFT,
+    "notes": NOTE,
     "windows": WINDOW,
     "finished": INTEGER,  # flights, by period
     "cells": CELL,
@@ -266,14 +292,18 @@ ARRAYS = {
     "heap": HEAPED,
     "buckets": BUCKET,
     "service": FLOAT,  # brokers; mean seconds
+    "matching": FLOAT,  # brokers; mean seconds for every counter moved
     "last_arrival": FLOAT,  # links; s
 }
 """The arrays whose addresses the state holds."""
 STATISTICS = ("sums", "maxima", "per_broker", "keys", "counts", "hop_delay")
 """The recorder's (`sim.brokers.statistics.records.Statistics`), likewise."""
+CONTENT = ("waiting", "waiting_from", "owner", "asked_from", "asked_field", "asked_value", "values", "host")
+"""Those of subscriptions to content (`sim.brokers.data.content_subscriptions.Subscribed`), likewise."""
 
 STATE = np.dtype(
-    [(name, "i8") for name in (*_INTEGERS, *ARRAYS, *STATISTICS)] + [(name, "f8") for name in _REALS], align=True
+    [(name, "i8") for name in (*_INTEGERS, *ARRAYS, *STATISTICS, *CONTENT)] + [(name, "f8") for name in _REALS],
+    align=True,
 )
 """All of it."""
 
@@ -288,6 +318,12 @@ def _pointer(context: Any, address: Any) -> Any:
 
 
 _pointer_to: Any = intrinsic(_pointer)
+
+
+@kernel
+def small_integers(address: int, size: int) -> NDArray[np.int32]:
+    """So many integers of four bytes each, from an address on."""
+    return numba.carray(_pointer_to(address), (size,), np.int32)  # type: ignore[attr-defined]
 
 
 @kernel
@@ -319,13 +355,14 @@ slot_at = _accessor(SLOT)
 version_at = _accessor(VERSION)
 server_at = _accessor(SERVER)
 pending_at = _accessor(PENDING)
-left_at = _accessor(LEFT)
+note_at = _accessor(NOTE)
 window_at = _accessor(WINDOW)
 entry_at = _accessor(HEAPED)
 bucket_at = _accessor(BUCKET)
 cell_at = _accessor(CELL)
 integer_at = _accessor(INTEGER)
+small_at = _accessor(SMALL)
 real_at = _accessor(FLOAT)
 
 # Why the loop returned
-DONE, CHECK, GROW, EMPTY_DELAYS, EMPTY_LEFT, CONTROL_SERVED, IDLE, ROOTED_ALL = range(8)
+DONE, CHECK, GROW, EMPTY_DELAYS, EMPTY_NOTES, CONTROL_SERVED, IDLE, ROOTED_ALL = range(8)

@@ -1,0 +1,169 @@
+"""What the compiled engine knows of each place of a publication: where it is flooded, and of copies of content."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.base.compiled import kernel
+from sim.brokers.data.compiled.state import (
+    ACCEPTED,
+    ARRIVED,
+    NONE,
+    REFUSED,
+    TRAVELLING,
+    Item,
+    cell_at,
+    integer_at,
+    integers,
+    position_at,
+    slot_at,
+    small_at,
+    small_integers,
+    version_at,
+    window_at,
+)
+from sim.content.matching_kernels import count_holding
+
+
+@kernel
+def _order(size: int) -> int:
+    """The exponent of the smallest power of two that is at least the size."""
+    order = 0
+    while 1 << order < size:
+        order += 1
+    return order
+
+
+@kernel
+def cell_of(state: Item, flight: Item, place: int) -> Item:
+    """The cell of a place."""
+    return cell_at(state.cells, flight.hops + place - version_at(state.versions, flight.version).first)
+
+
+@kernel
+def _take_cells(state: Item, flight: Item, size: int) -> None:
+    """The flight has left its root, which is the first place of its version: take cells for it, of which there are enough."""
+    order = _order(size)
+    free = integer_at(state.free_cells, order)
+    if free.value == NONE:
+        first = state.cells_used
+        state.cells_used += 1 << order
+    else:
+        first = free.value
+        free.value = cell_at(state.cells, first).sender
+    for number in range(first, first + size):
+        cell = cell_at(state.cells, number)
+        cell.sender, cell.state, cell.arrived, cell.served = NONE, 0, np.nan, np.nan
+    flight.hops = first
+
+
+@kernel
+def give_cells_back(state: Item, first: int, size: int) -> None:
+    """Nobody needs these cells of a flight any more."""
+    free = integer_at(state.free_cells, _order(size))
+    cell_at(state.cells, first).sender = free.value
+    free.value = first
+
+
+# -- of content
+
+
+@kernel
+def count_increments(state: Item, flight: Item) -> NDArray[np.int64]:
+    """The counters that each broker moves to match the flight, as `ContentSubscriptions.increments` has them."""
+    topic = slot_at(state.slots, flight.slot).topic
+    first, end = integer_at(state.waiting_from, topic).value, integer_at(state.waiting_from, topic + 1).value
+    waiting = small_integers(state.waiting + 4 * first, end - first)
+    where, counts = np.empty(waiting.size, np.int32), np.zeros(state.brokers, np.int64)
+    for i in range(waiting.size):
+        where[i] = small_at(state.host, small_at(state.owner, waiting[i]).value).value
+    values = small_integers(state.values + 4 * state.fields * (flight.number // state.fields), state.fields)
+    asked_from = integers(state.asked_from, state.conjunctions + 1)
+    field, value = (
+        small_integers(state.asked_field, state.predicates),
+        small_integers(state.asked_value, state.predicates),
+    )
+    count_holding(values, waiting, asked_from, field, value, where, counts)
+    return counts
+
+
+@kernel
+def begin_copy(state: Item, flight: Item) -> None:
+    """The copy of content has left its root: take cells for it."""
+    version = version_at(state.versions, flight.version)
+    _take_cells(state, flight, version.size)
+    if state.matches:
+        counts = count_increments(state, flight)
+        for place in range(version.size):
+            broker = position_at(state.positions, version.first + place).broker
+            cell_at(state.cells, flight.hops + place).sender = counts[broker]
+
+
+# -- flooded
+
+
+@kernel
+def begin_flood(state: Item, flight: Item) -> None:
+    """The flight is flooded from its root: take cells for it."""
+    _take_cells(state, flight, version_at(state.versions, flight.version).size)
+    cell_at(state.cells, flight.hops).state = ARRIVED | ACCEPTED
+
+
+@kernel
+def _reach(state: Item, flight: Item, whence: int) -> NDArray[np.bool_]:
+    """The places not served that copies may still get to from places in a state, these among them."""
+    version = version_at(state.versions, flight.version)
+    reached, stack = np.zeros(version.size, np.bool_), np.empty(version.size, np.int64)
+    for start in range(version.size):
+        waiting = 0
+        state_there = cell_at(state.cells, flight.hops + start).state
+        if state_there & whence and not state_there & ACCEPTED and not reached[start]:
+            reached[start] = True
+            stack[0], waiting = start, 1
+        while waiting > 0:
+            waiting -= 1
+            here = position_at(state.positions, version.first + stack[waiting])
+            for link in range(here.first, here.first + here.children):
+                there = position_at(state.positions, link).first - version.first
+                if not reached[there] and not cell_at(state.cells, flight.hops + there).state & ACCEPTED:
+                    reached[there] = True
+                    stack[waiting] = there
+                    waiting += 1
+    return reached
+
+
+@kernel
+def _users(state: Item, flight: Item, places: NDArray[np.bool_]) -> tuple[int, int]:
+    """How many brokers and users are due at these places."""
+    first, brokers, users = version_at(state.versions, flight.version).first, 0, 0
+    for place in np.flatnonzero(places):
+        due = position_at(state.positions, first + place).users
+        brokers += int(due > 0)
+        users += due
+    return brokers, users
+
+
+@kernel
+def end_flood(state: Item, flight: Item) -> None:
+    """No copy is on its way any more: count what none got to since brokers refused some, and give the cells back."""
+    version = version_at(state.versions, flight.version)
+    if version.size == 0:
+        return
+    if flight.refused:
+        brokers, users = _users(state, flight, _reach(state, flight, REFUSED))
+        window = window_at(state.windows, flight.window)
+        window.refused_brokers += brokers
+        window.refused_users += users
+    give_cells_back(state, flight.hops, version.size)
+
+
+@kernel
+def overtake_flood(state: Item, flight: Item) -> tuple[int, int]:
+    """The end of the run overtakes copies that are ahead of places: count what is lost; returns the brokers and users in flight."""
+    ahead = _reach(state, flight, TRAVELLING)
+    brokers, users = _users(state, flight, _reach(state, flight, REFUSED) & ~ahead)
+    window = window_at(state.windows, flight.window)
+    window.refused_brokers += brokers
+    window.refused_users += users
+    return _users(state, flight, ahead)

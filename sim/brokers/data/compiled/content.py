@@ -1,0 +1,144 @@
+"""The compiled engine for content: it carries the copies of publications, and the rule of content judges what became of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.brokers.data.compiled import state as st
+from sim.brokers.data.compiled.cells import give_cells_back
+from sim.brokers.data.compiled.engine import CompiledEngine
+from sim.brokers.data.content import ContentRule, Copy
+from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.fabric.stations import StationSetting
+from sim.brokers.statistics.ledger import CLIMBING, DROPPED, IN_FLIGHT, LOST, PUBLISHED
+from sim.brokers.statistics.recorder import Recorder
+from sim.brokers.users.subscriptions import Subscriptions
+from sim.workloads.format.workload import Publications
+
+
+class CompiledContentEngine(CompiledEngine):
+    """Carries copies of content hop by hop (see CompiledEngine).
+
+    The loop notes when each copy leaves its root, is dropped on its way there, or is over, and keeps in cells when it arrived where and
+    was served. Before anything changes, the rule hears of all that has been noted, in order: it counts, not the loop.
+    """
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        recorder: Recorder,
+        subscriptions: Subscriptions,
+        publications: Publications,
+        stations: StationSetting,
+        capacity: NDArray[np.float64],
+        service_key: int,
+        rule: ContentRule,
+    ) -> None:
+        super().__init__(fabric, recorder, subscriptions, publications, stations, capacity, service_key)
+        self._rule, self._fields = rule, rule.content.fields
+        self._copies: dict[int, Copy] = {}  # by identity, in the order in which they set out; those that are not over
+        self._arrays["windows"]["measured"] = False
+        state, subscribed = self._state, rule.content.subscribed()
+        state["content"], state["matches"] = True, stations.matching > 0
+        state["fields"], state["predicates"] = self._fields, len(subscribed["asked_field"])
+        state["conjunctions"] = len(subscribed["owner"])
+        for name, array in subscribed.items():
+            self._memory.use(name, array)
+
+    def _flights(
+        self, numbers: NDArray[np.int64], brokers: NDArray[np.int32], windows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        self._memory.use("host", self._rule.host())
+        for number, broker, window in zip(numbers.tolist(), brokers.tolist(), windows.tolist(), strict=True):
+            for copy in self._rule.flights(number, broker, window):
+                self._copies[copy.identity] = copy
+        identities = (numbers[:, None] * self._fields + np.arange(self._fields)).ravel()
+        topics = [self._copies[identity].topic for identity in identities.tolist()]
+        return np.repeat(np.arange(len(numbers)), self._fields), np.array(topics, np.int64), identities
+
+    def advance(self, until: float) -> None:
+        """Process what happens before then; trees and hosts are about to change."""
+        self._catch_up()
+        self._act_on_notes()
+        super().advance(until)
+        self._rule.trees_change()
+
+    def brokers_moved(self) -> None:
+        """Brokers stand on other nodes from now on; what climbs to its root keeps to the brokers that it set out over."""
+        super().brokers_moved()
+        self._rule.brokers_moved()
+
+    def _act_on_notes(self) -> None:
+        """Have the rule hear of what has been noted."""
+        rule, notes = self._rule, self._notes()
+        rows = (notes[name].tolist() for name in ("number", "what", "time", "hops"))
+        for number, what, time, hops in zip(*rows, strict=True):
+            copy = self._copies[number]
+            if what == st.LEFT_ROOT:
+                rule.leave_root(copy, time)
+            elif what == st.MISSED_ROOT:
+                self._recorder.ledger.count_publication(copy.window, DROPPED)
+                rule.miss_root(copy, LOST["queue_full"])
+            else:
+                del self._copies[number]
+                if copy.tree is None:
+                    rule.over(copy, hops)
+                else:
+                    self._read(copy, hops)
+                    rule.over(copy, len(copy.uplink) - 1)
+
+    def _read(self, copy: Copy, first: int) -> None:
+        """Take from the copy's cells what became of it, and give them back."""
+        if copy.brokers:
+            cells = self._arrays["cells"][first : first + len(copy.brokers)]
+            copy.arrival, copy.served = cells["arrived"].tolist(), cells["served"].tolist()
+            copy.refused = tuple(np.flatnonzero(cells["state"] & st.REFUSED).tolist())
+            give_cells_back(self._memory.states, first, len(copy.brokers))
+
+    # -- the end
+
+    def _close_publications(self) -> None:
+        """As `EventEngine.close`: what brokers hold back, and what is on its way."""
+        ledger, rule = self._recorder.ledger, self._rule
+        for window, departed in enumerate(self._arrays["windows"]["published"].tolist()):
+            ledger.count_publication(window, PUBLISHED, departed // self._fields)
+        for broker, numbers in sorted(self._held.items()):
+            windows = self._recorder.windows(self._publications.time[np.array(numbers)])
+            for number, window in zip(numbers, windows.tolist(), strict=True):
+                ledger.count_publication(window, PUBLISHED)
+                for copy in rule.flights(number, broker, window):
+                    self._end_on_uplink(copy, 0)
+        travelling = self._travelling()
+        for number, copy in self._copies.items():
+            if number not in travelling:
+                continue  # of a publication after the end
+            first, places = travelling[number]
+            if copy.tree is None:
+                self._end_on_uplink(copy, places[0])
+            else:
+                self._read(copy, first)
+                rule.over(copy, len(copy.uplink) - 1, rule.ahead(copy, places))
+        rule.finished.record()
+
+    def _end_on_uplink(self, copy: Copy, hops: int) -> None:
+        self._recorder.ledger.count_publication(copy.window, CLIMBING)
+        self._rule.miss_root(copy, IN_FLIGHT)
+        self._rule.over(copy, hops)
+
+    def _travelling(self) -> dict[int, tuple[int, list[int]]]:
+        """By copy that is on its way: its first cell, and at which tree positions its messages are or are heading to.
+
+        Of one on its way to its root, it is by how many hops it will have come closer when the hop that it is on ends.
+        """
+        arrays, found = self._arrays, dict[int, tuple[int, list[int]]]()
+        messages = arrays["messages"]
+        messages = messages[(messages["kind"] != st.NONE) & (messages["kind"] % st.SERVED != st.REQUEST)]
+        flights, positions = arrays["flights"][messages["flight"]], messages["position"]
+        starts = np.where(flights["version"] == st.NONE, 0, arrays["versions"]["first"][flights["version"]])
+        up = flights["hops"] - arrays["positions"]["depth"][positions]
+        places = np.where(flights["version"] == st.NONE, up, positions - starts)
+        columns = flights["number"].tolist(), flights["hops"].tolist(), places.tolist()
+        for number, first, place in zip(*columns, strict=True):
+            found.setdefault(number, (first, []))[1].append(place)
+        return found

@@ -1,0 +1,139 @@
+"""Messages of the compiled engine, hop by hop: taken, sent from broker to broker, delivered, and given back at the end of their way."""
+
+from __future__ import annotations
+
+import math
+
+from sim.base.compiled import kernel
+from sim.base.randomness_kernels import keyed_exponential, keyed_normal
+from sim.brokers.data.compiled.calendar import schedule
+from sim.brokers.data.compiled.cells import cell_of, end_flood
+from sim.brokers.data.compiled.state import (
+    NONE,
+    OVER,
+    Item,
+    flight_at,
+    integer_at,
+    integers,
+    message_at,
+    note_at,
+    position_at,
+    real_at,
+    tally_at,
+    version_at,
+    window_at,
+)
+from sim.brokers.statistics import record_kernels as rk
+
+
+@kernel
+def take_message(state: Item) -> int:
+    """A free message, which there is."""
+    number = state.free_message
+    state.free_message = message_at(state.messages, number).next
+    state.free_messages -= 1
+    return int(number)
+
+
+@kernel
+def free_message(state: Item, number: int) -> None:
+    """The message carries nothing any more."""
+    message = message_at(state.messages, number)
+    message.kind, message.next = NONE, state.free_message
+    state.free_message = number
+    state.free_messages += 1
+
+
+@kernel
+def note(state: Item, flight: Item, what: int) -> None:
+    """Note something of a flight, for which there is room."""
+    entry = note_at(state.notes, state.noted)
+    state.noted += 1
+    entry.number, entry.version, entry.window = flight.number, flight.version, flight.window
+    entry.published, entry.time, entry.what, entry.hops = flight.published, state.now, what, flight.hops
+
+
+@kernel
+def end_message(state: Item, number: int) -> None:
+    """The message carries its flight no further, which is over when no other does."""
+    carried = message_at(state.messages, number).flight
+    flight = flight_at(state.flights, carried)
+    free_message(state, number)
+    flight.messages -= 1
+    if flight.messages == 0:
+        if flight.version != NONE:
+            version_at(state.versions, flight.version).carried -= 1
+            if state.floods:
+                end_flood(state, flight)
+        if state.content:
+            note(state, flight, OVER)
+        integer_at(state.finished, flight.period).value += 1
+        flight.messages = state.free_flight
+        state.free_flight = carried
+        state.free_flights += 1
+        state.in_transit -= 1
+
+
+@kernel
+def send_message(state: Item, number: int, publication: int, here: int, there: int, hop: Item) -> None:
+    """Send a message, which carries a publication, from broker to broker; `hop` is the position that has the hop's time and link."""
+    if state.jitter == 0.0:
+        schedule(state, number, state.now + hop.hop)
+        return
+    sigma, last = state.jitter, real_at(state.last_arrival, hop.link)
+    draw = keyed_normal(state.jitter_key, publication, here * state.brokers + there)
+    time = state.now + hop.hop * math.exp(sigma * draw - sigma * sigma / 2)
+    last.value = max(time, last.value)
+    schedule(state, number, last.value)
+
+
+@kernel
+def service_time(state: Item, publication: int, broker: int, stage: int, increments: int) -> float:
+    """The seconds that a broker needs for a publication at this stage of its way, if it moves so many counters."""
+    mean = real_at(state.service, broker).value
+    if state.matches:
+        mean += increments * real_at(state.matching, broker).value
+    if state.exponential:
+        return float(mean * keyed_exponential(state.service_key, publication, broker << 16 | stage))
+    return float(mean)
+
+
+@kernel
+def _add(state: Item, window: int, row: int, value: float) -> None:
+    """Add to an exact sum of a window."""
+    rk.add_exactly(integers(state.sums + 24 * (window * rk.SUMS + row), 3), value)
+
+
+@kernel
+def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float) -> None:
+    """The broker at this position has served the publication, which arrived there at a time (s) by so many hops below the root."""
+    if state.content:
+        cell = cell_of(state, flight, position)
+        cell.arrived, cell.served = arrived, state.now
+        return
+    place, now, number = position_at(state.positions, position), state.now, int(flight.window)
+    users, window = int(place.users), window_at(state.windows, number)
+    if users == 0:
+        return
+    delay, tree_delay = now - flight.published, now - flight.rooted
+    tally_at(state.tallies, position).delivered += 1
+    window.delivered_brokers += 1
+    window.delivered_users += users
+    window.tree_hops += depth
+    _add(state, number, rk.USER_NOTIFICATION_DELAY, delay * users)
+    _add(state, number, rk.USER_TREE_DELAY, tree_delay * users)
+    _add(state, number, rk.NOTIFICATION_DELAY, delay)
+    _add(state, number, rk.TREE_DELAY, tree_delay)
+    if now > arrived:
+        _add(state, number, rk.LAST_SERVICE, now - arrived)
+    keys = integers(state.keys, state.delay_slots)
+    counts = integers(state.counts, 2 * state.delay_slots).reshape(-1, 2)
+    state.delay_keys += rk.count_delay(keys, counts, number * rk.BINS + rk.delay_bin(delay), 1, users)
+    direct = real_at(state.hop_delay, flight.origin * state.brokers + place.broker).value
+    if direct > 0.0:
+        window.stretched += 1
+        _add(state, number, rk.STRETCH, (arrived - flight.published) / direct)
+    if window.measured:
+        integer_at(state.per_broker, int(place.broker) * 4 + rk.BROKER_DELIVERED).value += 1
+        largest = real_at(state.maxima, 0)
+        largest.value = max(largest.value, delay)

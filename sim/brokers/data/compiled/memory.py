@@ -1,0 +1,122 @@
+"""The memory of the compiled engine: its state, and arrays that get longer as its loop needs more."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.brokers.data.compiled import state as st
+from sim.brokers.data.compiled.arena import Arena, longer
+from sim.brokers.data.compiled.calendar import NO_BUCKET
+from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.fabric.stations import StationSetting
+from sim.brokers.statistics.recorder import Recorder
+
+_BUCKETS = 1 << 12
+_NOTES = 1 << 12
+
+
+class Memory:
+    """The state, as kernels take it (`states`) and as a record (`state`), and by name the arrays whose addresses it holds.
+
+    Brokers take time as `stations` says, divided by their `capacity` (brokers); flights are counted by `periods`.
+    """
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        recorder: Recorder,
+        stations: StationSetting,
+        capacity: NDArray[np.float64],
+        service_key: int,
+        periods: int,
+    ) -> None:
+        self.states = np.zeros(1, st.STATE)
+        self.state = self.states[0]
+        self.arrays: dict[str, st.Items] = {}
+        self._set_constants(fabric, recorder, stations, len(capacity), service_key)
+        for name in st.STATISTICS:
+            self.use(name, getattr(recorder.statistics, name))
+        sizes = {"pending": 1 << 10, "notes": _NOTES, "windows": len(recorder.measured), "finished": periods}
+        sizes |= {"buckets": _BUCKETS, "last_arrival": 1 << 10, "messages": 0, "flights": 0, "heap": 0}
+        sizes |= {"cells": 0, "free_cells": 32}
+        sizes |= {"servers": len(capacity), "service": len(capacity), "matching": len(capacity)}
+        for name, size in sizes.items():
+            self.use(name, np.zeros(size, st.ARRAYS[name]))
+        self.arrays["windows"]["measured"] = recorder.measured
+        self.arrays["buckets"]["first"] = self.arrays["free_cells"]["value"] = st.NONE
+        self.arrays["servers"][["serving", "first", "first_control"]] = st.NONE
+        self.arrays["servers"]["since"] = recorder.warm_up
+        self.arrays["service"]["value"] = stations.time / capacity
+        self.arrays["matching"]["value"] = stations.matching / capacity
+        self._grow_messages(1 << 10)
+        self._grow_flights(1 << 10)
+
+    def _set_constants(
+        self, fabric: Fabric, recorder: Recorder, stations: StationSetting, brokers: int, service_key: int
+    ) -> None:
+        state, links = self.state, fabric.links
+        state["brokers"], state["jitter"], state["jitter_key"] = brokers, links.jitter, links.key
+        state["takes_time"], state["exponential"] = stations.service != "none", stations.service == "exponential"
+        state["service_key"], state["warm_up"] = service_key, recorder.warm_up
+        state["bound"] = -1 if stations.queue is None else stations.queue
+        state["free_message"] = state["free_flight"] = state["far"] = state["bucket"] = st.NONE
+        state["far_bucket"], state["width"], state["bucket_count"] = NO_BUCKET, 1e-3, _BUCKETS
+        state["floods"] = fabric.overlay.floods
+        state["notes_room"], state["delay_slots"] = _NOTES, len(recorder.statistics.keys)
+
+    def use(self, name: str, array: NDArray[np.generic]) -> None:
+        """Let the kernels find an array."""
+        assert array.flags.c_contiguous
+        self.arrays[name] = array
+        self.state[name] = array.ctypes.data
+
+    def use_arena(self, arena: Arena) -> None:
+        """Let the kernels find what the arena holds now."""
+        for name in ("positions", "tallies", "slots", "versions"):
+            self.use(name, getattr(arena, name))
+        self.state["most_children"], self.state["most_cells"] = arena.most_children, arena.most_cells
+        links = self.arrays["last_arrival"]
+        while len(arena.links) > len(links):
+            links = longer(links)
+        self.use("last_arrival", links)
+
+    def grow(self) -> None:
+        """Make room for what the loop has none for."""
+        state, arrays = self.state, self.arrays
+        if state["free_flights"] == 0:
+            self._grow_flights(len(arrays["flights"]))
+        if state["cells_room"] - state["cells_used"] < state["most_cells"]:
+            more = max(len(arrays["cells"]), int(state["most_cells"]))
+            self.use("cells", np.concatenate([arrays["cells"], np.zeros(more, st.CELL)]))
+            state["cells_room"] += more
+        if state["free_messages"] < state["most_children"]:
+            self._grow_messages(max(len(arrays["messages"]), int(state["most_children"])))
+
+    def have_message(self) -> None:
+        """Make sure that a message is free."""
+        if self.state["free_messages"] == 0:
+            self._grow_messages(len(self.arrays["messages"]))
+
+    def _grow_messages(self, more: int) -> None:
+        messages = self._with_free("messages", more, "free_message", "next")
+        messages["kind"][-more:] = st.NONE
+        self.state["free_messages"] += more
+        heap = np.zeros(len(messages), st.HEAPED)
+        heap[: len(messages) - more] = self.arrays["heap"]
+        self.use("heap", heap)
+
+    def _grow_flights(self, more: int) -> None:
+        self._with_free("flights", more, "free_flight", "messages")
+        self.state["free_flights"] += more
+
+    def _with_free(self, name: str, more: int, first: str, link: str) -> st.Items:
+        """Grow an array by so many records, which are free: linked to each other and to the first one that was."""
+        records = self.arrays[name]
+        size = len(records)
+        records = np.concatenate([records, np.zeros(more, records.dtype)])
+        records[link][size:] = np.arange(size + 1, size + more + 1)
+        records[link][-1] = self.state[first]
+        self.state[first] = size
+        self.use(name, records)
+        return records

@@ -1,0 +1,204 @@
+"""What brokers of the compiled engine do with a publication: pass it on up to its root, and from there down the tree."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim.base.compiled import kernel
+from sim.brokers.data.compiled.cells import begin_copy, begin_flood, cell_of, count_increments
+from sim.brokers.data.compiled.floods import flood_on, spread
+from sim.brokers.data.compiled.hops import deliver, end_message, note, send_message, service_time, take_message
+from sim.brokers.data.compiled.servers import accept
+from sim.brokers.data.compiled.state import (
+    DOWN,
+    FLOODED,
+    LEFT_ROOT,
+    MISSED_ROOT,
+    NONE,
+    REFUSED,
+    UP,
+    Item,
+    flight_at,
+    message_at,
+    pending_at,
+    position_at,
+    slot_at,
+    tally_at,
+    version_at,
+    window_at,
+)
+
+
+@kernel
+def depart(state: Item) -> None:
+    """The next publication leaves for its root."""
+    pending = pending_at(state.pending, state.next_pending)
+    state.next_pending += 1
+    state.now = pending.time
+    carried = state.free_flight
+    flight, uplink = flight_at(state.flights, carried), position_at(state.positions, pending.uplink)
+    state.free_flight = flight.messages
+    state.free_flights -= 1
+    state.in_transit += 1
+    flight.published, flight.rooted, flight.messages = pending.published, np.nan, 1
+    flight.size, flight.number, flight.window = pending.size, pending.number, pending.window
+    flight.origin, flight.slot, flight.version = uplink.broker, pending.slot, NONE
+    flight.period, flight.hops, flight.released, flight.refused = pending.period, uplink.depth, pending.released, 0
+    window_at(state.windows, pending.window).published += 1
+    number = take_message(state)
+    message = message_at(state.messages, number)
+    message.flight, message.position, message.kind = carried, pending.uplink, UP
+    arrive_uplink(state, number)
+
+
+@kernel
+def arrive_uplink(state: Item, number: int) -> None:
+    """The message has come to the broker at its position."""
+    if not state.takes_time:
+        climb(state, number)
+        return
+    message = message_at(state.messages, number)
+    flight, place = flight_at(state.flights, message.flight), position_at(state.positions, message.position)
+    increments = count_increments(state, flight)[place.broker] if state.matches and place.first == NONE else 0
+    if not accept(state, place.broker, number, service_time(state, flight.number, int(place.broker), 0, increments)):
+        flight.hops -= place.depth
+        _miss_root(state, flight)
+        end_message(state, number)
+
+
+@kernel
+def _miss_root(state: Item, flight: Item) -> None:
+    """The flight is dropped on its way up, and what it carries is due now, and lost."""
+    slot, window = slot_at(state.slots, flight.slot), window_at(state.windows, flight.window)
+    window.dropped += 1
+    window.due_brokers += slot.brokers
+    window.due_users += slot.users
+    window.refused_brokers += slot.brokers
+    window.refused_users += slot.users
+    version_at(state.versions, slot.version).flights += 1
+    if state.content:
+        note(state, flight, MISSED_ROOT)
+    _rooted(state, flight)
+
+
+@kernel
+def _rooted(state: Item, flight: Item) -> None:
+    """The flight has left its root, or has been dropped before."""
+    state.unrooted -= flight.released
+    flight.released = 0
+
+
+@kernel
+def climb(state: Item, number: int) -> None:
+    """The broker at the message's position on the uplink has handled it."""
+    message = message_at(state.messages, number)
+    here, flight = position_at(state.positions, message.position), flight_at(state.flights, message.flight)
+    if here.first == NONE:
+        _leave_root(state, number)
+        return
+    window, tally = window_at(state.windows, flight.window), tally_at(state.tallies, message.position)
+    window.uplinks += 1
+    window.uplink_bytes += flight.size
+    if window.measured:
+        tally.messages += 1
+        tally.bytes += flight.size
+    message.position = here.first
+    there = position_at(state.positions, here.first).broker
+    send_message(state, number, flight.number, int(here.broker), there, here)
+
+
+@kernel
+def _leave_root(state: Item, number: int) -> None:
+    message = message_at(state.messages, number)
+    flight = flight_at(state.flights, message.flight)
+    flight.version, flight.rooted = slot_at(state.slots, flight.slot).version, state.now
+    version, window = version_at(state.versions, flight.version), window_at(state.windows, flight.window)
+    window.rooted += 1
+    window.uplink_hops += flight.hops
+    window.due_brokers += version.brokers
+    window.due_users += version.users
+    window.joining_brokers += version.brokers_joining
+    window.joining_users += version.users_joining
+    version.flights += 1
+    version.carried += 1
+    if version.offloads or state.content:
+        note(state, flight, LEFT_ROOT)
+    _rooted(state, flight)
+    if version.size == 0:
+        end_message(state, number)
+        return
+    if state.content:
+        begin_copy(state, flight)
+    deliver(state, flight, version.first, 0, state.now)
+    message.kind, message.position = DOWN, version.first
+    if state.floods:
+        begin_flood(state, flight)
+        flood_on(state, number, version.first, flight)
+    else:
+        _forward(state, number, flight)
+
+
+@kernel
+def arrive_tree(state: Item, number: int) -> None:
+    """The message has come to the broker at its position."""
+    message = message_at(state.messages, number)
+    flight = flight_at(state.flights, message.flight)
+    if not state.takes_time:
+        deliver(state, flight, message.position, position_at(state.positions, message.position).depth, state.now)
+        _forward(state, number, flight)
+        return
+    place = position_at(state.positions, message.position)
+    increments = int(cell_of(state, flight, message.position).sender) if state.matches else 0
+    if accept(state, place.broker, number, service_time(state, flight.number, int(place.broker), 1, increments)):
+        if state.content:
+            cell_of(state, flight, message.position).arrived = state.now
+    else:
+        if state.content:
+            cell_of(state, flight, message.position).state |= REFUSED
+        window = window_at(state.windows, flight.window)
+        window.refused_brokers += place.below_brokers
+        window.refused_users += place.below_users
+        end_message(state, number)
+
+
+@kernel
+def _forward(state: Item, number: int, flight: Item) -> None:
+    """Send copies to the children of a message's position; the message is used again for the first of them."""
+    message = message_at(state.messages, number)
+    here, carried = position_at(state.positions, message.position), message.flight
+    if here.children == 0:
+        end_message(state, number)
+        return
+    flight.messages += here.children - 1
+    window, size, internal = window_at(state.windows, flight.window), flight.size, 0
+    for position in range(here.first, here.first + here.children):
+        if position > here.first:
+            number = take_message(state)
+        message, child = message_at(state.messages, number), position_at(state.positions, position)
+        message.flight, message.kind, message.position = carried, DOWN, position
+        internal += int(child.users > 0)
+        if window.measured:
+            tally = tally_at(state.tallies, position)
+            tally.messages += 1
+            tally.bytes += size
+        send_message(state, number, flight.number, int(here.broker), child.broker, child)
+    external = here.children - internal
+    window.internal += internal
+    window.internal_bytes += internal * size
+    window.external += external
+    window.external_bytes += external * size
+
+
+@kernel
+def go_down(state: Item, number: int) -> None:
+    """The broker at the message's position has served it."""
+    message = message_at(state.messages, number)
+    flight = flight_at(state.flights, message.flight)
+    if message.kind == DOWN:
+        depth = position_at(state.positions, message.position).depth
+        deliver(state, flight, message.position, depth, message.arrived)
+        _forward(state, number, flight)
+    elif message.kind == FLOODED:
+        spread(state, number, message.arrived)
+    else:
+        end_message(state, number)
