@@ -19,7 +19,7 @@ from sim.base.errors import ScenarioError
 from sim.base.randomness import Streams, uniform
 from sim.overlay.latency import great_circle_km
 from sim.policies.selection.fixed import LocationSelection, StaticSelection
-from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, OwnState, Reported, UtilityRule, best_broker
+from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, OwnState, Reported, best_broker
 from sim.policies.selection.places import PlaceIndex, clusters
 from sim.policies.selection.similarity import SimilaritySelection
 from sim.policies.views import BrokerStates, Selection, SelectionSetting, SelectionView
@@ -142,7 +142,9 @@ def test_kernel_equals_algorithm_1(
             Reported(states.wanted, states.topics, states.load, states.users),
             OwnState(case.current, view.own_wanted, view.own_topics, view.own_load, view.own_users),
             max(view.total_load, 1),
-            UtilityRule(FORMULA[similarity], load_weight, hysteresis),
+            FORMULA[similarity],
+            load_weight,
+            hysteresis,
         )
         expected = oracle.select(
             case.user,
@@ -196,8 +198,8 @@ def test_equal_utilities_tie_whatever_their_denominators() -> None:
     for order in ([0, 1], [1, 0]):
         candidates = np.array(order, np.int32)
         reported, nobody = Reported(wanted, topics, load, users), OwnState(-1, none, 0, 0, 0)
-        wants, rule = np.array([0, 1], np.int32), UtilityRule(JACCARD, 1.0, 0.0)
-        assert best_broker(candidates, wants, reported, nobody, 10, rule) == 1
+        wants, rule = np.array([0, 1], np.int32), (JACCARD, 1.0, 0.0)
+        assert best_broker(candidates, wants, reported, nobody, 10, *rule) == 1
 
 
 def test_all_equal_goes_to_the_current_broker_else_to_the_lowest() -> None:
@@ -206,8 +208,8 @@ def test_all_equal_goes_to_the_current_broker_else_to_the_lowest() -> None:
     for formula in FORMULA.values():
         for candidates in (np.array([1, 2, 3], np.int32), np.array([3, 2, 1], np.int32)):
             for current, expected in ((2, 2), (0, 1), (-1, 1)):
-                own, rule = OwnState(current, none, 0, 0, 0), UtilityRule(formula, 1.0, 0.0)
-                assert best_broker(candidates, wants, reported, own, 1, rule) == expected
+                own, rule = OwnState(current, none, 0, 0, 0), (formula, 1.0, 0.0)
+                assert best_broker(candidates, wants, reported, own, 1, *rule) == expected
 
 
 def test_a_user_that_wants_nothing_stays(cases: list[tuple[Case, SelectionView]]) -> None:

@@ -72,9 +72,11 @@ class Clock(simpy.Environment):
     def peek(self) -> float:
         """When the next event is due that may change anything, or the end if that comes first."""
         queue = self._queue
-        if queue and queue[0][1] == LOOKS:
+        if not queue:
+            return self._until
+        if queue[0][1] == LOOKS:
             return min([self._until, *(time for time, *_ in queue[1:3])])
-        return min(super().peek(), self._until)
+        return min(queue[0][0], self._until)
 
     def pending(self) -> list[Any]:
         """All events that are still to come, as (time, priority, number, event), soonest first."""

@@ -30,24 +30,24 @@ class Changes:
         Feed(self._clock, CHANGES, self._change).start(self._next_change())
 
     def _next_change(self) -> float | None:
-        rows = (self._events, self._event), (self._movements, self._movement)
-        return min((float(table.time[row]) for table, row in rows if row < len(table)), default=None)
+        rows = (self._events.time, self._event), (self._movements.time, self._movement)
+        return min((float(times[row]) for times, row in rows if row < len(times)), default=None)
 
     def _change(self) -> float | None:
         """Everything that changes at this instant, except what brokers hold back."""
         now = self._clock.now
-        events, movements = self._events, self._movements
+        times, moves = self._events.time, self._movements.time
         changing: list[int] = []
         moving: list[int] = []
-        while self._event < len(events) and events.time[self._event] == now:
+        while self._event < len(times) and times[self._event] == now:
             changing.append(self._event)
             self._event += 1
-        while self._movement < len(movements) and movements.time[self._movement] == now:
+        while self._movement < len(moves) and moves[self._movement] == now:
             moving.append(self._movement)
             self._movement += 1
         if self._holding:
-            changing, held = self._divided(changing, events.user)
-            moving, held_moves = self._divided(moving, movements.user)
+            changing, held = self._divided(changing, self._events.user)
+            moving, held_moves = self._divided(moving, self._movements.user)
             self._held.append((held, held_moves))
         if changing or moving:
             self._enact(changing, moving)

@@ -31,14 +31,6 @@ class OwnState(NamedTuple):
     users: int
 
 
-class UtilityRule(NamedTuple):
-    """How brokers are compared."""
-
-    formula: int
-    load_weight: float
-    hysteresis: float
-
-
 class Utility(NamedTuple):
     """A similarity as a quotient of whole numbers, and a load."""
 
@@ -64,7 +56,9 @@ def best_broker(
     reported: Reported,
     own: OwnState,
     total_load: int,
-    rule: UtilityRule,
+    formula: int,
+    load_weight: float,
+    hysteresis: float,
 ) -> int:
     """The candidate with the highest utility (algorithm 1) for a user who wants `topics`; ties: current, lower load, lower id."""
     best, highest = -1, Utility(0, 1, 0)
@@ -78,9 +72,9 @@ def best_broker(
             summed += n
             if n > 0:
                 common += 1
-        if rule.formula == OVERLAP:
+        if formula == OVERLAP:
             numerator, denominator = common, size
-        elif rule.formula == JACCARD:
+        elif formula == JACCARD:
             numerator, denominator = common, (own.topics if is_own else reported.topics[broker]) + size - common
         else:
             numerator, denominator = summed, size * (own.users if is_own else reported.users[broker])
@@ -90,14 +84,14 @@ def best_broker(
             present = here
         better = best < 0
         if not better:
-            gain = advantage(here, highest, total_load, rule.load_weight)
+            gain = advantage(here, highest, total_load, load_weight)
             better = gain > 0
             if gain == 0 and best != own.broker:
                 better = is_own or here.load < highest.load or (here.load == highest.load and broker < best)
         if better:
             best, highest = broker, here
     if present.denominator > 0:
-        gain = advantage(highest, present, total_load, rule.load_weight)
-        if gain <= rule.hysteresis * (float(highest.denominator * present.denominator) * total_load):
+        gain = advantage(highest, present, total_load, load_weight)
+        if gain <= hysteresis * (float(highest.denominator * present.denominator) * total_load):
             return own.broker
     return best

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,10 @@ class PlaceIndex:
         if self._cell is not None:
             for broker, (row, column) in enumerate(zip(*grid_cells(setting), strict=True)):
                 self._broker_of[int(row), int(column)] = broker
+        # users are asked about again where they still are, and come back to where they were
+        self.broker = lru_cache(maxsize=1 << 14)(self._broker)
 
-    def broker(self, latitude: float, longitude: float) -> int:
+    def _broker(self, latitude: float, longitude: float) -> int:
         """The broker for a position in degrees."""
         if self._cell is not None:
             broker = self._broker_of.get((math.floor(latitude / self._cell), math.floor(longitude / self._cell)))

@@ -12,7 +12,7 @@ from pydantic import Field
 from sim import plugins
 from sim.base.randomness import uniform
 from sim.base.units import Period, Quantity
-from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, OwnState, Reported, UtilityRule, best_broker
+from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, OwnState, Reported, best_broker
 from sim.policies.selection.places import PlaceIndex, clusters
 from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView
 
@@ -52,7 +52,7 @@ class SimilaritySelection:
         self._places = PlaceIndex(setting) if setting.has_places else None
         self._key = setting.key
         load_weight = parameters.load_weight * (setting.brokers if parameters.load == "relative" else 1)
-        self._rule = UtilityRule(_FORMULA[parameters.similarity], load_weight, parameters.hysteresis)
+        self._rule = _FORMULA[parameters.similarity], load_weight, parameters.hysteresis
         self.exchange: Exchange | None = Exchange(parameters.update_period, cluster)
 
     def _candidates(self, view: SelectionView) -> NDArray[np.int32]:
@@ -67,4 +67,4 @@ class SimilaritySelection:
         reported = Reported(states.wanted, states.topics, states.load, states.users)
         own = OwnState(view.current, view.own_wanted, view.own_topics, view.own_load, view.own_users)
         candidates, total_load = self._candidates(view), max(view.total_load, 1)
-        return Selection(int(best_broker(candidates, view.topics, reported, own, total_load, self._rule)))
+        return Selection(int(best_broker(candidates, view.topics, reported, own, total_load, *self._rule)))

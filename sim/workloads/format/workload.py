@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -32,6 +33,7 @@ class ColumnTable:
         return len(next(iter(vars(self).values())))
 
     @classmethod
+    @cache
     def dtypes(cls) -> dict[str, np.dtype[Any]]:
         """The type of each column that is a numpy array."""
         hints = get_type_hints(cls).items()
