@@ -107,6 +107,9 @@ TESTS: dict[str, tuple[str, ...]] = {
     "sim/brokers/control/courier": (*_BROKERS, "tests/brokers/test_reconfiguration.py"),
     "sim/content/": ("tests/brokers/test_matching.py", "tests/brokers/test_content.py"),
     "sim/brokers/control/offloading": ("tests/brokers/test_offloading.py",),
+    "sim/brokers/data/compiled/": tuple(
+        f"tests/brokers/test_{name}.py" for name in ("engine_contract", "engines_agree", "content", "flooding")
+    ),
     "sim/brokers/data/content": ("tests/brokers/test_content.py",),
     "sim/brokers/data/events": (*_BROKERS, "tests/brokers/test_reconfiguration.py"),
     "sim/brokers/data/rule": (*_BROKERS, "tests/brokers/test_flooding.py", "tests/brokers/test_engine_contract.py"),
@@ -127,7 +130,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/brokers/test_queueing_theory.py",
     ),
     "sim/brokers/fabric/saturation": ("tests/brokers/test_overload.py",),
-    "sim/brokers/control/sides": ("tests/brokers/test_offloading.py",),
+    "sim/brokers/control/offloaded_topics": ("tests/brokers/test_offloading.py",),
 }
 
 EQUIVALENT: dict[str, str] = {
