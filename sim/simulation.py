@@ -168,7 +168,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         join=scenario.network.join,
         control_count=scenario.network.control_count,
         stations=StationSetting(service.kind, service.time, service.matching, **queueing),
-        trace=scenario.trace,
+        trace=float(scenario.trace),
         subscribers=scenario.subscribers,
         plane=scenario.network.data_plane,
         capacity=capacity,
@@ -255,7 +255,7 @@ def simulate(
     for own in scenario.metrics.tables:
         metrics[own.kind], column = compute(own.kind, own.parameters, seen)
         columns |= column
-    return RunRecord(metrics, tables | {"timeseries": columns}, network.setting.notes)
+    return RunRecord(metrics, tables | {"timeseries": columns}, network.notes)
 
 
 def _busiest_tree(network: Network, positions: NDArray[np.float64] | None) -> RecordedColumns:

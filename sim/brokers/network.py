@@ -36,12 +36,13 @@ from sim.brokers.fabric.stations import (
     service_times,
     stations,
 )
+from sim.brokers.statistics.hops import HopTrace
 from sim.brokers.statistics.receipts import Audiences, Receipts
 from sim.brokers.statistics.record_kernels import BROKER_DELIVERED, RECEIVED, RELAYED, SENT
 from sim.brokers.statistics.recorder import Details, RecordedColumns, Recorder
 from sim.brokers.statistics.records import Channel
 from sim.brokers.statistics.satisfaction import Satisfaction
-from sim.brokers.statistics.traffic import cross_region_bytes, hop_table, link_table
+from sim.brokers.statistics.traffic import cross_region_bytes, link_table
 from sim.brokers.users.changes import Changes
 from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users.users import HostedUsers
@@ -72,7 +73,7 @@ class NetworkSetting:
     join: Literal["instant", "message"] = "instant"
     control_count: Literal["hops", "requests"] = "hops"
     stations: StationSetting = NO_TIME
-    trace: bool = False
+    trace: float = 0.0
     subscribers: bool = False
     plane: Literal["auto", "events", "compiled", "folded"] = "auto"
     capacity: NDArray[np.float64] | None = None
@@ -89,15 +90,14 @@ class NetworkSetting:
 
 def _plane(setting: NetworkSetting) -> str:
     """The data plane asked for, or the fastest that is exact. Raises ScenarioError where the one asked for is not."""
-    floods, trace = "an overlay that floods", "trace = true"
+    floods, trace = "an overlay that floods", "trace = true" if setting.trace == 1 else f"trace = {setting.trace:g}"
     contends = {
         f'brokers.service = "{setting.stations.service}"': setting.stations.service != "none",
         f"jitter {setting.jitter:g}": setting.jitter > 0,
     }
-    traced = {trace: setting.trace}
     excluded = {
-        "folded": contends | traced | {floods: setting.overlay.floods},
-        "compiled": traced,
+        "folded": contends | {trace: setting.trace > 0, floods: setting.overlay.floods},
+        "compiled": {},
     }
     found = {plane: [reason for reason, holds in cases.items() if holds] for plane, cases in excluded.items()}
     if found.get(setting.plane):
@@ -116,7 +116,7 @@ class Network:
         brokers, service_key = len(setting.node_of), streams.key("service")
         self.setting, self.workload = setting, workload
         self.clock = Clock()
-        self.recorder = self._recorder(streams.key("best-effort channel"))
+        self.recorder = self._recorder(streams.key("best-effort channel"), streams.key("trace"))
         self.node_of = setting.node_of.copy()
         self.capacity = np.ones(brokers) if setting.capacity is None else setting.capacity
         self.broker_of = np.empty(brokers, np.int32)
@@ -172,8 +172,8 @@ class Network:
         entries = workload.publications, host, brokers, key, self.engine
         self._publishers = Publishers(self.clock, *entries, protocol)
 
-    def _recorder(self, key: int) -> Recorder:
-        """The recorder; `key` is that of the best-effort channel's draws."""
+    def _recorder(self, key: int, trace_key: int) -> Recorder:
+        """The recorder; the keys are those of the best-effort channel's draws, and of which publications are traced."""
         setting, workload, offloading = self.setting, self.workload, self.setting.offloading
         copies, by_user, satisfaction, channel = 1, setting.subscribers, None, None
         if workload.content is not None:
@@ -185,7 +185,7 @@ class Network:
             if offloading.policy is not None:
                 channel = Channel(chosen.delivery_probability, chosen.extra_delay, key)
         details = Details(
-            [] if setting.trace else None,
+            HopTrace(setting.trace, trace_key) if setting.trace else None,
             Audiences(workload, len(setting.node_of)) if by_user else None,
             Receipts() if setting.subscribers else None,
             satisfaction,
@@ -262,6 +262,12 @@ class Network:
 
     # -- what came out
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that go with the results."""
+        trace = None if self.recorder.trace is None else self.recorder.trace.note()
+        return (*self.setting.notes, *([] if trace is None else [trace]))
+
     def metrics(self) -> dict[str, MetricValue]:
         """All scalar metrics. Raises MetricError where they are not those that `sim.metrics` declares."""
         setting = self.setting
@@ -293,7 +299,7 @@ class Network:
         if recorder.receipts is not None:
             tables["subscribers"] = dict(recorder.receipts.table())
         if recorder.trace is not None:
-            tables["trace"] = hop_table(recorder.trace)
+            tables["trace"] = recorder.trace.table()
         return tables
 
     def _brokers(self) -> RecordedColumns:

@@ -46,6 +46,20 @@ DETECT = "detect"
 """What `warm_up` says where it is to be found out."""
 
 
+def _traced(value: object) -> bool | float:
+    if isinstance(value, bool) or (isinstance(value, int | float) and 0 < value <= 1):
+        return value
+    raise ValueError("expected true, false, or a share of publications above 0 and at most 1")
+
+
+Traced = Annotated[
+    bool | float,
+    PlainValidator(_traced),
+    WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "number", "exclusiveMinimum": 0, "maximum": 1}]}),
+]
+"""Which publications are traced: all, none, or a share of them."""
+
+
 class Prepared(Parameters):
     """A workload folder, written by `brokersim prepare` or `brokersim generate`."""
 
@@ -215,8 +229,8 @@ class Scenario(_Section):
     """Metrics leave out what is published and sent before this time."""
     window: Annotated[PositiveDuration, Repeats("windows")] = 3600.0
     """Width of the windows of time series."""
-    trace: bool = False
-    """Also write one row per message hop."""
+    trace: Traced = False
+    """Also write one row per message hop: of all publications, or of this share of them."""
     subscribers: bool = False
     """Also write how much each user received on each topic."""
     metrics: OwnMetrics = Field(default=OwnMetrics(), exclude_if=lambda own: not own)

@@ -272,7 +272,7 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
 
 def simulated(case: Case) -> tuple[Network, list[Any], list[list[dict[int, int | None]]]]:
     """The network after its run, the flights that were entered into the books, and the trees at the looks and at the end."""
-    network = built(case, trace=True, subscribers=True)
+    network = built(case, plane="events", trace=True, subscribers=True)
     finished: list[Any] = []
     finish = network.engine.rule.finished.add
     network.engine.rule.finished.add = lambda flight, *sent, **named: (

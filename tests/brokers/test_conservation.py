@@ -20,7 +20,7 @@ def network() -> Network:
          R    S    S
     """
     world = tiny.workload([set(), {0}, {0}], [(0.4 * n, 0, 0, 1) for n in range(25)])
-    return tiny.network(world, tiny.graph([(0, 1), (1, 2), (2, 3)], [1]), [0, 2, 3], warm_up=3.0)
+    return tiny.network(world, tiny.graph([(0, 1), (1, 2), (2, 3)], [1]), [0, 2, 3], warm_up=3.0, plane="events")
 
 
 def at(share: float, act: Callable[[], Any]) -> Callable[[float], None]:

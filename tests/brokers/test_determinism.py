@@ -32,7 +32,7 @@ BASE: dict[str, Any] = {
         "publication_rate": 4.0,
         "horizon": "5h",
     },
-    "network": {"brokers": 9, "join": "message"},
+    "network": {"brokers": 9, "join": "message", "data_plane": "events"},
     "brokers": {"service": {"kind": "exponential", "time": "20s"}, "queue": 1},
 }
 SIMILARITY = {"kind": "similarity", "cluster_size": 3, "update_period": "20min"}
@@ -137,6 +137,7 @@ def test_what_a_policy_draws_shifts_nothing_else() -> None:
             jitter=0.5,
             service="exponential",
             service_time=0.05,
+            plane="events",
         )
 
     calm, restless = network([0, 1, 2]), network(Restless(3))

@@ -78,7 +78,7 @@ def test_all_tables_and_metrics_are_the_same_bytes_in_many_cases(seed: int) -> N
 @there
 @pytest.mark.parametrize("seed", range(0, CASES, 5))
 def test_traces_are_the_same_hop_by_hop(seed: int) -> None:
-    compare(generated(seed), trace=True)
+    compare(generated(seed), trace=1.0)
 
 
 @there

@@ -15,6 +15,7 @@ from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
 from sim.brokers.fabric.station_record import StationRecord
 from sim.brokers.fabric.stations import station_record
+from sim.brokers.statistics.hops import UPLINK
 from sim.brokers.statistics.ledger import CLIMBING, DROPPED, IN_FLIGHT, LOST, PUBLISHED
 from sim.brokers.statistics.recorder import Recorder
 
@@ -61,8 +62,9 @@ class EventEngine:
         if released:
             self._released[number] = len(flights)
         send: Callable[[Message], object] = self._serve_uplink if self._servers else self._climb
+        traced = self._trace is not None and self._trace.traces(number)
         for flight in flights:
-            self._active[flight] = None
+            self._active[flight], flight.traced = None, traced
             send(Message(flight, 0, -1, self._climbed, self._climb, self._drop))
 
     def advance(self, until: float) -> None:
@@ -118,9 +120,9 @@ class EventEngine:
         flight: Flight = message.carries
         if self._servers and not self._serve_uplink(message):
             return
-        if self._trace is not None:
+        if self._trace is not None and flight.traced:
             here, there = flight.uplink[message.position - 1 : message.position + 1]
-            self._trace.append((message.sent, message.arrived, flight.number, here, there, "uplink", False))
+            self._trace.add(message.sent, message.arrived, flight.number, here, there, UPLINK, False)
         if not self._servers:
             self._climb(message)
 
@@ -189,9 +191,9 @@ class EventEngine:
                 self._flood.arrive(flight, position, source)
         else:
             self._recorder.counted["duplicates"][flight.window] += 1
-        if self._trace is not None:
-            hop = (flight.number, brokers[source], brokers[position])
-            self._trace.append((message.sent, now, *hop, self.rule.kind, bool(flight.due_users[position])))
+        if self._trace is not None and flight.traced:
+            hop = flight.number, brokers[source], brokers[position]
+            self._trace.add(message.sent, now, *hop, self.rule.kind, bool(flight.due_users[position]))
         if not self._servers:
             if first:
                 self._forward(flight, position, now, message)

@@ -25,7 +25,8 @@ class Flight:
     `arrival` has one time (s) per tree position, NaN where nothing has arrived; `served` when the broker there had handled it, which
     is its delivery (the very same list where brokers take no time); `due_users` the users due there; `depth` how many
     hops it took. `audience` is who wanted it when it left the root, where that is
-    kept. `pending` counts messages that are on a link or in a queue.
+    kept. `pending` counts messages that are on a link or in a queue. The hops of one that is
+    `traced` go to the trace.
 
     `offloaded` are those that the back end does not serve, if there are any.
 
@@ -60,6 +61,7 @@ class Flight:
         "served",
         "size",
         "topic",
+        "traced",
         "tree",
         "uplink",
         "uplink_array",
@@ -85,6 +87,7 @@ class Flight:
         self.uplink_array, self.uplink = uplink.array, uplink.brokers
         self.rooted = float("nan")
         self.pending = 0
+        self.traced = False
         self.tree: TopicTree | None = None
         self.audience: Audience | None = None
         self.offloaded: Offloaded | None = None

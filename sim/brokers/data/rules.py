@@ -18,6 +18,7 @@ from sim.brokers.data.flights import Flight
 from sim.brokers.data.routes import Uplinks
 from sim.brokers.data.rule_kernels import reach
 from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.statistics.hops import FLOOD, TREE
 from sim.brokers.statistics.ledger import DUE, IN_FLIGHT, LOST, ROOTED
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import Subscriptions
@@ -30,7 +31,7 @@ NAN = float("nan")
 class Rule(ABC):
     """The rule of trees: a broker forwards what it has served to its children, and every copy is the first one."""
 
-    kind = "tree"
+    kind = TREE
     """The kind of a hop below the root, in the trace."""
 
     def __init__(
@@ -166,7 +167,7 @@ class FloodRule(TopicRule):
     what is due there is lost once none is on its way any more.
     """
 
-    kind = "flood"
+    kind = FLOOD
 
     def leave_root(self, flight: Flight, now: float) -> None:
         """As on a tree; beside it, who sent what, as every link of the topic may carry a copy."""

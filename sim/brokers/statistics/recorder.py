@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.delays import Delays
+from sim.brokers.statistics.hops import HopTrace
 from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED, Ledger
 from sim.brokers.statistics.receipts import Audience, Audiences, Receipts
 from sim.brokers.statistics.records import Channel, Folds, Offloaded, Offloads, Statistics, Ways, starts
 from sim.brokers.statistics.satisfaction import Satisfaction
-from sim.brokers.statistics.traffic import Hop
 from sim.metrics import COUNTED, OURS, Metric, MetricValue
 
 RecordedColumns = dict[str, Any]  # column name → array or list
@@ -54,7 +54,7 @@ class Details(NamedTuple):
     `receipts` and `satisfaction` count by user, and need the `audiences`. `channel` takes what is offloaded.
     """
 
-    trace: list[Hop] | None = None
+    trace: HopTrace | None = None
     audiences: Audiences | None = None
     receipts: Receipts | None = None
     satisfaction: Satisfaction | None = None

@@ -1,18 +1,13 @@
-"""Tables of traffic: messages and bytes per link, between regions, and every single hop."""
+"""Tables of traffic: messages and bytes per link and between regions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.statistics.records import Statistics
-
-Hop = tuple[float, float, int, int, int, str, bool]
-"""When a message was sent and received (s), the publication, the brokers from and to, the kind of hop, and whether it was due there."""
-HOP = ("sent", "received", "publication", "source", "destination", "kind", "due")
 
 
 def link_table(statistics: Statistics) -> dict[str, Any]:
@@ -25,8 +20,3 @@ def link_table(statistics: Statistics) -> dict[str, Any]:
 def cross_region_bytes(statistics: Statistics, regions: NDArray[np.int64] | None) -> int | None:
     """Bytes between brokers of different `regions` (brokers), None where there are none."""
     return None if regions is None else int(statistics.links[regions[:, None] != regions, 1].sum())
-
-
-def hop_table(hops: Sequence[Hop]) -> dict[str, Any]:
-    """A row for every hop of every publication."""
-    return dict(zip(HOP, zip(*hops, strict=True) if hops else ((),) * len(HOP), strict=True))

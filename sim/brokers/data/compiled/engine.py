@@ -262,6 +262,8 @@ class CompiledEngine:
                 histogram.empty()
             elif code == st.EMPTY_NOTES:
                 self._act_on_notes()
+            elif code == st.EMPTY_HOPS:
+                self._trace_hops()
             else:
                 return code
 
@@ -336,6 +338,12 @@ class CompiledEngine:
         self._state["noted"] = 0
         return self._arrays["notes"][:count].copy()
 
+    def _trace_hops(self) -> None:
+        trace, count = self._recorder.trace, int(self._state["hops"])
+        if trace is not None:
+            trace.extend(self._arrays["traced"][:count])
+            self._state["hops"] = 0
+
     # -- the end
 
     def close(self) -> StationRecord:
@@ -343,6 +351,7 @@ class CompiledEngine:
         horizon, arrays = self._recorder.horizon, self._arrays
         self._run(horizon)
         self._act_on_notes()
+        self._trace_hops()
         self._close_publications()
         close_servers(arrays["servers"], arrays["messages"], horizon)
         servers = arrays["servers"] if self._state["takes_time"] else arrays["servers"][:0]

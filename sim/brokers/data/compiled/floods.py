@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sim.base.compiled import kernel
 from sim.brokers.data.compiled.cells import cell_of
-from sim.brokers.data.compiled.hops import deliver, end_message, send_message, service_time, take_message
+from sim.brokers.data.compiled.hops import deliver, end_message, send_message, service_time, take_message, trace_hop
 from sim.brokers.data.compiled.servers import accept
 from sim.brokers.data.compiled.state import (
     ACCEPTED,
@@ -20,6 +20,7 @@ from sim.brokers.data.compiled.state import (
     tally_at,
     window_at,
 )
+from sim.brokers.statistics.hops import FLOOD
 
 
 @kernel
@@ -38,6 +39,7 @@ def arrive_flooded(state: Item, number: int) -> None:
             flight.refused = 1
             end_message(state, number)
             return
+    trace_hop(state, number, flight, link.broker, FLOOD, link.users > 0)
     if first:
         depth = cell_of(state, flight, link.children).state // DEPTH + 1
         cell.sender, cell.state = link.children, cell.state | ARRIVED | depth * DEPTH

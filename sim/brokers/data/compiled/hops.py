@@ -13,12 +13,14 @@ from sim.brokers.data.compiled.state import (
     OVER,
     Item,
     flight_at,
+    hop_at,
     integer_at,
     integers,
     message_at,
     note_at,
     position_at,
     real_at,
+    sent_at,
     tally_at,
     version_at,
     window_at,
@@ -42,6 +44,18 @@ def free_message(state: Item, number: int) -> None:
     message.kind, message.next = NONE, state.free_message
     state.free_message = number
     state.free_messages += 1
+
+
+@kernel
+def trace_hop(state: Item, number: int, flight: Item, there: int, kind: int, due: bool) -> None:
+    """A message has come to a broker: trace its hop, for which there is room, if its flight is traced."""
+    if not flight.traced:
+        return
+    hop, sent = hop_at(state.traced, state.hops), sent_at(state.sent, number)
+    state.hops += 1
+    hop.sent, hop.received, hop.source, hop.destination = sent.time, state.now, sent.broker, there
+    hop.publication = flight.number // state.fields if state.content else flight.number
+    hop.kind, hop.due = kind, due
 
 
 @kernel
@@ -77,6 +91,9 @@ def end_message(state: Item, number: int) -> None:
 @kernel
 def send_message(state: Item, number: int, publication: int, here: int, there: int, hop: Item) -> None:
     """Send a message, which carries a publication, from broker to broker; `hop` is the position that has the hop's time and link."""
+    if state.traces:
+        sent = sent_at(state.sent, number)
+        sent.time, sent.broker = state.now, here
     if state.jitter == 0.0:
         schedule(state, number, state.now + hop.hop)
         return

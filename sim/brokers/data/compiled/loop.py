@@ -19,6 +19,7 @@ from sim.brokers.data.compiled.state import (
     DONE,
     DOWN,
     EMPTY_DELAYS,
+    EMPTY_HOPS,
     EMPTY_NOTES,
     FLOODED,
     GROW,
@@ -111,6 +112,8 @@ def process(states: Items, until: float, at_once: bool, idle: bool, rooted: bool
             return EMPTY_DELAYS
         if state.notes_room - state.noted < MOST_NOTES:
             return EMPTY_NOTES
+        if state.hops == state.hops_room and state.traces:
+            return EMPTY_HOPS
         if state.cells_room - state.cells_used < state.most_cells:
             return GROW
         time = soonest(state)

@@ -14,6 +14,7 @@ from sim.brokers.statistics.recorder import Recorder
 
 _BUCKETS = 1 << 12
 _NOTES = 1 << 12
+_HOPS = 1 << 12
 
 
 class Memory:
@@ -40,6 +41,7 @@ class Memory:
         sizes = {"pending": 1 << 10, "notes": _NOTES, "windows": len(recorder.measured), "finished": periods}
         sizes |= {"buckets": _BUCKETS, "last_arrival": 1 << 10, "messages": 0, "flights": 0, "heap": 0}
         sizes |= {"cells": 0, "free_cells": 32}
+        sizes |= {"sent": 0, "traced": 0 if recorder.trace is None else _HOPS}
         sizes |= {"servers": len(capacity), "service": len(capacity), "matching": len(capacity)}
         for name, size in sizes.items():
             self.use(name, np.zeros(size, st.ARRAYS[name]))
@@ -63,6 +65,9 @@ class Memory:
         state["free_message"] = state["free_flight"] = state["far"] = state["bucket"] = st.NONE
         state["far_bucket"], state["width"], state["bucket_count"] = NO_BUCKET, 1e-3, _BUCKETS
         state["floods"] = fabric.overlay.floods
+        if recorder.trace is not None:
+            state["traces"], state["hops_room"] = True, _HOPS
+            state["trace_key"], state["traced_share"] = recorder.trace.key, recorder.trace.share
         state["notes_room"], state["delay_slots"] = _NOTES, len(recorder.statistics.keys)
 
     def use(self, name: str, array: NDArray[np.generic]) -> None:
@@ -105,6 +110,10 @@ class Memory:
         heap = np.zeros(len(messages), st.HEAPED)
         heap[: len(messages) - more] = self.arrays["heap"]
         self.use("heap", heap)
+        if self.state["traces"]:
+            sent = np.zeros(len(messages), st.SENDING)
+            sent[: len(messages) - more] = self.arrays["sent"]
+            self.use("sent", sent)
 
     def _grow_flights(self, more: int) -> None:
         self._with_free("flights", more, "free_flight", "messages")

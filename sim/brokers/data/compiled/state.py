@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
+from sim.brokers.statistics.hops import HOP
 
 Items = NDArray[Any]
 """An array of records of one of the types below."""
@@ -67,6 +68,7 @@ FLIGHT = np.dtype(
         ),  # to its root, or where it was dropped; where it has cells, the first one once it has left its root
         ("released", "i4"),  # 1 where it was held back and has not left its root
         ("refused", "i4"),  # 1 where it is flooded and a broker has refused a copy
+        ("traced", "i4"),  # 1 where its hops are
     ],
     align=True,
 )
@@ -150,6 +152,9 @@ SERVER = np.dtype(
     align=True,
 )
 """A broker's server: the numbers of `sim.brokers.fabric.stations.Server`, and its queues as linked messages."""
+
+SENDING = np.dtype([("time", "f8"), ("broker", "i4")], align=True)
+"""When a message was sent (s), and by whom; where hops are traced."""
 
 PENDING = np.dtype(
     [
@@ -245,6 +250,10 @@ _INTEGERS = (
     "content",  # whether content is carried
     "matches",  # whether brokers take time to match it
     "fields",  # that a publication of it has
+    "traces",  # whether hops are traced
+    "trace_key",
+    "hops",  # that have been traced and not been taken away, of
+    "hops_room",
     "conjunctions",  # how many subscriptions, and
     "predicates",  # how many they have
     "cells_used",  # of
@@ -274,7 +283,7 @@ _INTEGERS = (
     "delay_keys",  # that are taken, of
     "delay_slots",
 )
-_REALS = ("now", "width", "jitter", "warm_up")
+_REALS = ("now", "width", "jitter", "warm_up", "traced_share")
 ARRAYS = {
     "messages": MESSAGE,
     "flights": FLIGHT,
@@ -285,6 +294,8 @@ ARRAYS = {
     "servers": SERVER,
     "pending": PENDING,
     "notes": NOTE,
+    "sent": SENDING,  # by message
+    "traced": HOP,
     "windows": WINDOW,
     "finished": INTEGER,  # flights, by period
     "cells": CELL,
@@ -356,6 +367,8 @@ version_at = _accessor(VERSION)
 server_at = _accessor(SERVER)
 pending_at = _accessor(PENDING)
 note_at = _accessor(NOTE)
+sent_at = _accessor(SENDING)
+hop_at = _accessor(HOP)
 window_at = _accessor(WINDOW)
 entry_at = _accessor(HEAPED)
 bucket_at = _accessor(BUCKET)
@@ -365,4 +378,4 @@ small_at = _accessor(SMALL)
 real_at = _accessor(FLOAT)
 
 # Why the loop returned
-DONE, CHECK, GROW, EMPTY_DELAYS, EMPTY_NOTES, CONTROL_SERVED, IDLE, ROOTED_ALL = range(8)
+DONE, CHECK, GROW, EMPTY_DELAYS, EMPTY_NOTES, EMPTY_HOPS, CONTROL_SERVED, IDLE, ROOTED_ALL = range(9)

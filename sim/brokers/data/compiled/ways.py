@@ -5,9 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from sim.base.compiled import kernel
+from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.data.compiled.cells import begin_copy, begin_flood, cell_of, count_increments
 from sim.brokers.data.compiled.floods import flood_on, spread
-from sim.brokers.data.compiled.hops import deliver, end_message, note, send_message, service_time, take_message
+from sim.brokers.data.compiled.hops import (
+    deliver,
+    end_message,
+    note,
+    send_message,
+    service_time,
+    take_message,
+    trace_hop,
+)
 from sim.brokers.data.compiled.servers import accept
 from sim.brokers.data.compiled.state import (
     DOWN,
@@ -27,6 +36,14 @@ from sim.brokers.data.compiled.state import (
     version_at,
     window_at,
 )
+from sim.brokers.statistics.hops import TREE, UPLINK
+
+
+@kernel
+def _is_traced(state: Item, number: int) -> bool:
+    """Whether the flight's publication is, as `sim.brokers.statistics.hops.HopTrace` has it."""
+    publication = number // state.fields if state.content else number
+    return bool(state.traced_share >= 1.0 or keyed_uniform(state.trace_key, publication, 0) < state.traced_share)
 
 
 @kernel
@@ -44,6 +61,7 @@ def depart(state: Item) -> None:
     flight.size, flight.number, flight.window = pending.size, pending.number, pending.window
     flight.origin, flight.slot, flight.version = uplink.broker, pending.slot, NONE
     flight.period, flight.hops, flight.released, flight.refused = pending.period, uplink.depth, pending.released, 0
+    flight.traced = int(state.traces and _is_traced(state, flight.number))
     window_at(state.windows, pending.window).published += 1
     number = take_message(state)
     message = message_at(state.messages, number)
@@ -54,16 +72,21 @@ def depart(state: Item) -> None:
 @kernel
 def arrive_uplink(state: Item, number: int) -> None:
     """The message has come to the broker at its position."""
-    if not state.takes_time:
-        climb(state, number)
-        return
     message = message_at(state.messages, number)
     flight, place = flight_at(state.flights, message.flight), position_at(state.positions, message.position)
+    came = place.depth < flight.hops  # over a hop; else it sets out here
+    if not state.takes_time:
+        if came:
+            trace_hop(state, number, flight, place.broker, UPLINK, False)
+        climb(state, number)
+        return
     increments = count_increments(state, flight)[place.broker] if state.matches and place.first == NONE else 0
     if not accept(state, place.broker, number, service_time(state, flight.number, int(place.broker), 0, increments)):
         flight.hops -= place.depth
         _miss_root(state, flight)
         end_message(state, number)
+    elif came:
+        trace_hop(state, number, flight, place.broker, UPLINK, False)
 
 
 @kernel
@@ -143,13 +166,15 @@ def arrive_tree(state: Item, number: int) -> None:
     """The message has come to the broker at its position."""
     message = message_at(state.messages, number)
     flight = flight_at(state.flights, message.flight)
+    place = position_at(state.positions, message.position)
     if not state.takes_time:
-        deliver(state, flight, message.position, position_at(state.positions, message.position).depth, state.now)
+        trace_hop(state, number, flight, place.broker, TREE, place.users > 0)
+        deliver(state, flight, message.position, place.depth, state.now)
         _forward(state, number, flight)
         return
-    place = position_at(state.positions, message.position)
     increments = int(cell_of(state, flight, message.position).sender) if state.matches else 0
     if accept(state, place.broker, number, service_time(state, flight.number, int(place.broker), 1, increments)):
+        trace_hop(state, number, flight, place.broker, TREE, place.users > 0)
         if state.content:
             cell_of(state, flight, message.position).arrived = state.now
     else:
