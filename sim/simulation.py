@@ -35,6 +35,7 @@ from sim.policies.promises import OffloadingPromises, ReconfigurationPromises, S
 from sim.policies.reconfiguration.problem import ReconfigurationPolicy
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.policies.views import SelectionPolicy, SelectionSetting
+from sim.scenario.brokers import Brokers
 from sim.scenario.model import Scenario, Unlimited
 from sim.workloads.format.workload import Topics, Workload
 from sim.workloads.models.location import redrawn
@@ -155,7 +156,6 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
     node_of = (
         np.arange(brokers) if overlay.nodes_are_brokers else streams.generator("configuration").permutation(brokers)
     )
-    service, queueing = scenario.brokers.service, {key: value for key, value in scenario.brokers if key != "service"}
     setting = NetworkSetting(
         overlay=overlay,
         node_of=node_of.astype(np.int32),
@@ -167,7 +167,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         window=scenario.window,
         join=scenario.network.join,
         control_count=scenario.network.control_count,
-        stations=StationSetting(service.kind, service.time, service.matching, **queueing),
+        stations=_stations(scenario.brokers),
         trace=float(scenario.trace),
         subscribers=scenario.subscribers,
         plane=scenario.network.data_plane,
@@ -178,6 +178,13 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         notes=times.notes,
     )
     return Network(setting, workload, streams)
+
+
+def _stations(brokers: Brokers) -> StationSetting:
+    service = {key: value for key, value in brokers.service if key not in ("kind", "file")}
+    queueing = {key: value for key, value in brokers if key != "service"}
+    measured = ((), ()) if brokers.service.file is None else brokers.service.file.content
+    return StationSetting(brokers.service.kind, **service, histogram=measured, **queueing)
 
 
 def _check_size(scenario: Scenario, workload: Workload) -> None:

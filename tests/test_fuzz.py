@@ -73,7 +73,11 @@ OFFLOADINGS = (
     'kind = "b3m"\ncapacity = 5\nscope = "broker"\ntau = 0.5\nperiod = "2h"\nwarm_start = false\ndelivery_probability = 0.5\n',
     'kind = "none"\ntau = 2\nperiod = "1h"\n',
 )
-SERVICES = ('kind = "deterministic"\ntime = "1ms"\n', 'kind = "exponential"\ntime = "2ms"\nmatching = "1us"\n')
+SERVICES = (
+    'kind = "deterministic"\ntime = "1ms"\n',
+    'kind = "gamma"\nvariation = 0.5\nsend = "1us"\nsend_client = "2us"\nper_byte = 1e-9\nwake_up = "1ms"\n',
+    'kind = "exponential"\ntime = "2ms"\nmatching = "1us"\n',
+)
 VARIANTS = (
     '[[variant]]\nname = "a"\n[[variant]]\nname = "b"\nselection = { kind = "location" }\nnetwork.hop_cost = "rtt"\n'
 )
@@ -164,8 +168,8 @@ def composed(rng: random.Random) -> str:
     for table, choices, part in (
         ("network.geometry", (geometry,), bool(geometry)),
         ("network.latency", (latency,), bool(latency)),
-        ("brokers.service", SERVICES[content:][:1], 0.3),
-        ("brokers", ("queue = 9\n", 'queue = "unbounded"\n'), 0.2),
+        ("brokers.service", SERVICES[2:] if content else SERVICES[:2], 0.3),
+        ("brokers", ("queue = 9\n", 'queue_bytes = 99\nservers = 2\norder = "fifo"\noverflow = "drop-oldest"\n'), 0.2),
         ("selection", SELECTIONS if file or placed else SELECTIONS[::2], 0.6),
         ("reconfiguration", RECONFIGURATIONS, 0.5 * moves),
         ("offloading", OFFLOADINGS, 0.0 if content else 0.4),

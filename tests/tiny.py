@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -179,8 +179,9 @@ def network(
 
 
 def with_stations(setting: Mapping[str, Any]) -> dict[str, Any]:
-    """A network's setting in which `service`, `service_time`, `matching_time` and `queue` are put together as its stations."""
-    names = {"service": "service", "service_time": "time", "matching_time": "matching", "queue": "queue"}
+    """A network's setting in which all that says how brokers take time is put together as its stations."""
+    names = {field.name: field.name for field in fields(StationSetting) if field.name != "time"}
+    names |= {"service_time": "time", "matching_time": "matching"}
     given = {names[key]: value for key, value in setting.items() if key in names}
     rest = {key: value for key, value in setting.items() if key not in names}
     return {**rest, "stations": StationSetting(**given)} if given else rest

@@ -66,3 +66,22 @@ def normal(key: int, a: int, b: int = 0) -> float:
     """A standard normal draw, determined by (key, a, b) (Box–Muller on two keyed uniforms)."""
     radius = math.sqrt(-2.0 * math.log(uniform(key, a, b)))
     return radius * math.cos(2.0 * math.pi * uniform(key ^ 0x5851F42D4C957F2D, a, b))
+
+
+def gamma(key: int, a: int, b: int, shape: float) -> float:
+    """A gamma draw of this shape and scale 1, determined by (key, a, b): Marsaglia and Tsang (2000), with draws keyed by attempt."""
+    d = (shape if shape >= 1.0 else shape + 1.0) - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    part = subkey(key, a, b)
+    attempt = 0
+    while True:
+        x = normal(part, attempt, 0)
+        v = 1.0 + c * x
+        if v > 0.0:
+            v = v * v * v
+            if math.log(uniform(part, attempt, 1)) < 0.5 * x * x + d - d * v + d * math.log(v):
+                break
+        attempt += 1
+    if shape >= 1.0:
+        return d * v
+    return d * v * math.exp(math.log(uniform(part, 0, 2)) / shape)

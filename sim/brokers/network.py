@@ -30,12 +30,8 @@ from sim.brokers.data.rules import FloodRule, TopicRule
 from sim.brokers.fabric.clock import CONTROL, LOOKS, Clock, Feed
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.links import Links
-from sim.brokers.fabric.stations import (
-    NO_TIME,
-    StationSetting,
-    service_times,
-    stations,
-)
+from sim.brokers.fabric.service import service_times
+from sim.brokers.fabric.stations import NO_TIME, StationSetting, stations
 from sim.brokers.statistics.hops import HopTrace
 from sim.brokers.statistics.receipts import Audiences, Receipts
 from sim.brokers.statistics.record_kernels import BROKER_DELIVERED, RECEIVED, RELAYED, SENT
@@ -97,7 +93,7 @@ def _plane(setting: NetworkSetting) -> str:
     }
     excluded = {
         "folded": contends | {trace: setting.trace > 0, floods: setting.overlay.floods},
-        "compiled": {},
+        "compiled": setting.stations.events_only,
     }
     found = {plane: [reason for reason, holds in cases.items() if holds] for plane, cases in excluded.items()}
     if found.get(setting.plane):
@@ -121,7 +117,7 @@ class Network:
         self.capacity = np.ones(brokers) if setting.capacity is None else setting.capacity
         self.broker_of = np.empty(brokers, np.int32)
         self.broker_of[setting.node_of] = np.arange(brokers)
-        self.servers = stations(self.clock, setting.stations, setting.warm_up, brokers)
+        self.servers = stations(self.clock, setting.stations, setting.warm_up, self.capacity)
         self._fabric = fabric = Fabric(
             self.clock,
             setting.overlay,
@@ -130,6 +126,7 @@ class Network:
             Links(setting.hop_delay, setting.jitter, streams.key("jitter")),
             self.servers,
             service_times(setting.stations, self.capacity, service_key),
+            setting.stations.weighs,
             setting.join == "instant",
         )
         courier = Courier(fabric, lambda: self.engine)

@@ -11,7 +11,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainSerializer,
     PlainValidator,
@@ -29,6 +28,8 @@ from sim.files.inputs import File, InputFile, NoSuchFile
 from sim.metrics import METRICS
 from sim.overlay.sites import Sites, parse_sites
 from sim.plugins import Parameters
+from sim.scenario.brokers import Brokers
+from sim.scenario.fixed_table import FixedTable
 from sim.scenario.kinds import Kinds, OwnMetrics, Table
 from sim.scenario.reading import tables_of
 from sim.scenario.sweep import Raw
@@ -134,14 +135,6 @@ def _brokers(value: object) -> int | str | File[Sites]:
         raise ValueError(f"{error} (allowed: {allowed})") from None
 
 
-def _bound(value: object) -> int | None:
-    if value is None or value == "unbounded":
-        return None
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    raise ValueError(f"expected a number of messages (0 or more) or 'unbounded', found {show(value)}")
-
-
 BrokerSites = Annotated[
     int | Literal["cells"] | File[Sites],
     PlainValidator(_brokers),
@@ -156,19 +149,9 @@ BrokerSites = Annotated[
         }
     ),
 ]
-_Bound = Annotated[
-    int | None,
-    PlainValidator(_bound),
-    PlainSerializer(lambda bound: "unbounded" if bound is None else bound),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"const": "unbounded"}]}),
-]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
-
-
-class NetworkTable(_Section):
+class NetworkTable(FixedTable):
     """How many brokers there are, and how messages get from one to another."""
 
     brokers: BrokerSites = "cells"
@@ -188,33 +171,7 @@ class NetworkTable(_Section):
     computes a publication's whole way at once, where nothing contends; "auto" takes the fastest that knows all of the scenario."""
 
 
-class Service(_Section):
-    """The time that a broker needs for a message."""
-
-    kind: Literal["none", "deterministic", "exponential"] = "none"
-    """No service time, a constant one, or one drawn for each message."""
-    time: Duration = 0.0
-    """The (mean) service time of a message."""
-    matching: Duration = 0.0
-    """Additional service time per counter that matching increments; only for workloads with content."""
-
-    @model_validator(mode="after")
-    def _time_where_needed(self) -> Service:
-        if (self.kind == "none") != (self.time == 0 and self.matching == 0):
-            raise ValueError(f"kind '{self.kind}' {'takes no' if self.kind == 'none' else 'needs a'} time above 0")
-        return self
-
-
-class Brokers(_Section):
-    """What a broker does with a message."""
-
-    service: Service = Service()
-    """The service time."""
-    queue: _Bound = Field(default=None, json_schema_extra={"default": "unbounded"})
-    """How many messages may wait at a broker."""
-
-
-class Scenario(_Section):
+class Scenario(FixedTable):
     """One variant of a scenario, resolved: every default filled in, durations in seconds."""
 
     title: str = ""
@@ -332,7 +289,7 @@ def _metric(name: str) -> str:
     return name
 
 
-class Report(_Section):
+class Report(FixedTable):
     """What the report shows first."""
 
     baseline: str | None = None
@@ -345,7 +302,7 @@ class Report(_Section):
     """The metrics shown with confidence intervals, differences and charts."""
 
 
-class Precision(_Section):
+class Precision(FixedTable):
     """The requested precision: replications are added until it is reached."""
 
     metric: Annotated[str, AfterValidator(_metric), WithJsonSchema({"enum": list(METRICS)})] = "notification_delay"

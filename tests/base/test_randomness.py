@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from sim.base.randomness import Streams, exponential, mix, normal, subkey, uniform
-from sim.base.randomness_kernels import keyed_uniform
+from sim.base.randomness import Streams, exponential, gamma, mix, normal, subkey, uniform
+from sim.base.randomness_kernels import keyed_gamma, keyed_uniform
 
 N = 20_000
 KEY = Streams(1).key("test")
@@ -156,3 +157,10 @@ def test_the_largest_bits_are_a_draw_below_one() -> None:
     assert mix(key, 0) == 2**64 - 1
     assert uniform(key, 0) == 1 - 2**-53
     assert int(uniform(key, 0) * 10) == 9
+
+
+@pytest.mark.parametrize("shape", [0.3, 1.0, 4.0])
+def test_gamma_draws_have_their_distribution_and_are_the_same_bits_compiled(shape: float) -> None:
+    draws = [gamma(KEY, number, 3, shape) for number in range(N)]
+    assert stats.kstest(draws, stats.gamma(shape).cdf).pvalue > 0.01
+    assert [keyed_gamma(KEY, number, 3, shape) for number in range(2000)] == draws[:2000]

@@ -6,7 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from oracles import network as oracle
 from oracles import overlays
 
-from sim.base.randomness import Streams, exponential, normal, uniform
+from sim.base.randomness import Streams, exponential, gamma, normal, uniform
 from sim.brokers.network import Network, NetworkSetting
 from sim.files.inputs import File
 from sim.overlay.chord import Chord, hashed
@@ -70,6 +70,7 @@ class Case:
     queue: int | None
     regions: list[int] | None
     looks: list[int]  # hundredths of the horizon
+    load: dict[str, Any] = field(default_factory=dict)  # what else stations have
 
 
 def matrix(kind: str, brokers: int, seed: int) -> list[list[float]]:
@@ -167,6 +168,30 @@ def cases(draw: st.DrawFn, **fixed: Any) -> Case:
     )
 
 
+@st.composite
+def loaded(draw: st.DrawFn, **fixed: Any) -> Case:
+    """The same where services cost what is done, brokers have several servers, and queues other bounds and orders."""
+    kind = draw(st.sampled_from(("deterministic", "exponential", "gamma", "lognormal", "histogram")))
+    case: Case = draw(cases(service=(kind, draw(st.sampled_from((0.0, GRAIN / 4, GRAIN / 2)))), **fixed))
+    cost = st.sampled_from((0.0, GRAIN / 8, GRAIN / 4))
+    case.load = {
+        "send": draw(cost),
+        "send_client": draw(cost),
+        "per_byte": draw(cost) / 8,
+        "wake_up": draw(st.sampled_from((0.0, GRAIN, GRAIN / 3))),
+        "variation": draw(st.sampled_from((0.5, 2.0))),
+        "servers": draw(st.sampled_from((1, 1, 2, 3))),
+        "queue_bytes": draw(st.sampled_from((None, 0, 5, 12))),
+        "order": draw(st.sampled_from(("control-first", "fifo"))),
+        "overflow": draw(st.sampled_from(("drop-newest", "drop-oldest", "drop-oldest"))),
+        "histogram": MEASURED,
+    }
+    return case
+
+
+MEASURED = (0.5, 1.0, 4.0), (2, 1, 1)  # with a mean of 1.5
+
+
 def policies(brokers: int) -> list[st.SearchStrategy[tuple[Any, ...]]]:
     reactions = st.sampled_from((("subscription", "movement"), ("subscription",), ("movement",)))
     scripted = st.tuples(st.just("scripted"), st.lists(st.integers(0, brokers - 1), min_size=3, max_size=9), reactions)
@@ -262,7 +287,13 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
             control_count=case.control_count,
             regions=None if case.regions is None else np.array(case.regions),
             **tiny.with_stations(
-                {"service": case.service[0], "service_time": case.service[1], "queue": case.queue, **setting}
+                {
+                    "service": case.service[0],
+                    "service_time": case.service[1],
+                    "queue": case.queue,
+                    **case.load,
+                    **setting,
+                }
             ),
         ),
         world,
@@ -323,17 +354,13 @@ def expected_world(case: Case, copies: int = 1) -> oracle.World:
 
 def expected_setting(case: Case) -> oracle.Setting:
     streams = Streams(case.seed)
-    jitter_key, service_key = (streams.key(name) for name in ("jitter", "service"))
+    jitter_key = streams.key("jitter")
     sigma, n = case.jitter, case.brokers
 
     def factor(what: int, source: int, destination: int) -> float:
         return (
             math.exp(sigma * normal(jitter_key, what, source * n + destination) - sigma * sigma / 2) if sigma else 1.0
         )
-
-    def service(what: int, broker: int, stage: int) -> float:
-        draw = exponential(service_key, what, broker << 16 | stage) if case.service[0] == "exponential" else 1.0
-        return case.service[1] * draw
 
     reacts_to, exchange = frozenset(), None
     if case.policy[0] == "scripted":
@@ -371,12 +398,47 @@ def expected_setting(case: Case) -> oracle.Setting:
         exchange=exchange,
         join_by_message=case.join == "message",
         two_requests=case.control_count == "requests",
-        service=None if case.service[0] == "none" else service,
+        service=None if case.service[0] == "none" else expected_service(case),
         queue=case.queue,
+        **expected_queueing(case.load),
         floods=case.geometry == "topic-connected" and case.dissemination == "flood",
         keeps_members=case.geometry == "tapestry",
         regions=case.regions,
     )
+
+
+def expected_service(case: Case) -> Callable[..., float]:
+    """The service time, by what is served, where, the stage, copies to brokers and users, bytes, and counters moved."""
+    key, kind, load = Streams(case.seed).key("service"), case.service[0], case.load
+    square = load.get("variation", 1.0) ** 2
+
+    def factor(what: int, place: int) -> float:
+        if kind == "exponential":
+            return exponential(key, what, place)
+        if kind == "gamma":
+            return gamma(key, what, place, 1 / square) / (1 / square)
+        if kind == "lognormal":
+            variance = math.log1p(square)
+            return math.exp(math.sqrt(variance) * normal(key, what, place) - variance / 2)
+        if kind == "histogram":
+            drawn = uniform(key, what, place)
+            return (0.5 if drawn < 0.5 else 1.0 if drawn < 0.75 else 4.0) / 1.5
+        return 1.0
+
+    def service(what: int, broker: int, stage: int, copies: int, users: int, size: int, matching: float = 0.0) -> float:
+        costs = copies * load.get("send", 0.0), users * load.get("send_client", 0.0), size * load.get("per_byte", 0.0)
+        return (case.service[1] + matching + sum(costs)) * factor(what, broker << 16 | stage)
+
+    return service
+
+
+def expected_queueing(load: dict[str, Any]) -> dict[str, Any]:
+    """What the oracle calls the rest of a load."""
+    return {
+        **{name: load[name] for name in ("wake_up", "servers", "queue_bytes") if name in load},
+        "fifo": load.get("order") == "fifo",
+        "drops_oldest": load.get("overflow") == "drop-oldest",
+    }
 
 
 def expected_routes(case: Case, ids: list[int]) -> tuple[overlays.Overlay, list[int | None]]:
@@ -552,6 +614,27 @@ def test_floods_and_their_losses_agree_too() -> None:
 
     run()
     assert min(tally[what] for what in ("duplicates", "lost", "copies")) >= 25, tally
+
+
+def test_loads_agree_too() -> None:
+    tally: Counter[str] = Counter()
+
+    @reproducible(150)
+    @given(loaded())
+    def run(case: Case) -> None:
+        truth = compare(case)
+        jobs = [job for broker in truth.brokers for job in broker.jobs]
+        tally.update(dict.fromkeys(truth.lost.values(), 1))
+        tally["drop-oldest"] += any(job.refused_for not in (None, job) for job in jobs)
+        tally["too many bytes"] += bool(case.load["queue_bytes"] and truth.lost)
+        tally["waits for one of many"] += case.load["servers"] > 1 and any(job.taken != job.arrived for job in jobs)
+        tally["woken"] += case.load["wake_up"] > 0 and any(job.woke for job in jobs)
+
+    run()
+    assert (
+        min(tally[what] for what in ("queue_full", "drop-oldest", "too many bytes", "waits for one of many", "woken"))
+        >= 10
+    ), tally
 
 
 @reproducible(60)

@@ -21,8 +21,10 @@ from test_against_oracle import (
     cases,
     compare_metrics,
     compare_windows,
+    expected_service,
     expected_setting,
     expected_world,
+    loaded,
     reproducible,
 )
 from test_folded import NOTHING_CONTENDS
@@ -30,7 +32,6 @@ from test_reconfiguration import PAYS, Shuffle, processes
 from tiny import run, tables
 
 from sim.base.errors import ScenarioError
-from sim.base.randomness import Streams, exponential
 from sim.brokers.control.manager import ReconfigurationSetting
 from sim.brokers.data.publishers import entries
 from sim.brokers.network import Network
@@ -56,9 +57,9 @@ class ContentCase:
 
 
 @st.composite
-def contents(draw: st.DrawFn, **fixed: Any) -> ContentCase:
+def contents(draw: st.DrawFn, heavy: bool = False, **fixed: Any) -> ContentCase:
     """Networks as for topics, with a few subscriptions for each user, of fields and values so few that copies meet at brokers."""
-    case = draw(cases(changes=[], dissemination="tree", **fixed))
+    case = draw((loaded if heavy else cases)(changes=[], dissemination="tree", **fixed))
     rng = random.Random(case.seed)
     fields, values, users = rng.randint(1, 4), rng.randint(1, 4), len(case.wants)
     subscriptions = [
@@ -94,15 +95,14 @@ def simulated(made: ContentCase, **setting: Any) -> Network:
 
 
 def expected(made: ContentCase) -> oracle.Network:
-    kind, time = made.case.service
-    key = Streams(made.case.seed).key("service")
+    takes = expected_service(made.case)
 
-    def service(what: int, broker: int, stage: int, increments: int) -> float:
-        draw = exponential(key, what, broker << 16 | stage) if kind == "exponential" else 1.0
-        return (time + increments * made.matching) * draw
+    def service(what: int, broker: int, stage: int, copies: int, users: int, size: int, increments: int) -> float:
+        return takes(what, broker, stage, copies, users, size, increments * made.matching)
 
     world = expected_world(made.case, made.fields)
-    return oracle.Network(expected_setting(made.case), world, made.content, None if kind == "none" else service)
+    takes_time = made.case.service[0] != "none"
+    return oracle.Network(expected_setting(made.case), world, made.content, service if takes_time else None)
 
 
 def compare(made: ContentCase) -> oracle.Network:
@@ -171,6 +171,12 @@ def test_simulator_and_oracle_agree() -> None:
     )
     assert min(tally[what] for what in few) >= 10, tally
     assert tally["some of a broker's"] >= 1, tally
+
+
+@reproducible(60)
+@given(contents(heavy=True))
+def test_loads_agree_too(made: ContentCase) -> None:
+    compare(made)
 
 
 @reproducible(40)
@@ -311,5 +317,5 @@ def test_what_content_cannot_do_is_refused() -> None:
     assert refused(workload={"kind": "poisson", "users": 5, "topics": 9}, brokers=loaded) == (
         "brokers.service.matching: a poisson workload has topics, and no content to match (allowed: 0)"
     )
-    with pytest.raises(ScenarioError, match=r"brokers.service: kind 'none' takes no time above 0"):
+    with pytest.raises(ScenarioError, match=r"brokers.service: kind 'none' takes no matching above 0"):
         load_scenario({"brokers": {"service": {"matching": "1us"}}})

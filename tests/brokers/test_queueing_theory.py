@@ -1,4 +1,4 @@
-"""Brokers that take time, against queueing theory: one server, first come first served, Poisson arrivals.
+"""Brokers that take time, against queueing theory: servers, priorities and bounds, with Poisson arrivals.
 
 Each figure is estimated by replications after a warm-up; theory's value must lie in their 95 % interval (Student's t). Seeds are
 fixed: with other draws, one interval in twenty misses. Service takes 1 s on average, so that the rate λ is the utilisation ρ.
@@ -62,9 +62,9 @@ def run(
 
 
 @cache
-def replications(rate: float, service: str = "exponential", queue: int | None = None) -> list[Outcome]:
+def replications(rate: float, service: str = "exponential", queue: int | None = None, **setting: Any) -> list[Outcome]:
     """A single broker, several times."""
-    return [run(rate, replication, service=service, queue=queue) for replication in range(REPLICATIONS)]
+    return [run(rate, replication, service=service, queue=queue, **setting) for replication in range(REPLICATIONS)]
 
 
 def assert_agrees(values: Iterable[float], theory: float, within: float = 0.1) -> None:
@@ -161,3 +161,145 @@ def test_nobody_waits_behind_a_broker_that_takes_as_long() -> None:
     first, second = run(0.8, brokers=2, service="deterministic").brokers["queue_wait"]
     assert first > 1.0
     assert second == pytest.approx(0.0, abs=1e-9)
+
+
+def erlang_c(servers: int, load: float) -> float:
+    """The probability that all servers are busy, in M/M/c."""
+    terms = [load**k / math.factorial(k) for k in range(servers)]
+    full = load**servers / math.factorial(servers) * servers / (servers - load)
+    return full / (sum(terms) + full)
+
+
+@pytest.mark.parametrize("servers", [2, 4])
+def test_mean_wait_in_m_m_c(servers: int) -> None:
+    load = 0.8 * servers
+    outcomes = replications(load, servers=servers)
+    assert_agrees((r.metrics["queue_wait"] for r in outcomes), erlang_c(servers, load) / (servers - load), 0.15)
+    assert_agrees((r.metrics["utilisation"] for r in outcomes), 0.8)
+
+
+def test_losses_in_m_m_c_c() -> None:
+    """Erlang's loss formula: servers, and no room to wait."""
+    servers, load = 3, 2.0
+    terms = [load**k / math.factorial(k) for k in range(servers + 1)]
+    measured = [r.metrics for r in replications(load, queue=0, servers=servers)]
+    assert_agrees((m["publications_dropped"] / m["publications"] for m in measured), terms[-1] / sum(terms))
+
+
+HISTOGRAM = (1.0, 2.0, 6.0), (3.0, 2.0, 1.0)
+MEASURED = 13 / 6, 47 / 6  # its mean, and the mean of its squares
+
+
+@pytest.mark.parametrize(
+    ("service", "squared_variation", "setting"),
+    [
+        ("gamma", 0.25, {"variation": 0.5}),
+        ("gamma", 2.0, {"variation": math.sqrt(2.0)}),
+        ("lognormal", 0.25, {"variation": 0.5}),
+        ("histogram", MEASURED[1] / MEASURED[0] ** 2 - 1, {"histogram": HISTOGRAM}),
+    ],
+)
+def test_mean_wait_in_m_g_1(service: str, squared_variation: float, setting: dict[str, Any]) -> None:
+    """Pollaczek and Khinchine: λ E[S²] / 2 (1 - ρ)."""
+    rho = 0.7
+    theory = rho * (1 + squared_variation) / (2 * (1 - rho))
+    outcomes = replications(rho, service, **setting)
+    assert_agrees((r.metrics["queue_wait"] for r in outcomes), theory, 0.15)
+    assert_agrees((r.metrics["utilisation"] for r in outcomes), rho)
+
+
+def test_mean_wait_where_an_idle_broker_has_to_wake_up() -> None:
+    """Welch (1964): M/G/1 in which the first service of a busy period is another one, here w longer."""
+    rate, wake_up = 0.6, 0.5
+    first = 2.0 + 2.0 * wake_up + wake_up**2  # E[(S + w)²] where S is exponential with mean 1
+    theory = rate * 2.0 / (2 * (1 - rate)) + rate * (first - 2.0) / (2 * (1 + rate * wake_up))
+    assert_agrees((r.metrics["queue_wait"] for r in replications(rate, wake_up=wake_up)), theory)
+
+
+def test_losses_are_as_many_where_the_oldest_is_dropped() -> None:
+    """How many are there does not depend on which of them goes."""
+    rho, capacity = 0.8, 3
+    theory = (1 - rho) * rho**capacity / (1 - rho ** (capacity + 1))
+    measured = [r.metrics for r in replications(rho, queue=capacity - 1, overflow="drop-oldest")]
+    assert_agrees((m["publications_dropped"] / m["publications"] for m in measured), theory)
+
+
+def test_a_queue_of_so_many_bytes_is_one_of_so_many_messages_where_all_have_one_byte() -> None:
+    by_messages, by_bytes = replications(1.25, queue=4), replications(1.25, queue_bytes=4)
+    assert [r.metrics for r in by_messages] == [r.metrics for r in by_bytes]
+
+
+def busy_with_control(control: float, publications: float, replication: int, order: str) -> dict[str, Any]:
+    """0 ── 1: broker 1 joins and leaves a tree whose root is 0, which also serves publications of its own; all are Poisson."""
+    generator = Streams(2, replication).generator("arrivals")
+    horizon = HORIZON + 2000.0
+
+    def times(rate: float) -> list[float]:
+        drawn: list[float] = np.sort(generator.uniform(0.0, horizon, generator.poisson(rate * horizon))).tolist()
+        return drawn
+
+    joins = [(time, 0, 1, -1 if number % 2 else 1) for number, time in enumerate(times(control))]
+    world = workload([set(), {0}], [(time, 0, 1, 1) for time in times(publications)], joins, topics=2, horizon=horizon)
+    network = Network(
+        NetworkSetting(
+            overlay=graph([(0, 1)], [0, 0]),
+            node_of=np.arange(2, dtype=np.int32),
+            hop_delay=np.where(np.eye(2, dtype=bool), 0.0, HOP),
+            jitter=0.0,
+            policy=Scripted([1, 0], reacts_to=()),
+            horizon=horizon,
+            warm_up=WARM_UP,
+            join="message",
+            **with_stations({"service": "exponential", "service_time": SERVICE, "order": order}),
+        ),
+        world,
+        Streams(2, replication),
+    )
+    network.run()
+    return network.metrics()
+
+
+@pytest.mark.parametrize("order", ["control-first", "fifo"])
+def test_wait_of_publications_behind_control_messages(order: str) -> None:
+    """Cobham (1954): M/M/1 with two classes, no pre-emption; ρ / (1 - ρ₁) (1 - ρ) for the second. First in, first out: M/M/1."""
+    control, publications = 0.3, 0.4
+    rho = control + publications
+    wait = rho / ((1 - control) * (1 - rho)) if order == "control-first" else rho / (1 - rho)
+    outcomes = [busy_with_control(control, publications, replication, order) for replication in range(REPLICATIONS)]
+    assert_agrees((metrics["notification_delay"] for metrics in outcomes), wait + SERVICE)
+
+
+def test_a_broker_that_sends_copies_takes_as_much_longer() -> None:
+    """M/D/1 with a service of 0.2 s, 0.1 s for each of 2 neighbours, 0.05 s for each of 4 users, and 0.01 s for each of 20 bytes."""
+    seconds, rate = 0.2 + 2 * 0.1 + 4 * 0.05 + 20 * 0.01, 1.0
+    rho, measured = rate * seconds, []
+    for replication in range(REPLICATIONS):
+        generator = Streams(3, replication).generator("arrivals")
+        times = np.sort(generator.uniform(0.0, HORIZON, generator.poisson(rate * HORIZON))).tolist()
+        network = Network(
+            NetworkSetting(
+                overlay=graph([(0, 1), (0, 2)], [0]),
+                node_of=np.arange(3, dtype=np.int32),
+                hop_delay=np.where(np.eye(3, dtype=bool), 0.0, HOP),
+                jitter=0.0,
+                policy=Scripted([0, 0, 0, 0, 1, 2]),
+                horizon=HORIZON,
+                warm_up=WARM_UP,
+                **with_stations(
+                    {
+                        "service": "deterministic",
+                        "service_time": 0.2,
+                        "send": 0.1,
+                        "send_client": 0.05,
+                        "per_byte": 0.01,
+                    }
+                ),
+            ),
+            workload([{0}] * 6, [(time, 0, 0, 20) for time in times], horizon=HORIZON),
+            Streams(3, replication),
+        )
+        network.run()
+        measured.append(network.tables()["brokers"])
+    assert_agrees((brokers["utilisation"][0] for brokers in measured), rho)
+    assert_agrees((brokers["queue_wait"][0] for brokers in measured), rho * seconds / (2 * (1 - rho)))
+    assert_agrees((brokers["utilisation"][1] for brokers in measured), rate * (0.2 + 0.05 + 0.2))

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Any
 
 from oracles import network as topics
 
@@ -76,7 +77,7 @@ class Content:
 class Network(topics.Network):
     """Runs at once; brokers match at the root, for whom they have when a copy comes, and below it for those to whom it is due.
 
-    `service(copy, broker, stage, increments)` gives seconds.
+    `service(copy, broker, stage, copies, users, size, increments)` gives seconds.
     """
 
     def __init__(
@@ -84,15 +85,31 @@ class Network(topics.Network):
         setting: topics.Setting,
         world: topics.World,
         content: Content,
-        service: Callable[[int, int, int, int], float] | None,
+        service: Callable[[int, int, int, int, int, int, int], float] | None,
     ) -> None:
         self.content, self.fields = content, len(content.published[0]) if content.published else 1
         self.increments: Counter[tuple[int, int, int]] = Counter()
         if service is not None:
-            setting = replace(setting, service=lambda *key: service(*key, self.increments[key]))
+            setting = replace(setting, service=lambda *key: service(*key, self.increments[key[:3]]))
         super().__init__(setting, world)
 
-    def offer(self, broker: int, what: int, stage: int) -> None:
+    def users_of_root(self, number: int, broker: int) -> int:
+        topic = self.world.publications[number][1]
+        users = [user for b, t, user in self.registered if (b, t) == (broker, topic)]
+        return sum(self.content.concerns(number // self.fields, topic, user) for user in users)
+
+    def users_below(self, number: int, broker: int) -> int:
+        """Those whom the copy concerns, but for those to whom the publication is due elsewhere by an earlier one."""
+
+        def concerns(copy: int, user: int) -> bool:
+            return self.content.concerns(copy // self.fields, self.world.publications[copy][1], user)
+
+        copies = [copy for copy in self.became_due if copy // self.fields == number // self.fields]
+        here = [user for user, at in self.audience[number].items() if at == broker and concerns(number, user)]
+        firsts = [next(copy for copy in copies if concerns(copy, user)) for user in here]
+        return sum(self.audience[first][user] == broker for first, user in zip(firsts, here, strict=True))
+
+    def offer(self, broker: int, what: int, stage: int, *more: Any) -> bool:
         if what >= 0 and (stage > 0 or broker == self.origin[what][-1]):
             topic = self.world.publications[what][1]
             here = (
@@ -101,7 +118,7 @@ class Network(topics.Network):
                 else [user for b, t, user in self.registered if (b, t) == (broker, topic)]
             )
             self.increments[what, broker, stage] = self.content.increments(what // self.fields, topic, here)
-        super().offer(broker, what, stage)
+        return super().offer(broker, what, stage, *more)
 
     def outcome(self, number: int) -> Outcome:
         """What became of a publication."""

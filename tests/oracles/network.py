@@ -94,8 +94,12 @@ class Setting:
     """A network: `roots` gives the node at which each topic's trees start, None where that is the publisher's; `node_of` each broker's
     node id, `delay[a][b]` the seconds of a hop, `factor(what, a, b)` multiplies them.
 
-    What travels is known by a number: publications by their row, the n-th join or leave by -n. `service(what, broker, stage)` gives
-    seconds, `queue` how many publications may wait. `exchange` is a period and the cluster of each broker.
+    What travels is known by a number: publications by their row, the n-th join or leave by -n. `exchange` is a period and the cluster
+    of each broker.
+
+    `service(what, broker, stage, copies, users, size)` gives seconds, by how many copies the broker sends to brokers and to its users,
+    and by bytes; one of its `servers` that is idle takes `wake_up` longer. `queue` publications may wait, of `queue_bytes` together;
+    where they would be more, the oldest are dropped if `drops_oldest`, else what comes. Control messages go first unless `fifo`.
     """
 
     overlay: Overlay
@@ -108,8 +112,13 @@ class Setting:
     exchange: tuple[float, list[int]] | None = None
     join_by_message: bool = False
     two_requests: bool = False
-    service: Callable[[int, int, int], float] | None = None
+    service: Callable[[int, int, int, int, int, int], float] | None = None
+    wake_up: float = 0.0
+    servers: int = 1
     queue: int | None = None
+    queue_bytes: int | None = None
+    drops_oldest: bool = False
+    fifo: bool = False
     floods: bool = False
     keeps_members: bool = False
     regions: list[int] | None = None
@@ -134,21 +143,26 @@ class Job:
     """Something that a broker has to handle."""
 
     what: int
-    stage: int
+    seconds: float
+    size: int
     handled: Callable[[], None]
+    dropped: Callable[[], None]
     arrived: float
+    woke: bool  # found a server idle
+    beside: list[Job]  # in service when it came
     taken: float | None = None
     done: float = math.inf
+    refused_for: Job | None = None  # what there was no room for: itself, or what came later
 
 
 class Broker:
-    """One server; control messages wait in front of publications."""
+    """Its servers and its queue; control messages may wait in front of publications."""
 
     def __init__(self) -> None:
         self.front: deque[Job] = deque()
         self.queue: deque[Job] = deque()
-        self.serving: Job | None = None
-        self.jobs: list[Job] = []
+        self.serving: list[Job] = []
+        self.jobs: list[Job] = []  # all that have come, refused or not
 
 
 @dataclass
@@ -185,7 +199,6 @@ class Network:
         self.order = count()
         self.broker_at = {node: broker for broker, node in enumerate(setting.node_of)}
         self.brokers = [Broker() for _ in setting.node_of]
-        self.offered: list[list[tuple[float, float]]] = [[] for _ in setting.node_of]  # when, seconds of work
         self.last_arrival: dict[tuple[int, int], float] = {}
 
         self.wants = [set(topics) for topics in world.wants]
@@ -485,8 +498,7 @@ class Network:
         there = path[position + 1]
 
         def arrive() -> None:
-            self.offer(there, -number, position + 1)
-            self.take(there, -number, position + 1, onward)
+            self.offer(there, -number, position + 1, (int(position + 1 < len(path) - 1), 0, 0), onward)
 
         self.send(-number, path[position], there, arrive)
 
@@ -499,49 +511,88 @@ class Network:
         self.last_arrival[source, destination] = time
         self.at(time, CONTROL_ARRIVALS if what < 0 else ARRIVALS, arrive)
 
-    def has_room(self, broker: int) -> bool:
-        at, bound = self.brokers[broker], self.setting.queue
-        return self.setting.service is None or at.serving is None or bound is None or len(at.queue) < bound
+    def offer(
+        self,
+        broker: int,
+        what: int,
+        stage: int,
+        work: tuple[int, int, int],
+        handled: Callable[[], None],
+        dropped: Callable[[], None] = lambda: None,
+    ) -> bool:
+        """Something arrives at a broker, which takes it in and calls `handled` when it has been served; or drops it, now or later.
 
-    def offer(self, broker: int, what: int, stage: int) -> None:
-        """Something arrives at a broker, whether there is room for it or not."""
-        if self.setting.service is not None:
-            self.offered[broker].append((self.now, self.setting.service(what, broker, stage)))
-
-    def saturated(self, broker: int, seconds: float) -> bool:
-        """Whether more work has come since some moment than the broker could do, by so much that it is no chance: 3 standard errors."""
-        late = [0.0]  # seconds of work that have come since each arrival, less those that have passed
-        for time, _ in self.offered[broker]:
-            since = [service for at, service in self.offered[broker] if at >= time]
-            late.append(sum(since) - (self.setting.horizon - time))
-            if late[-1] == max(late):
-                squares = sum(service**2 for service in since)
-        backlog = max(late)
-        return backlog > 0 and (backlog > seconds / 2 or (backlog > seconds / 100 and backlog > 3 * math.sqrt(squares)))
-
-    def take(self, broker: int, what: int, stage: int, handled: Callable[[], None]) -> None:
-        """The broker takes something in, and calls `handled` when it has been served."""
+        Returns whether it was taken in. `work`: copies to brokers, copies to users, bytes.
+        """
         if self.setting.service is None:
             handled()
-            return
-        at, job = self.brokers[broker], Job(what, stage, handled, self.now)
+            return True
+        at, woke = self.brokers[broker], len(self.brokers[broker].serving) < self.setting.servers
+        seconds = self.setting.service(what, broker, stage, *work) + (self.setting.wake_up if woke else 0.0)
+        job = Job(what, seconds, work[2], handled, dropped, self.now, woke, list(at.serving))
         at.jobs.append(job)
-        if at.serving is None:
+        if woke:
             self.serve(broker, job)
+        elif what < 0:
+            (at.queue if self.setting.fifo else at.front).append(job)
         else:
-            (at.front if what < 0 else at.queue).append(job)
+            while not self.has_room(at, job) and job.refused_for is None:
+                others = [other for other in at.queue if other.what >= 0]
+                ever_fits = self.setting.queue_bytes is None or job.size <= self.setting.queue_bytes
+                victim = others[0] if self.setting.drops_oldest and others and ever_fits else job
+                victim.refused_for = job
+                if victim is not job:
+                    at.queue.remove(victim)
+                    victim.dropped()
+            if job.refused_for is None:
+                at.queue.append(job)
+        return job.refused_for is None
+
+    def has_room(self, at: Broker, job: Job) -> bool:
+        waiting = [other.size for other in at.queue if other.what >= 0]
+        bound, most = self.setting.queue, self.setting.queue_bytes
+        return (bound is None or len(waiting) < bound) and (most is None or sum(waiting) + job.size <= most)
+
+    def saturated(self, broker: int, seconds: float) -> bool:
+        """Whether more work has come since some moment than the broker could do, by so much that it is no chance: 3 standard errors.
+
+        Work that was refused is taken to be done by servers that are idle.
+        """
+        horizon, servers, jobs = self.setting.horizon, self.setting.servers, self.brokers[broker].jobs
+
+        def idle(start: float, end: float) -> float:
+            busy = sum(max(min(job.done, end) - max(job.taken, start), 0.0) for job in jobs if job.taken is not None)
+            return servers * (end - start) - busy
+
+        undone = squares = last = 0.0
+        for job in jobs:
+            undone = max(undone - idle(last, job.arrived), 0.0)
+            last = job.arrived
+            if job.woke and undone < 1e-9:
+                undone = 0.0
+                squares = sum(other.seconds**2 for other in job.beside)
+            squares += job.seconds**2
+            undone += sum(other.seconds for other in jobs if other.refused_for is job)
+        undone = max(undone - idle(last, horizon), 0.0)
+        left = [
+            job.seconds if job.taken is None else job.taken + job.seconds - horizon
+            for job in jobs
+            if job.refused_for is None and job.done == math.inf
+        ]
+        if len(self.brokers[broker].serving) < servers:  # none would have to wait
+            left = []
+        backlog, error = (undone + sum(left)) / servers, 3 * math.sqrt(squares) / servers
+        return backlog > 1e-9 and (backlog > seconds / 2 or (backlog > seconds / 100 and backlog > error))
 
     def serve(self, broker: int, job: Job) -> None:
-        assert self.setting.service is not None
-        self.brokers[broker].serving, job.taken = job, self.now
-        self.at(
-            self.now + self.setting.service(job.what, broker, job.stage), ARRIVALS, partial(self.served, broker, job)
-        )
+        self.brokers[broker].serving.append(job)
+        job.taken = self.now
+        self.at(self.now + job.seconds, ARRIVALS, partial(self.served, broker, job))
 
     def served(self, broker: int, job: Job) -> None:
         """The next one is taken before the one that is done goes on."""
         at, job.done = self.brokers[broker], self.now
-        at.serving = None
+        at.serving.remove(job)
         if at.front or at.queue:
             self.serve(broker, (at.front or at.queue).popleft())
         job.handled()
@@ -563,16 +614,41 @@ class Network:
 
     def reach_uplink(self, number: int, position: int, hop: Hop | None) -> None:
         broker = self.origin[number][position]
-        self.offer(broker, number, 0)
-        if not self.has_room(broker):
-            self.dropped.add(number)
-            self.miss_root(number)
-            self.lost.update((pair, "queue_full") for pair in self.due if pair[0] == number)
-            self.gone(number)
-            return
-        if hop is not None:
+        size = self.world.publications[number][3]
+        at_root = position == len(self.origin[number]) - 1
+        work = self.work_of_root(number, broker) if at_root else (1, 0, size)
+        dropped = partial(self.drop_short_of_root, number)
+        if not self.offer(broker, number, 0, work, partial(self.climb, number, position), dropped):
+            dropped()
+        elif hop is not None:
             hop.received = self.now
-        self.take(broker, number, 0, partial(self.climb, number, position))
+
+    def work_of_root(self, number: int, broker: int) -> tuple[int, int, int]:
+        """Copies to brokers and users, and bytes, by what stands now."""
+        _, topic, _, size = self.world.publications[number]
+        root = self.setting.node_of[broker]
+        parents = self.tree(topic, root)
+        if not parents:
+            return 0, 0, size
+        copies = sum(above == root for above in parents.values())
+        if self.setting.floods:
+            assert isinstance(self.setting.overlay, TopicConnected)
+            copies = len(self.setting.overlay.around(root, self.members(topic))[root])
+        return copies, self.users_of_root(number, broker), size
+
+    def users_of_root(self, number: int, broker: int) -> int:
+        topic = self.world.publications[number][1]
+        return 0 if (topic, broker) in self.offloaded else self.users_of(broker, topic)
+
+    def users_below(self, number: int, broker: int) -> int:
+        """How many of the broker's users get a copy."""
+        return self.due[number, broker] if self.on_tree(number, broker) else 0
+
+    def drop_short_of_root(self, number: int) -> None:
+        self.dropped.add(number)
+        self.miss_root(number)
+        self.lost.update((pair, "queue_full") for pair in self.due if pair[0] == number)
+        self.gone(number)
 
     def climb(self, number: int, position: int) -> None:
         """The broker at this place of the way up has handled the publication."""
@@ -638,12 +714,21 @@ class Network:
         """The first copy is the delivery; all of them have to be handled."""
         broker, number = hop.destination, copy.number
         first = (number, copy.node) not in self.reached
-        stage = 1 if first else 2 + hop.source
-        self.offer(broker, number, stage)
-        if not self.has_room(broker):
+        stage, size = 1 if first else 2 + hop.source, self.world.publications[number][3]
+        work = (len(copy.around[copy.node]) - 1, self.users_below(number, broker), size) if first else (0, 0, size)
+        copy.first = first
+        if self.setting.service is None:
+            self.note_flooded(copy, hop)
+        if not self.offer(broker, number, stage, work, partial(self.spread, copy), partial(self.forget, copy)):
+            copy.first = None
             self.over(copy)
-            return
-        hop.received, copy.first = self.now, first
+        elif self.setting.service is not None:
+            self.note_flooded(copy, hop)
+
+    def note_flooded(self, copy: Copy, hop: Hop) -> None:
+        """The broker has taken the copy in."""
+        broker, number = hop.destination, copy.number
+        hop.received = self.now
         if copy.first:
             assert copy.sender is not None
             self.reached[number, copy.node] = self.reached[number, copy.sender] + 1
@@ -651,7 +736,12 @@ class Network:
             self.arrived[number, broker] = self.now
         else:
             self.duplicates[number] += 1
-        self.take(broker, number, stage, partial(self.spread, copy))
+
+    def forget(self, copy: Copy) -> None:
+        """The broker drops a copy that it has taken in: of a first one it knows nothing any more, and another may be the first."""
+        if copy.first:
+            del self.reached[copy.number, copy.node], self.arrived[copy.number, self.broker_at[copy.node]]
+        self.over(copy)
 
     def spread(self, copy: Copy) -> None:
         if copy.first:
@@ -700,17 +790,22 @@ class Network:
 
     def reach_tree(self, number: int, parents: dict[int, int | None], node: int, hop: Hop) -> None:
         broker = hop.destination
-        self.offer(broker, number, 1)
-        if not self.has_room(broker):
-            for below in self.below(parents, node):
-                if self.on_tree(number, self.broker_at[below]):
-                    self.lost[number, self.broker_at[below]] = "queue_full"
-            self.gone(number)
-            return
+        copies = sum(above == node for above in parents.values())
+        work = copies, self.users_below(number, broker), self.world.publications[number][3]
+        dropped = partial(self.drop_below_root, number, parents, node)
         hop.received = self.now
         if hop.subscribes:
             self.arrived[number, broker] = self.now
-        self.take(broker, number, 1, partial(self.descend, number, parents, node))
+        if not self.offer(broker, number, 1, work, partial(self.descend, number, parents, node), dropped):
+            hop.received = None
+            dropped()
+
+    def drop_below_root(self, number: int, parents: dict[int, int | None], node: int) -> None:
+        self.arrived.pop((number, self.broker_at[node]), None)
+        for below in self.below(parents, node):
+            if self.on_tree(number, self.broker_at[below]):
+                self.lost[number, self.broker_at[below]] = "queue_full"
+        self.gone(number)
 
     def descend(self, number: int, parents: dict[int, int | None], node: int) -> None:
         broker = self.broker_at[node]
@@ -876,7 +971,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "queue_wait": mean(job.taken - job.arrived for job in jobs if since <= job.arrived < until),
         "utilisation": (
             sum(max(min(job.done, until) - max(job.taken, since), 0.0) for job in jobs)
-            / ((until - since) * len(network.brokers))
+            / ((until - since) * len(network.brokers) * network.setting.servers)
             if network.setting.service
             else None
         ),

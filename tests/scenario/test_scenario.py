@@ -328,6 +328,65 @@ def test_a_queue_may_be_bounded_and_services_take_time() -> None:
     ]
 
 
+def test_what_services_cost_and_how_they_vary(tmp_path: Path) -> None:
+    (tmp_path / "times.csv").write_text("seconds,count\n0.002,3\n0.001,1\n")
+    costs = {"time": "2us", "send": "9us", "send_client": "1us", "per_byte": 1e-9, "wake_up": "85us"}
+    measured = {"kind": "histogram", "file": str(tmp_path / "times.csv"), **costs}
+    brokers = {"service": measured, "servers": 4, "queue_bytes": 100, "order": "fifo", "overflow": "drop-oldest"}
+    made = load_scenario({"brokers": brokers}).base.brokers
+    assert made.service.file is not None
+    assert made.service.file.content == ((0.001, 0.002), (1.0, 3.0))
+    assert (made.service.send, made.service.wake_up, made.queue_bytes) == (9e-6, 85 * 1e-6, 100)
+
+
+@pytest.mark.parametrize(
+    ("brokers", "mistake"),
+    [
+        ({"service": {"kind": "gamma"}}, "brokers.service: kind 'gamma' needs a time above 0"),
+        ({"service": {"send": "1us"}}, "brokers.service: kind 'none' takes no send above 0"),
+        (
+            {"service": {"kind": "deterministic", "time": 1, "variation": 2}},
+            "brokers.service: kind 'deterministic' takes no variation (allowed with: 'gamma', 'lognormal')",
+        ),
+        (
+            {"service": {"kind": "gamma", "time": 1, "variation": 0}},
+            "brokers.service.variation: expected a value greater than 0 (got 0)",
+        ),
+        ({"service": {"kind": "histogram", "time": 1}}, "brokers.service: kind 'histogram' needs a file"),
+        (
+            {"service": {"kind": "gamma", "time": 1, "send": -1}},
+            "brokers.service.send: expected a value greater than or equal to 0 (got -1)",
+        ),
+        ({"servers": 0}, "brokers.servers: expected a value greater than or equal to 1 (got 0)"),
+        (
+            {"queue_bytes": -1},
+            "brokers.queue_bytes: expected a number of bytes (0 or more) or 'unbounded', found -1",
+        ),
+        ({"overflow": "drop-new"}, "brokers.overflow"),
+        ({"order": "lifo"}, "brokers.order"),
+    ],
+)
+def test_mistakes_in_what_brokers_do_are_one_sentence(brokers: dict[str, Any], mistake: str) -> None:
+    (found,) = mistakes({"brokers": brokers})
+    assert found.startswith(f"scenario: {mistake}")
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        ("seconds,count\n", "no rows"),
+        ("seconds,count\n0,1\n", "all seconds are 0 (allowed: one at least above 0)"),
+        ("seconds,count\n1,0\n", "line 2: count: expected a number above 0, found '0'"),
+        ("second,count\n1,1\n", "line 1: no column 'seconds', did you mean 'second'?"),
+    ],
+)
+def test_mistakes_in_measured_service_times_name_their_line(tmp_path: Path, text: str, mistake: str) -> None:
+    (tmp_path / "times.csv").write_text(text)
+    service = {"kind": "histogram", "time": 1, "file": str(tmp_path / "times.csv")}
+    (found,) = mistakes({"brokers": {"service": service}})
+    assert mistake in found
+
+
 @pytest.mark.parametrize("path", SHIPPED, ids=[path.stem for path in SHIPPED])
 def test_shipped_scenarios_are_valid(path: Path) -> None:
     experiment = load_scenario(path)

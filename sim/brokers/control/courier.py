@@ -9,6 +9,7 @@ from sim.brokers.data.engine import Engine
 from sim.brokers.fabric.clock import CONTROL_ARRIVALS
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
+from sim.brokers.fabric.service import NO_EFFORT, Effort
 
 
 class ControlMessage:
@@ -86,7 +87,8 @@ class Courier:
         fabric, position = self._fabric, message.position
         if fabric.servers and position < control.served:
             broker = control.path[position]
-            service = fabric.service(-control.number, broker, position, 0)
+            effort = Effort(copies=1) if position < len(control.path) - 1 else NO_EFFORT
+            service = fabric.service(-control.number, broker, position, effort)
             self._engine().serve_control(broker, message, service)
         else:
             self._go_on(message)

@@ -17,6 +17,7 @@ from sim.brokers.data.rules import Rule
 from sim.brokers.fabric.clock import ARRIVALS
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
+from sim.brokers.fabric.service import Effort
 from sim.brokers.statistics.ledger import DUE, IN_FLIGHT, LOST
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import Subscriptions
@@ -92,12 +93,22 @@ class ContentRule(Rule):
         bundle.travelling = len(bundle.copies)
         return list(bundle.copies)
 
-    def increments(self, flight: Flight, broker: int, stage: int) -> int:
-        """Brokers match where a copy may be for their users: at the root and below."""
+    def effort(self, flight: Flight, broker: int, position: int, stage: int) -> Effort:
+        """Beside the rest, brokers match where a copy may be for their users: at the root and below."""
         assert isinstance(flight, Copy)
+        effort = super().effort(flight, broker, position, stage)
         if not self._loads or (stage == 0 and broker != flight.uplink[-1]):
-            return 0
-        return int((self._increments(flight) if stage == 0 else flight.increments)[broker])
+            return effort
+        increments = (self._increments(flight) if stage == 0 else flight.increments)[broker]
+        return effort._replace(increments=int(increments))
+
+    def _users(self, flight: Flight, position: int) -> int:
+        assert isinstance(flight, Copy)
+        return len(flight.concerned.get(flight.brokers[position], ()))
+
+    def _users_at_root(self, flight: Flight, root: int) -> int:
+        users = self.content.concerned(flight.number, flight.topic)
+        return int(np.count_nonzero(self.host()[users] == root))
 
     def _increments(self, copy: Copy) -> NDArray[np.int64]:
         return self.content.increments(copy.number, copy.topic, self.host(), len(self._fabric.node_of))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.data.flights import Flight
-from sim.brokers.data.rules import FloodRule, Rule
+from sim.brokers.data.rules import NAN, FloodRule, Rule
 from sim.brokers.fabric.clock import ARRIVALS, BARRIERS
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
@@ -27,7 +27,7 @@ class EventEngine:
 
     def __init__(self, fabric: Fabric, recorder: Recorder, published: NDArray[np.float64], rule: Rule) -> None:
         self.rule, self._published = rule, published
-        self._increments, self._flood = rule.increments, rule if isinstance(rule, FloodRule) else None
+        self._effort, self._flood = rule.effort, rule if isinstance(rule, FloodRule) else None
         self._clock, self._recorder = fabric.clock, recorder
         self._links, self._servers, self._service = fabric.links, fabric.servers, fabric.service
         self._ledger, self._trace = recorder.ledger, recorder.trace
@@ -65,7 +65,7 @@ class EventEngine:
         traced = self._trace is not None and self._trace.traces(number)
         for flight in flights:
             self._active[flight], flight.traced = None, traced
-            send(Message(flight, 0, -1, self._climbed, self._climb, self._drop))
+            send(Message(flight, 0, -1, self._climbed, self._climb, self._drop, flight.size))
 
     def advance(self, until: float) -> None:
         """What left its root took the tree along; uplinks may change."""
@@ -130,12 +130,14 @@ class EventEngine:
         """Pass the flight to the broker; returns whether it was accepted."""
         flight: Flight = message.carries
         broker = flight.uplink[message.position]
-        return self._servers[broker].accept(message, self._seconds(flight, broker, 0))
+        return self._servers[broker].accept(message, self._seconds(flight, broker, message.position, 0))
 
     def _drop(self, message: Message) -> None:
         """Drop at a full queue: the flight on its way up, one copy of it below the root."""
         flight: Flight = message.carries
         if flight.tree is not None:
+            if message.handled == self._descend:  # the first copy, which may have waited: another may be the first yet
+                flight.arrival[message.position] = NAN
             flight.refused = (*flight.refused, message.position)
             self._one_less(message)
             return
@@ -144,9 +146,9 @@ class EventEngine:
         self._rooted(flight)
         self._finish(flight, message.position)
 
-    def _seconds(self, flight: Flight, broker: int, stage: int) -> float:
+    def _seconds(self, flight: Flight, broker: int, position: int, stage: int) -> float:
         """The service time of a flight at this stage (s)."""
-        return self._service(flight.identity, broker, stage, self._increments(flight, broker, stage))
+        return self._service(flight.identity, broker, stage, self._effort(flight, broker, position, stage))
 
     def _climb(self, message: Message) -> None:
         """The broker at this place of the uplink has handled the flight: on to the next, or down from the root."""
@@ -183,7 +185,7 @@ class EventEngine:
             message.handled = self._descend if first else self._one_less
             broker = brokers[position]
             stage = 1 if first else 2 + brokers[source]
-            if not self._servers[broker].accept(message, self._seconds(flight, broker, stage)):
+            if not self._servers[broker].accept(message, self._seconds(flight, broker, position, stage)):
                 return
         if first:
             arrival[position] = now
@@ -224,7 +226,7 @@ class EventEngine:
             if there == first:
                 message.position, message.source, message.callbacks = there, position, self._descended
             else:
-                message = Message(flight, there, position, self._descended, self._descend, self._drop)
+                message = Message(flight, there, position, self._descended, self._descend, self._drop, flight.size)
             message.sent = now
             message.arrived = time = (
                 now + times[brokers[there]] if times else links.arrival(now, here, brokers[there], identity)
@@ -248,17 +250,17 @@ class EventEngine:
     # -- the end
 
     def close(self) -> StationRecord:
-        """Count what is on its way at the end: on links (in the clock's heap), held by brokers, or held back by them."""
+        """Count what is on its way at the end: on links or in service (in the clock's heap), or at brokers."""
         for broker, numbers in sorted(self._held.items()):
             for number in numbers:
                 window = self._window(number)
                 self._ledger.count_publication(window, PUBLISHED)
                 for flight in self.rule.flights(number, broker, window):
                     self._end_climbing(flight, 0)
-        held = [message for server in self._servers for message in server.close(self._recorder.horizon)]
-        on_links = [event for _, _, _, event in self._clock.pending() if isinstance(event, Message)]
+        waiting = [message for server in self._servers for message in server.close(self._recorder.horizon)]
+        on_the_clock = [event for _, _, _, event in self._clock.pending() if isinstance(event, Message)]
         travelling: dict[Flight, list[int]] = {flight: [] for flight in self._active}
-        for message in on_links + held:
+        for message in on_the_clock + waiting:
             if isinstance(message.carries, Flight):
                 travelling[message.carries].extend(self._places(message))
         for flight, positions in travelling.items():

@@ -18,6 +18,7 @@ from sim.brokers.data.flights import Flight
 from sim.brokers.data.routes import Uplinks
 from sim.brokers.data.rule_kernels import reach
 from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.fabric.service import NO_EFFORT, Effort
 from sim.brokers.statistics.hops import FLOOD, TREE
 from sim.brokers.statistics.ledger import DUE, IN_FLIGHT, LOST, ROOTED
 from sim.brokers.statistics.recorder import Recorder
@@ -39,7 +40,7 @@ class Rule(ABC):
     ) -> None:
         self._fabric, self._overlay, self._recorder, self._ledger = fabric, fabric.overlay, recorder, recorder.ledger
         self._publications, self._subscribers = publications, subscriptions.served
-        self._uplinks = Uplinks(fabric)
+        self._uplinks, self._weighs = Uplinks(fabric), fabric.weighs
         self._placed: dict[tuple[int, int], tuple[TopicTree, NDArray[np.int32], list[int]]] = {}  # by topic and root
         self.finished = Finished(recorder)
 
@@ -58,9 +59,37 @@ class Rule(ABC):
     def flights(self, number: int, broker: int, window: int) -> Sequence[Flight]:
         """What sets out from the broker for a publication."""
 
-    def increments(self, flight: Flight, broker: int, stage: int) -> int:
-        """How many counters the broker moves to match a flight: at stage 0 on its way up, later below the root."""
-        return 0
+    def effort(self, flight: Flight, broker: int, position: int, stage: int) -> Effort:
+        """What the broker at a position does for a flight: stage 0: on its way up, 1: a first copy below the root, 2: a duplicate.
+
+        At the root it is by the tree and the subscriptions as they are when the flight arrives there.
+        """
+        if not self._weighs:
+            return NO_EFFORT
+        if stage > 1:
+            return Effort(size=flight.size)
+        if stage == 1:
+            return Effort(0, self._copies(flight, position), self._users(flight, position), flight.size)
+        if position < len(flight.uplink) - 1:
+            return Effort(copies=1, size=flight.size)
+        tree = self._overlay.tree(flight.topic, int(self._fabric.node_of[broker]))
+        if not len(tree):
+            return Effort(size=flight.size)
+        return Effort(0, self._copies_of_root(tree), self._users_at_root(flight, broker), flight.size)
+
+    def _copies(self, flight: Flight, position: int) -> int:
+        """How many copies the broker at a position below the root sends on."""
+        return flight.child_bounds[position + 1] - flight.child_bounds[position]
+
+    def _copies_of_root(self, tree: TopicTree) -> int:
+        return tree.child_bounds[1] - tree.child_bounds[0]
+
+    def _users(self, flight: Flight, position: int) -> int:
+        """How many of its users the broker at a position below the root sends a copy to."""
+        return int(flight.due_users[position])
+
+    def _users_at_root(self, flight: Flight, root: int) -> int:
+        return int(self._subscribers[flight.topic][root])
 
     @abstractmethod
     def miss_root(self, flight: Flight, outcome: int) -> None:
@@ -175,6 +204,13 @@ class FloodRule(TopicRule):
         flight.senders = [-1] * len(flight.brokers)
         flight.depth = np.zeros(len(flight.brokers), np.int32)
         flight.copies = array("i")
+
+    def _copies(self, flight: Flight, position: int) -> int:
+        assert flight.tree is not None
+        return len(flight.tree.neighbours[position]) - 1
+
+    def _copies_of_root(self, tree: TopicTree) -> int:
+        return len(tree.neighbours[0])
 
     def send_on(self, flight: Flight, position: int) -> Sequence[int]:
         """All neighbours but the sender."""

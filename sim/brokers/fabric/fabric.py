@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from sim.brokers.fabric.clock import Clock
 from sim.brokers.fabric.links import Links
-from sim.brokers.fabric.stations import Server, ServiceTimes
+from sim.brokers.fabric.service import ServiceTimes
+from sim.brokers.fabric.stations import Server
 from sim.overlay.geometry import Dissemination
 
 
@@ -18,8 +19,8 @@ class Fabric:
     """Shared by the data plane and the control of trees.
 
     `node_of` (brokers) and `broker_of` (nodes) are the live mapping. `servers` is empty where brokers take no time; else
-    `service(number, broker, stage, increments)` gives the seconds that a broker needs for a message for whose match it moves so many
-    counters. `joins_instantly`: trees change at once.
+    `service(number, broker, stage, effort)` gives the seconds that a broker needs for a message; `weighs` tells whether copies, users
+    and bytes count in that. `joins_instantly`: trees change at once.
     """
 
     clock: Clock
@@ -29,4 +30,5 @@ class Fabric:
     links: Links
     servers: list[Server]
     service: ServiceTimes
+    weighs: bool
     joins_instantly: bool

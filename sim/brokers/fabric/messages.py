@@ -13,10 +13,27 @@ class Message(Scheduled):
 
     `carries` is a Flight or a control request; `position` a place on the uplink, on the tree or on the control path. `handled` is
     called once a broker has served the message, `dropped` if one drops it. `sent` and `arrived` are the times (s) of its present hop,
-    `source` the position on the tree from which it set out, `service` the seconds that the broker there needs for it.
+    `source` the position on the tree from which it set out, `size` its bytes. At a broker, `service` are the seconds that it needs,
+    `done_at` is when its service ends, and `control` tells of one that waits whether it is a control message.
     """
 
-    __slots__ = ("arrived", "callbacks", "carries", "dropped", "handled", "position", "sent", "service", "source")
+    control: bool
+    done_at: float
+
+    __slots__ = (
+        "arrived",
+        "callbacks",
+        "carries",
+        "control",
+        "done_at",
+        "dropped",
+        "handled",
+        "position",
+        "sent",
+        "service",
+        "size",
+        "source",
+    )
 
     def __init__(
         self,
@@ -26,6 +43,7 @@ class Message(Scheduled):
         callbacks: tuple[Callable[[Message], None]],
         handled: Callable[[Message], None],
         dropped: Callable[[Message], None],
+        size: int = 0,
     ) -> None:
         self.carries = carries
         self.position = position
@@ -33,6 +51,7 @@ class Message(Scheduled):
         self.callbacks = callbacks
         self.handled = handled
         self.dropped = dropped
+        self.size = size
         self.sent = 0.0
         self.arrived = 0.0
         self.service = 0.0

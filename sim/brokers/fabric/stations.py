@@ -1,109 +1,159 @@
-"""Stations: brokers that take time, one server each, with a queue for publications and one for control messages in front of it."""
+"""Stations: brokers that take time, with servers, and a queue for publications and one for control messages in front of them."""
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.base.randomness import exponential
-from sim.brokers.fabric.clock import ARRIVALS, Clock, Scheduled
+from sim.brokers.fabric.clock import ARRIVALS, Clock
 from sim.brokers.fabric.messages import Message
 from sim.brokers.fabric.station_record import StationRecord
 
 
 @dataclass(frozen=True)
 class StationSetting:
-    """How brokers take time: the kind of service, its mean `time` (s), and what `matching` adds for every counter moved (s).
+    """How brokers take time: a service takes what its message costs, times a factor with mean 1.
 
-    `queue` is how many publications may wait, None for any number.
+    The costs (s) are `time`, `matching` for each counter moved, `send` for each copy to a broker, `send_client` for each to a user and
+    `per_byte`. `service` is how the factor is drawn, `variation` its coefficient of variation (gamma, lognormal), `histogram` the
+    values that it is proportional to and how often each was measured. `wake_up` (s) comes on top where a message finds a server idle.
+
+    `servers` is how many messages a broker serves at once, `queue` how many publications may wait and `queue_bytes` how many bytes of
+    them, None for any number; `overflow` which of them are dropped where there is no room.
     """
 
-    service: Literal["none", "deterministic", "exponential"] = "none"
+    service: Literal["none", "deterministic", "exponential", "gamma", "lognormal", "histogram"] = "none"
     time: float = 0.0
     matching: float = 0.0
     queue: int | None = None
+    wake_up: float = 0.0
+    send: float = 0.0
+    send_client: float = 0.0
+    per_byte: float = 0.0
+    variation: float = 1.0
+    histogram: tuple[Sequence[float], Sequence[float]] = ((), ())
+    servers: int = 1
+    queue_bytes: int | None = None
+    order: Literal["control-first", "fifo"] = "control-first"
+    overflow: Literal["drop-newest", "drop-oldest"] = "drop-newest"
+
+    @property
+    def weighs(self) -> bool:
+        """Whether a service time depends on copies, users or bytes."""
+        return bool(self.send or self.send_client or self.per_byte)
+
+    @property
+    def events_only(self) -> dict[str, bool]:
+        """What the compiled engine does not know of how brokers take time, as a scenario says it, and whether it is so."""
+        costs = ("wake_up", "send", "send_client", "per_byte")
+        return {
+            f'brokers.service = "{self.service}"': self.service in ("gamma", "lognormal", "histogram"),
+            **{f"brokers.service.{name}": getattr(self, name) > 0 for name in costs},
+            "brokers.servers": self.servers > 1,
+            "brokers.queue_bytes": self.queue_bytes is not None,
+            f'brokers.order = "{self.order}"': self.order != "control-first",
+            f'brokers.overflow = "{self.overflow}"': self.overflow != "drop-newest",
+        }
 
 
 NO_TIME = StationSetting()
 """Brokers take no time."""
 
-ServiceTimes = Callable[[int, int, int, int], float]
-"""The seconds that a message's service takes, by (number of the message, broker, stage of its way, counters moved)."""
+
+def stations(clock: Clock, setting: StationSetting, warm_up: float, capacity: NDArray[np.float64]) -> list[Server]:
+    """A station for each broker; none where brokers take no time."""
+    if setting.service == "none":
+        return []
+    return [Server(clock, setting, warm_up, wake_up) for wake_up in (setting.wake_up / capacity).tolist()]
 
 
-def stations(clock: Clock, setting: StationSetting, warm_up: float, brokers: int) -> list[Server]:
-    """A server for each broker; none where brokers take no time."""
-    return [] if setting.service == "none" else [Server(clock, setting, warm_up) for _ in range(brokers)]
+class Server:
+    """Serves messages in the order of their arrival, control messages first if the setting says so, one at a time by each server.
 
+    Waits and occupation are measured from `warm_up` on; `wake_up` (s) is what a service takes longer where a server was idle. What is
+    in service is finished before anything else is taken.
 
-def service_times(setting: StationSetting, capacity: NDArray[np.float64], key: int) -> ServiceTimes:
-    """Service times that belong to what is served, where, and at which stage; those of a broker are divided by its capacity."""
-    mean: list[float] = (setting.time / capacity).tolist()
-    each: list[float] = (setting.matching / capacity).tolist()
-
-    def always(number: int, broker: int, stage: int, increments: int) -> float:
-        return mean[broker] + increments * each[broker]
-
-    def drawn(number: int, broker: int, stage: int, increments: int) -> float:
-        return always(number, broker, stage, increments) * exponential(key, number, broker << 16 | stage)
-
-    return drawn if setting.service == "exponential" else always
-
-
-class Server(Scheduled):
-    """Serves one message at a time, first come first served.
-
-    Waits and occupation are measured from `warm_up` on. A message in service is finished before a control message is taken.
-
-    Work that is refused is taken to be done whenever the server is idle: so what is left of it, and what waits, is together what would
+    Work that is refused is taken to be done whenever a server is idle: so what is left of it, and what waits, is together what would
     wait if the queue had no bound.
     """
 
-    def __init__(self, clock: Clock, setting: StationSetting, warm_up: float) -> None:
-        self._clock, self._bound, self._warm_up = clock, setting.queue, warm_up
-        self._control: deque[Message] = deque()
+    def __init__(self, clock: Clock, setting: StationSetting, warm_up: float, wake_up: float = 0.0) -> None:
+        self._clock, self._warm_up, self._wake_up = clock, warm_up, wake_up
+        self._servers = setting.servers
+        self._bounded = setting.queue is not None or setting.queue_bytes is not None
+        self._bound = math.inf if setting.queue is None else setting.queue
+        self._bytes_bound = math.inf if setting.queue_bytes is None else setting.queue_bytes
+        self._control_first, self._drops_oldest = setting.order == "control-first", setting.overflow == "drop-oldest"
+        self._control: deque[Message] = deque()  # those that go first
         self._queue: deque[Message] = deque()
-        self._serving: Message | None = None
-        self.callbacks = None
+        self._waiting = 0  # publications, where the queue is bounded
+        self._bytes = 0  # of these
+        self._serving: list[Message] = []
+        self._completed = (self._done,)
         self._last = warm_up
         self.served = 0  # messages that arrived after the warm-up and were taken into service
         self.wait = 0.0  # their waits, s
-        self.busy = 0.0  # s
+        self.busy = 0.0  # s, mean over servers once it is closed
         self.waiting_area = 0.0  # ∫ messages waiting dt, s
         self.dropped = 0
-        self._done_at = 0.0  # when the service ends, or the last one ended, s
+        self._since = 0.0  # when a service last began or ended, s
         self._refused = 0.0  # work that was refused and is not taken to be done, s
-        self.behind_since = 0.0  # when there was last nothing to do, as if nothing had been refused, s
-        self.squares = 0.0  # the sum of the squared service times that have arrived since, s²
+        self.behind_since = 0.0  # when a server last had nothing to do, as if nothing had been refused, s
+        self.squares = 0.0  # the sum of the squared service times that have arrived since, or were in service then, s²
         self.held = 0  # messages waiting or in service at the end
-        self.backlog = 0.0  # work left at the end, refused one included, s
+        self.backlog = (
+            0.0  # work left at the end, refused one included, mean over servers; without it 0 if one is idle, s
+        )
 
     def accept(self, message: Message, service: float, control: bool = False) -> bool:
         """Take a message that arrives now and needs `service` seconds; whether it was taken.
 
-        What does not fit the queue any more, the message itself or another, is dropped: it is handed to its `dropped`.
+        What does not fit the queue any more, the message itself or others, is dropped: it is handed to its `dropped`.
         """
-        message.arrived, message.service = self._clock.now, service
+        message.arrived = self._clock.now
         self._integrate()
-        if self._serving is None:
+        if len(self._serving) < self._servers:
             self._catch_up(message.arrived)
+            message.service = service = service + self._wake_up
             self.squares += service * service
             self._serve(message)
             return True
+        message.service, message.control = service, control
         self.squares += service * service
         if control:
-            self._control.append(message)
-        elif self._bound is None or len(self._queue) < self._bound:
-            self._queue.append(message)
-        else:
+            (self._control if self._control_first else self._queue).append(message)
+            return True
+        if self._bounded and not self._makes_room(message.size):
             self._drop(message)
             return False
+        self._queue.append(message)
         return True
+
+    def _makes_room(self, size: int) -> bool:
+        """Whether a publication of so many bytes may wait, once others have been dropped if need be; it does so from now on."""
+        if self._waiting >= self._bound or self._bytes + size > self._bytes_bound:
+            if not self._drops_oldest or self._bound == 0 or size > self._bytes_bound:
+                return False
+            while self._waiting >= self._bound or self._bytes + size > self._bytes_bound:
+                self._drop(self._oldest())
+        self._waiting += 1
+        self._bytes += size
+        return True
+
+    def _oldest(self) -> Message:
+        """Take the publication that has waited longest out of the queue."""
+        place = next(place for place, message in enumerate(self._queue) if not message.control)
+        message = self._queue[place]
+        del self._queue[place]
+        self._waiting -= 1
+        self._bytes -= message.size
+        return message
 
     def _drop(self, message: Message) -> None:
         self._refused += message.service
@@ -112,58 +162,74 @@ class Server(Scheduled):
         message.dropped(message)
 
     def _catch_up(self, now: float) -> None:
-        """The server has been idle up to `now`."""
-        self._refused -= now - self._done_at
-        if self._refused <= 0.0:
-            self._refused, self.behind_since, self.squares = 0.0, now, 0.0
+        """A server has been idle up to `now`."""
+        self._work_off(now)
+        if not self._refused:
+            self.behind_since = now
+            self.squares = sum(message.service * message.service for message in self._serving) if self._serving else 0.0
+
+    def _work_off(self, now: float) -> None:
+        """Idle servers have done what was refused, since a service last began or ended."""
+        self._refused = max(self._refused - (self._servers - len(self._serving)) * (now - self._since), 0.0)
+        self._since = now
 
     def _serve(self, message: Message) -> None:
-        self._serving = message
+        self._serving.append(message)
         now = self._clock.now
         if message.arrived >= self._warm_up:
             self.served += 1
             self.wait += now - message.arrived
-        self.callbacks = (self._done,)
-        self._done_at = now + message.service
-        self._clock.at(self._done_at, ARRIVALS, self)
+        message.callbacks = self._completed
+        message.done_at = now + message.service
+        self._clock.at(message.done_at, ARRIVALS, message)
 
-    def _done(self, _: Server) -> None:
+    def _done(self, message: Message) -> None:
         self._integrate()
-        message = self._serving
-        assert message is not None
-        self._serving = None
-        waiting = self._control or self._queue
-        if waiting:
-            self._serve(waiting.popleft())
+        if self._servers == 1:
+            self._since = message.done_at
+            self._serving.clear()
+        else:
+            self._work_off(message.done_at)
+            self._serving.remove(message)
+        if self._control:
+            self._serve(self._control.popleft())
+        elif self._queue:
+            following = self._queue.popleft()
+            if self._bounded and not following.control:
+                self._waiting -= 1
+                self._bytes -= following.size
+            self._serve(following)
         message.handled(message)
 
     def _integrate(self) -> None:
         now = self._clock.now
         if now > self._last:
             self.waiting_area += (len(self._control) + len(self._queue)) * (now - self._last)
-            if self._serving is not None:
-                self.busy += now - self._last
+            self.busy += len(self._serving) * (now - self._last)
             self._last = now
 
     def close(self, horizon: float) -> list[Message]:
-        """Account for the time up to the end; the messages that wait or are in service then."""
+        """Account for the time up to the end; the messages that wait then, beside those in service, which the clock has."""
         if horizon > self._last:
             self.waiting_area += (len(self._control) + len(self._queue)) * (horizon - self._last)
-            self.busy += (horizon - self._last) if self._serving is not None else 0.0
+            self.busy += len(self._serving) * (horizon - self._last)
             self._last = horizon
-        held = [*self._control, *self._queue]
-        waiting = sum(message.service for message in held)
-        if self._serving is None:
+        waiting = [*self._control, *self._queue]
+        self.held = len(waiting) + len(self._serving)
+        if len(self._serving) < self._servers:
             self._catch_up(horizon)
             self.backlog = self._refused
         else:
-            self.backlog = self._refused + waiting + self._done_at - horizon
-            held.insert(0, self._serving)
-        self.held = len(held)
-        return held
+            self.backlog = self._refused + sum(message.service for message in waiting)
+            for message in self._serving:
+                self.backlog = self.backlog + message.done_at - horizon
+        self.busy /= self._servers
+        self.backlog /= self._servers
+        self.squares /= self._servers * self._servers
+        return waiting
 
 
 def station_record(servers: Sequence[Server]) -> StationRecord:
-    """What the servers did, once they are closed."""
+    """What the stations did, once they are closed."""
     columns = ([getattr(server, name) for server in servers] for name in StationRecord._fields)
     return StationRecord(*map(np.array, columns))

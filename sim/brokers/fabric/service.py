@@ -1,0 +1,80 @@
+"""Service times: what a message costs a broker, and how that varies from one message to the next."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.base.randomness import exponential, gamma, normal, uniform
+from sim.brokers.fabric.stations import StationSetting
+
+
+class Effort(NamedTuple):
+    """What a broker does for a message: the counters that matching moves, copies to brokers and to users, and bytes received."""
+
+    increments: int = 0
+    copies: int = 0
+    users: int = 0
+    size: int = 0
+
+
+NO_EFFORT = Effort()
+"""Nothing that costs more than receiving the message."""
+
+ServiceTimes = Callable[[int, int, int, Effort], float]
+"""The seconds that a message's service takes, by (number of the message, broker, stage of its way, effort)."""
+
+
+def service_times(setting: StationSetting, capacity: NDArray[np.float64], key: int) -> ServiceTimes:
+    """Service times that belong to what is served, where, and at which stage; those of a broker are divided by its capacity."""
+    costs = setting.time, setting.matching, setting.send, setting.send_client, setting.per_byte
+    each: list[list[float]] = [(cost / capacity).tolist() for cost in costs]
+    received, matched, sent, sent_to_user, per_byte = each
+
+    def plain(number: int, broker: int, stage: int, effort: Effort) -> float:
+        return received[broker] + effort.increments * matched[broker]
+
+    # the order of additions is part of the results
+    def weighed(number: int, broker: int, stage: int, effort: Effort) -> float:
+        seconds = received[broker] + effort.increments * matched[broker] + effort.copies * sent[broker]
+        return seconds + effort.users * sent_to_user[broker] + effort.size * per_byte[broker]
+
+    mean = weighed if setting.weighs else plain
+    factor = _factor(setting)
+    if factor is None:
+        return mean
+
+    def drawn(number: int, broker: int, stage: int, effort: Effort) -> float:
+        return mean(number, broker, stage, effort) * factor(key, number, broker << 16 | stage)
+
+    return drawn
+
+
+def _factor(setting: StationSetting) -> Callable[[int, int, int], float] | None:
+    """The factor of a service time by (key, number of the message, broker and stage), with mean 1; None where it is 1."""
+    match setting.service:
+        case "exponential":
+            return exponential
+        case "gamma":
+            shape = 1.0 / (setting.variation * setting.variation)
+            return lambda key, number, place: gamma(key, number, place, shape) / shape
+        case "lognormal":
+            variance = math.log1p(setting.variation * setting.variation)
+            sigma = math.sqrt(variance)
+            return lambda key, number, place: math.exp(sigma * normal(key, number, place) - variance / 2)
+        case "histogram":
+            values, shares = _relative(*setting.histogram)
+            return lambda key, number, place: values[bisect_right(shares, uniform(key, number, place))]
+    return None
+
+
+def _relative(seconds: Sequence[float], counts: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Measured values relative to their mean, and the share of measurements up to and with each but the last."""
+    values, weights = np.array(seconds), np.array(counts)
+    shares = np.cumsum(weights) / weights.sum()
+    return (values / ((values * weights).sum() / weights.sum())).tolist(), shares[:-1].tolist()

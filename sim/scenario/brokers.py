@@ -1,0 +1,99 @@
+"""The [brokers] section: what brokers do with a message, and how long they take."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
+
+from sim.base.units import Duration
+from sim.base.validation import show
+from sim.files.inputs import File, InputFile, csv_rows
+from sim.scenario.fixed_table import FixedTable
+
+COSTS = ("time", "matching", "send", "send_client", "per_byte", "wake_up")
+"""The keys of a service table that are durations."""
+
+_Measured = tuple[tuple[float, ...], tuple[float, ...]]
+"""Service times (s), and how often each was measured."""
+
+
+def parse_service_times(text: str) -> _Measured:
+    """Service times of a CSV text with the columns seconds and count. Raises ValueError with the line of a mistake."""
+    rows = [
+        (row.number("seconds", least=0), row.number("count", above=0)) for row in csv_rows(text, ["seconds", "count"])
+    ]
+    if not any(seconds for seconds, _ in rows):
+        raise ValueError("all seconds are 0 (allowed: one at least above 0)")
+    seconds, counts = zip(*sorted(rows), strict=True)
+    return seconds, counts
+
+
+def _bound(what: str) -> PlainValidator:
+    def read(value: object) -> int | None:
+        if value is None or value == "unbounded":
+            return None
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+        raise ValueError(f"expected a number of {what} (0 or more) or 'unbounded', found {show(value)}")
+
+    return PlainValidator(read)
+
+
+_WRITTEN = PlainSerializer(lambda bound: "unbounded" if bound is None else bound)
+_SCHEMA = WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"const": "unbounded"}]})
+_Messages = Annotated[int | None, _bound("messages"), _WRITTEN, _SCHEMA]
+_Bytes = Annotated[int | None, _bound("bytes"), _WRITTEN, _SCHEMA]
+
+
+class Service(FixedTable):
+    """The time that a broker needs for a message: the mean is the sum of what it costs to receive, match and send it."""
+
+    kind: Literal["none", "deterministic", "exponential", "gamma", "lognormal", "histogram"] = "none"
+    """No service time, the mean itself, or one drawn for each message."""
+    time: Duration = 0.0
+    """The (mean) time to receive a message, whatever is done with it."""
+    matching: Duration = 0.0
+    """Additional service time per counter that matching increments; only for workloads with content."""
+    send: Duration = 0.0
+    """Additional service time per copy sent to another broker."""
+    send_client: Duration = 0.0
+    """Additional service time per copy sent to a user of the broker's own."""
+    per_byte: Duration = 0.0
+    """Additional service time per byte of the message."""
+    wake_up: Duration = 0.0
+    """Additional service time, always the same, where the message finds the broker (one of its servers) idle."""
+    variation: float = Field(default=1.0, gt=0, le=100)
+    """The coefficient of variation of service times with the same mean; only for kinds gamma and lognormal."""
+    file: Annotated[File[_Measured], InputFile(parse_service_times)] | None = None
+    """_Measured service times, a CSV file with the columns seconds and count; only for kind histogram, scaled to the mean."""
+
+    @model_validator(mode="after")
+    def _time_where_needed(self) -> Service:
+        costs = [key for key in COSTS if getattr(self, key)]
+        if self.kind == "none" and costs:
+            raise ValueError(f"kind 'none' takes no {costs[0]} above 0")
+        if self.kind != "none" and not costs:
+            raise ValueError(f"kind '{self.kind}' needs a time above 0")
+        if self.variation != 1.0 and self.kind not in ("gamma", "lognormal"):
+            raise ValueError(f"kind '{self.kind}' takes no variation (allowed with: 'gamma', 'lognormal')")
+        if (self.file is None) == (self.kind == "histogram"):
+            raise ValueError(f"kind '{self.kind}' {'needs a' if self.file is None else 'takes no'} file")
+        return self
+
+
+class Brokers(FixedTable):
+    """What a broker does with a message."""
+
+    service: Service = Service()
+    """The service time."""
+    servers: int = Field(default=1, ge=1, le=1024)
+    """How many messages a broker serves at the same time."""
+    queue: _Messages = Field(default=None, json_schema_extra={"default": "unbounded"})
+    """How many messages may wait at a broker."""
+    queue_bytes: _Bytes = Field(default=None, json_schema_extra={"default": "unbounded"})
+    """How many bytes of messages may wait at a broker."""
+    order: Literal["control-first", "fifo"] = "control-first"
+    """What is served next: control messages before publications, or whatever has waited longest."""
+    overflow: Literal["drop-newest", "drop-oldest"] = "drop-newest"
+    """Which publications are dropped where the queue is full: the one that arrives, or those that have waited longest."""
