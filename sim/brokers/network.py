@@ -271,7 +271,7 @@ class Network:
         found = {
             **self.recorder.metrics(),
             **capacity_metrics(self.offloading),
-            "cross_region_bytes": cross_region_bytes(self.recorder.statistics, setting.regions),
+            "cross_region_bytes": cross_region_bytes(self.recorder.links, setting.regions),
             **self.stations.metrics(setting.measured_seconds),
             **link_metrics(len(self.node_of), setting.overlay),
         }
@@ -284,7 +284,7 @@ class Network:
         tables = {
             "timeseries": recorder.timeseries(),
             "brokers": self._brokers(),
-            "links": link_table(recorder.statistics),
+            "links": link_table(recorder.links, len(self.node_of)),
             "delays": recorder.delays(),
             "decisions/selection": self.users.selections(),
             "decisions/configuration": placement.table(),

@@ -205,7 +205,7 @@ class FoldedContentEngine(EventEngine):
 
     def __init__(self, fabric: Fabric, recorder: Recorder, published: NDArray[np.float64], rule: ContentRule) -> None:
         super().__init__(fabric, recorder, published, rule)
-        self._times = fabric.links.fixed
+        self._times = fabric.links.times
         self._at_root = (self._reach_root,)
         self._arrived = (self._one_less,)
 
@@ -214,7 +214,7 @@ class FoldedContentEngine(EventEngine):
         copy: Flight = message.carries
         time = self._clock.now
         for here, there in pairwise(copy.uplink):
-            time += self._times[here][there]
+            time += self._times(here)[there]
         message.sent, message.position, message.callbacks = self._clock.now, len(copy.uplink) - 1, self._at_root
         if message.position:
             self._clock.at(time, ARRIVALS, message)
@@ -243,6 +243,6 @@ class FoldedContentEngine(EventEngine):
             return range(len(message.carries.brokers))
         time, hops, uplink = message.sent, 0, message.carries.uplink
         while time < self._recorder.horizon:
-            time += self._times[uplink[hops]][uplink[hops + 1]]
+            time += self._times(uplink[hops])[uplink[hops + 1]]
             hops += 1
         return (hops,)

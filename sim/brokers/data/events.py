@@ -220,7 +220,7 @@ class EventEngine:
         flight.pending += len(onward) - 1
         brokers, links, at = flight.brokers, self._links, self._clock.at
         here, identity = brokers[position], flight.identity
-        times = links.fixed[here] if links.fixed else None
+        times = links.times(here) if links.fixed else None
         first = onward[0]
         for there in onward:
             if there == first:

@@ -25,7 +25,7 @@ class Uplinks:
     """Remembers uplinks until brokers move, or links do where they follow interests."""
 
     def __init__(self, fabric: Fabric) -> None:
-        self._fabric, self._hop_times = fabric, fabric.links.fixed
+        self._fabric, self._links = fabric, fabric.links
         self._known: dict[tuple[int, int], Uplink] = {}
 
     def of(self, topic: int, broker: int) -> Uplink:
@@ -37,7 +37,7 @@ class Uplinks:
             brokers = array.tolist()
             if len(self._known) == _MOST:
                 self._known.clear()
-            times = [self._hop_times[here][there] for here, there in pairwise(brokers)] if self._hop_times else []
+            times = [self._links.times(here)[there] for here, there in pairwise(brokers)] if self._links.fixed else []
             self._known[topic, broker] = uplink = Uplink(array, brokers, times)
         return uplink
 

@@ -14,23 +14,29 @@ class Links:
     """Hop times (s) between brokers. With jitter σ > 0 each hop takes a lognormal factor with mean 1, keyed by (message, link).
 
     FIFO per link: with jitter, a message arrives no earlier than the last one on its link; without, that holds by itself.
-    `hop_delay` (brokers, brokers) are the hop times without jitter; `fixed` holds them by source where there is none, for those who add
-    them up themselves, and else is empty.
+    `hop_delay` (brokers, brokers) are the hop times without jitter; where there is none they are `fixed`, and those who add them up
+    themselves ask for those of a source.
     """
 
     def __init__(self, hop_delay: NDArray[np.float64], jitter: float, key: int) -> None:
         self.hop_delay = hop_delay
-        self._rows: list[list[float]] = hop_delay.tolist()
-        self.jitter, self.key = jitter, key
-        self.fixed = [] if jitter else self._rows
+        self.jitter, self.key, self.fixed = jitter, key, not jitter
+        self._rows: dict[int, list[float]] = {}
         self.last: dict[int, float] = {}
+
+    def times(self, source: int) -> list[float]:
+        """The hop times from a broker to all (s), without jitter."""
+        row = self._rows.get(source)
+        if row is None:
+            row = self._rows[source] = self.hop_delay[source].tolist()
+        return row
 
     def arrival(self, now: float, source: int, destination: int, identity: int) -> float:
         """When a message sent now arrives; `identity` is the number of what it carries."""
-        delay = self._rows[source][destination]
+        delay = self.times(source)[destination]
         if not self.jitter:
             return now + delay
-        link = source * len(self._rows) + destination
+        link = source * len(self.hop_delay) + destination
         sigma = self.jitter
         time = now + delay * math.exp(sigma * normal(self.key, identity, link) - sigma * sigma / 2)
         time = max(time, self.last.get(link, 0.0))

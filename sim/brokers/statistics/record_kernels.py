@@ -9,6 +9,7 @@ from sim.base.compiled import kernel
 from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.statistics.ledger import CLIMBING, DELIVERED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
 from sim.brokers.statistics.records import Channel, Folds, Offloads, Statistics, Way, Ways
+from sim.brokers.statistics.tallies import count_key
 
 # columns of the counters per window
 (
@@ -64,20 +65,18 @@ def delay_bin(delay: float) -> int:
 
 
 @kernel
-def count_delay(keys: NDArray[np.int64], counts: NDArray[np.int64], key: int, brokers: int, users: int) -> int:
-    """Count deliveries to brokers and users in a hash table of histogram keys (-1: free; linear probing); 1 where the key is new."""
-    mask = keys.size - 1
-    slot = (key * 0x9E3779B1 >> 12) & mask
-    while keys[slot] != key:
-        if keys[slot] < 0:
-            keys[slot] = key
-            counts[slot, 0] = brokers
-            counts[slot, 1] = users
-            return 1
-        slot = (slot + 1) & mask
-    counts[slot, 0] += brokers
-    counts[slot, 1] += users
-    return 0
+def count_message(here: int, there: int, size: int, statistics: Statistics) -> int:
+    """Count a message from broker to broker, in a window that is measured; returns 1 where the link is new."""
+    statistics.per_broker[here, SENT] += 1
+    statistics.per_broker[there, RECEIVED] += 1
+    key = here * len(statistics.per_broker) + there
+    return count_key(statistics.links, key, 1, size)
+
+
+@kernel
+def is_full(used: NDArray[np.int64], delivered: int, sent: int, statistics: Statistics) -> bool:
+    """Whether the hash tables would be more than half full with so many new delays and links."""
+    return bool(2 * (used[0] + delivered) > len(statistics.delays) or 2 * (used[1] + sent) > len(statistics.links))
 
 
 @kernel
@@ -86,6 +85,7 @@ def count_messages(way: Way, statistics: Statistics) -> None:
 
     All of a publication in one call: a call for each message would take as long as the rest, for the references to its arrays.
     """
+    new = 0
     count, measured, flooded = statistics.counters[way.window], statistics.measured[way.window], way.copies.size > 0
     for i in range(len(way.copies) if flooded else way.brokers.size):
         above, below = (way.copies[i, 0], way.copies[i, 1]) if flooded else (way.parents[i], i)
@@ -95,38 +95,33 @@ def count_messages(way: Way, statistics: Statistics) -> None:
         count[INTERNAL if users > 0 else EXTERNAL] += 1
         count[INTERNAL_BYTES if users > 0 else EXTERNAL_BYTES] += way.size
         if measured:
-            statistics.links[here, there, 0] += 1
-            statistics.links[here, there, 1] += way.size
-            statistics.per_broker[here, SENT] += 1
-            statistics.per_broker[there, RECEIVED] += 1
+            new += count_message(here, there, way.size, statistics)
             if users == 0:
                 statistics.per_broker[there, RELAYED] += 1
+    statistics.used[1] += new
 
 
 @kernel
 def count_uplink(way: Way, statistics: Statistics) -> None:
     """Count the hops that a publication took on its way to the root."""
-    count, root = statistics.counters[way.window], way.uplink[-1]
+    count, root, new = statistics.counters[way.window], way.uplink[-1], 0
     for i in range(way.uplinks_sent):
         here, there = way.uplink[i], way.uplink[i + 1]
         count[UPLINKS] += 1
         count[UPLINK_BYTES] += way.size
         if statistics.measured[way.window]:
-            statistics.links[here, there, 0] += 1
-            statistics.links[here, there, 1] += way.size
-            statistics.per_broker[here, SENT] += 1
-            statistics.per_broker[there, RECEIVED] += 1
+            new += count_message(here, there, way.size, statistics)
             if there != root:
                 statistics.per_broker[there, RELAYED] += 1
+    statistics.used[1] += new
     if not np.isnan(way.rooted):
         count[UPLINK_HOPS] += way.uplink.size - 1
 
 
 @kernel
-def record(way: Way, statistics: Statistics) -> int:
-    """Count one publication; returns how many keys came new into the hash table of delays."""
-    new = 0
-    window, brokers = way.window, way.brokers
+def record(way: Way, statistics: Statistics) -> None:
+    """Count one publication, for which the hash tables have room."""
+    window, brokers, new = way.window, way.brokers, 0
     count, total = statistics.counters[window], statistics.sums[window]
     delivered, counted = statistics.pairs[window, DELIVERED], statistics.measured[window]
     count_uplink(way, statistics)
@@ -142,7 +137,8 @@ def record(way: Way, statistics: Statistics) -> int:
         delivered[1] += users
         add_exactly(total[USER_NOTIFICATION_DELAY], delay * users)
         add_exactly(total[USER_TREE_DELAY], tree_delay * users)
-        new += count_delay(statistics.keys, statistics.counts, window * BINS + delay_bin(delay), int(first), users)
+        key = window * BINS + delay_bin(delay)
+        new += count_key(statistics.delays, key, int(first), users)
         if not first:
             continue
         delivered[0] += 1
@@ -158,17 +154,17 @@ def record(way: Way, statistics: Statistics) -> int:
         if counted:
             statistics.per_broker[here, BROKER_DELIVERED] += 1
             statistics.maxima[0] = max(statistics.maxima[0], delay)
-    return new
+    statistics.used[0] += new
 
 
 @kernel
-def record_all(ways: Ways, first: int, used: int, statistics: Statistics) -> tuple[int, int]:
-    """Count the publications from `first` on; returns where it stopped because the hash table, of which `used` keys are taken,
-    would become more than half full (or the end), and how many keys are taken now."""
+def record_all(ways: Ways, first: int, statistics: Statistics) -> int:
+    """Count the publications from `first` on; returns where it stopped because a hash table might become more than half full."""
     for f in range(first, ways.published.size):
         a, b = ways.tree_from[f], ways.tree_from[f + 1]
-        if 2 * (used + b - a) > statistics.keys.size:
-            return f, used
+        sent = ways.uplinks_sent[f] + b - a + ways.copies_from[f + 1] - ways.copies_from[f]
+        if is_full(statistics.used, b - a, sent, statistics):
+            return f
         way = Way(
             ways.uplinks[ways.uplink_from[f] : ways.uplink_from[f + 1]],
             ways.uplinks_sent[f],
@@ -186,8 +182,8 @@ def record_all(ways: Ways, first: int, used: int, statistics: Statistics) -> tup
             ways.new_users[a:b],
             ways.duplicate_at_broker[a:b],
         )
-        used += record(way, statistics)
-    return ways.published.size, used
+        record(way, statistics)
+    return int(ways.published.size)
 
 
 @kernel
@@ -197,9 +193,8 @@ def fold_all(
     reached: NDArray[np.int64],
     latest: NDArray[np.float64],
     first: int,
-    used: int,
     statistics: Statistics,
-) -> tuple[int, int]:
+) -> int:
     """Carry the publications from `first` on down their trees, and count them; stops and returns as `record_all` does.
 
     What would arrive at the `horizon` or later is on its way at the end. `reached` counts how many arrived at each position of the
@@ -219,9 +214,9 @@ def fold_all(
             while time < horizon:
                 time += hop_delay[up[hops], up[hops + 1]]
                 hops += 1
-        if 2 * (used + b - a) > statistics.keys.size:
+        if is_full(statistics.used, b - a, hops + b - a, statistics):
             latest[0] = last
-            return f, used
+            return f
         brokers, parents, due_users = folds.brokers[a:b], folds.parents[a:b], folds.due_users[a:b]
         publications[PUBLISHED] += 1
         publications[CLIMBING if np.isnan(root_time) else ROOTED] += 1
@@ -265,9 +260,9 @@ def fold_all(
             due_users,
             no_duplicates,
         )
-        used += record(way, statistics)
+        record(way, statistics)
     latest[0] = last
-    return folds.published.size, used
+    return int(folds.published.size)
 
 
 @kernel
@@ -277,9 +272,8 @@ def offload_all(
     horizon: float,
     reached: NDArray[np.int64],
     first: int,
-    used: int,
     statistics: Statistics,
-) -> tuple[int, int]:
+) -> int:
     """Send the publications from `first` on to brokers that the back end does not serve; stops and returns like `record_all`.
 
     A publication gets to each broker with the given probability, by a draw keyed by the publication's number and the broker, directly
@@ -287,8 +281,8 @@ def offload_all(
     """
     for f in range(first, offloads.number.size):
         a, b = offloads.entry_from[offloads.entry[f]], offloads.entry_from[offloads.entry[f] + 1]
-        if 2 * (used + b - a) > statistics.keys.size:
-            return f, used
+        if is_full(statistics.used, b - a, 0, statistics):
+            return f
         rooted, w = offloads.rooted[f], offloads.window[f]
         if not rooted < horizon:
             continue
@@ -310,8 +304,9 @@ def offload_all(
             count[BEST_EFFORT_USERS] += n
             add_exactly(total[NOTIFICATION_DELAY], delay)
             add_exactly(total[USER_NOTIFICATION_DELAY], delay * n)
-            used += count_delay(statistics.keys, statistics.counts, w * BINS + delay_bin(delay), 1, n)
+            key = w * BINS + delay_bin(delay)
+            statistics.used[0] += count_key(statistics.delays, key, 1, n)
             if statistics.measured[w]:
                 statistics.per_broker[here, BROKER_DELIVERED] += 1
                 statistics.maxima[0] = max(statistics.maxima[0], delay)
-    return offloads.number.size, used
+    return int(offloads.number.size)

@@ -20,6 +20,7 @@ from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LO
 from sim.brokers.statistics.receipts import Audience, Audiences, Receipts
 from sim.brokers.statistics.records import Channel, Folds, Offloaded, Offloads, Statistics, Ways, starts
 from sim.brokers.statistics.satisfaction import Satisfaction
+from sim.brokers.statistics.tallies import Tallies
 from sim.metrics import COUNTED, OURS, Metric, MetricValue
 
 RecordedColumns = dict[str, Any]  # column name → array or list
@@ -89,17 +90,17 @@ class Recorder:
         windows, brokers = len(starts), len(hop_delay)
         self._window = 0
         self.ledger = Ledger(windows, copies)
-        self.histogram = Delays(brokers)
+        self.histogram, self.links = Delays(brokers), Tallies(4 * brokers * max(brokers.bit_length(), 4))
         self.statistics = Statistics(
             self.ledger.pairs,
             self.ledger.publications,
             np.zeros((windows, rk.COUNTERS), np.int64),
             np.zeros((windows, rk.SUMS, 3), np.int64),
             np.zeros(1),
-            np.zeros((brokers, brokers, 2), np.int64),
+            self.links.hashed,
             np.zeros((brokers, 4), np.int64),
-            self.histogram.keys,
-            self.histogram.counts,
+            self.histogram.hashed,
+            np.zeros(2, np.int64),
             self._measured,
             hop_delay,
         )
@@ -174,13 +175,20 @@ class Recorder:
             self.satisfaction.receive(period, audience.users, publications, reached)
 
     def _kernel(self, kernel: Any, records: tuple[Any, ...], publications: int) -> None:
-        """Have a kernel count publications; whenever the hash table of delays is half full, it is emptied first."""
-        done, delays = 0, self.histogram
-        while True:
-            done, delays.used = kernel(*records, done, delays.used, self.statistics)
-            if done == publications:
-                return
-            delays.empty()
+        """Have a kernel count publications; whenever a hash table might become more than half full, they are emptied first."""
+        done, before = 0, -1
+        while (done := kernel(*records, done, self.statistics)) < publications:
+            self.empty_tables()
+            if done == before:  # one publication goes over more links than that
+                self.links.grow()
+                self.statistics = self.statistics._replace(links=self.links.hashed)
+            before = done
+
+    def empty_tables(self) -> None:
+        """Empty the hash tables of delays and links."""
+        self.histogram.empty()
+        self.links.empty()
+        self.statistics.used[:] = 0
 
     # -- load
 
@@ -207,7 +215,6 @@ class Recorder:
     def close(self) -> None:
         """Verify message conservation. Raises ConservationError where due is not delivered + lost + in flight."""
         self._integrate_load(self.horizon)
-        self.histogram.close()
         self.ledger.check()
 
     def _sums(self, row: int) -> Column:

@@ -7,16 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.brokers.statistics.records import Statistics
+from sim.brokers.statistics.tallies import Tallies
 
 
-def link_table(statistics: Statistics) -> dict[str, Any]:
+def link_table(links: Tallies, brokers: int) -> dict[str, Any]:
     """Messages and bytes of every link that carried any after the warm-up."""
-    sources, destinations = np.nonzero(statistics.links[:, :, 0])
-    used = statistics.links[sources, destinations]
-    return {"source": sources, "destination": destinations, "messages": used[:, 0], "bytes": used[:, 1]}
+    keys, messages, size = links.columns()
+    source, destination = np.divmod(keys, brokers)
+    return {"source": source, "destination": destination, "messages": messages, "bytes": size}
 
 
-def cross_region_bytes(statistics: Statistics, regions: NDArray[np.int64] | None) -> int | None:
+def cross_region_bytes(links: Tallies, regions: NDArray[np.int64] | None) -> int | None:
     """Bytes between brokers of different `regions` (brokers), None where there are none."""
-    return None if regions is None else int(statistics.links[regions[:, None] != regions, 1].sum())
+    if regions is None:
+        return None
+    table = link_table(links, len(regions))
+    return int(table["bytes"][regions[table["source"]] != regions[table["destination"]]].sum())

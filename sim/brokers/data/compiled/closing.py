@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from sim.base.compiled import kernel
 from sim.brokers.data.compiled.cells import cell_of, overtake_flood
 from sim.brokers.data.compiled.servers import catch_up, integrate
-from sim.brokers.data.compiled.state import DOWN, LINKED, NONE, REQUEST, SERVED, TRAVELLING, UPLINKED, Item, Items
+from sim.brokers.data.compiled.state import DOWN, LINKED, NONE, REQUEST, SERVED, TRAVELLING, UPLINKED, Items
 from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
+from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.statistics.records import Statistics
 
 _PAIRS = {
@@ -76,29 +77,29 @@ def in_transit(
                 pairs[flight.window, IN_FLIGHT, 1] += users
 
 
-@kernel
-def _count_link(here: Item, there: Item, tally: Item, statistics: Statistics) -> None:
-    statistics.links[here.broker, there.broker, 0] += tally.messages
-    statistics.links[here.broker, there.broker, 1] += tally.bytes
-    statistics.per_broker[here.broker, rk.SENT] += tally.messages
-    statistics.per_broker[there.broker, rk.RECEIVED] += tally.messages
-    if there.users == 0:
-        statistics.per_broker[there.broker, rk.RELAYED] += tally.messages
-
-
-@kernel
-def count_links(positions: Items, tallies: Items, first: int, end: int, flooded: bool, statistics: Statistics) -> None:
-    """Count what was sent over each link: on the hops of the trees or floods, or of uplinks, at positions from first to before end."""
-    for number in range(first, end):
-        here = positions[number]
-        if here.below_brokers == LINKED:
-            _count_link(positions[here.children], here, tallies[number], statistics)
-        elif here.below_brokers == UPLINKED:
-            if here.first != NONE:
-                _count_link(here, positions[here.first], tallies[number], statistics)
-        elif not flooded:
-            for child in range(here.first, here.first + here.children):
-                _count_link(here, positions[child], tallies[child], statistics)
+def count_links(positions: Items, tallies: Items, part: slice, flooded: bool, recorder: Recorder) -> None:
+    """Count what was sent over each link: on the hops of the trees or floods, or of uplinks, at a part of the positions."""
+    here = positions[part]
+    numbers = np.arange(part.start, part.stop)
+    links, uplinks = here["below_brokers"] == LINKED, here["below_brokers"] == UPLINKED
+    up = uplinks & (here["first"] != NONE)
+    hops = [(here["children"][links], numbers[links], numbers[links]), (numbers[up], here["first"][up], numbers[up])]
+    if not flooded:
+        parents = np.flatnonzero(~links & ~uplinks & (here["children"] > 0))
+        counts = here["children"][parents]
+        behind = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        below = np.repeat(here["first"][parents], counts) + behind
+        hops.append((np.repeat(numbers[parents], counts), below, below))
+    above, below, tally = (np.concatenate(columns) for columns in zip(*hops, strict=True))
+    sent = tallies["messages"][tally] > 0
+    above, below, tally = above[sent], below[sent], tallies[tally[sent]]
+    source, destination, messages = positions["broker"][above], positions["broker"][below], tally["messages"]
+    per_broker = recorder.statistics.per_broker
+    recorder.links.add(np.stack([source * np.int64(len(per_broker)) + destination, messages, tally["bytes"]]))
+    np.add.at(per_broker[:, rk.SENT], source, messages)
+    np.add.at(per_broker[:, rk.RECEIVED], destination, messages)
+    relays = positions["users"][below] == 0
+    np.add.at(per_broker[:, rk.RELAYED], destination[relays], messages[relays])
 
 
 @kernel

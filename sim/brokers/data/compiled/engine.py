@@ -249,17 +249,17 @@ class CompiledEngine:
 
     def _run(self, until: float, at_once: bool = False, idle: bool = False, rooted: bool = False) -> int:
         """Have the loop run, and do what it cannot; returns why it stopped, which concerns the caller."""
-        state, histogram = self._state, self._recorder.histogram
+        state, used = self._state, self._recorder.statistics.used
         while True:
-            state["delay_keys"] = histogram.used
+            state["delay_keys"] = used[0]
             code = int(process(self._memory.states, until, at_once, idle, rooted))
-            histogram.used = int(state["delay_keys"])
+            used[0] = state["delay_keys"]
             if code == st.CHECK:
                 self._refresh(int(state["stopped_at"]), int(state["stopped_period"]))
             elif code == st.GROW:
                 self._memory.grow()
             elif code == st.EMPTY_DELAYS:
-                histogram.empty()
+                self._recorder.empty_tables()
             elif code == st.EMPTY_NOTES:
                 self._act_on_notes()
             elif code == st.EMPTY_HOPS:
@@ -281,7 +281,7 @@ class CompiledEngine:
     def _reclaim(self) -> None:
         """Give back the versions that nothing goes by any more, after counting what went by them."""
         self._act_on_notes()
-        arena, statistics, floods = self._arena, self._recorder.statistics, self._fabric.overlay.floods
+        arena, floods = self._arena, self._fabric.overlay.floods
         retired, arena.retired = arena.retired, []
         for version in retired:
             if arena.versions[version]["carried"]:
@@ -289,7 +289,7 @@ class CompiledEngine:
                 continue
             self._report_version(version)
             for first, size in arena.blocks(version):
-                count_links(arena.positions, arena.tallies, first, first + size, floods, statistics)
+                count_links(arena.positions, arena.tallies, slice(first, first + size), floods, self._recorder)
             arena.give_back(version)
         self._retired = max(_RETIRED, 2 * len(arena.retired))
 
@@ -371,7 +371,7 @@ class CompiledEngine:
                 satisfaction.count(period, int(found[period]))
         count_windows(arrays["windows"], statistics, recorder.counted)
         floods = self._fabric.overlay.floods
-        count_links(arrays["positions"], arrays["tallies"], 0, self._arena.used, floods, statistics)
+        count_links(arrays["positions"], arrays["tallies"], slice(0, self._arena.used), floods, recorder)
 
     def _end_held(self) -> None:
         """Count what brokers hold back."""

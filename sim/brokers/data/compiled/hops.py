@@ -26,6 +26,7 @@ from sim.brokers.data.compiled.state import (
     window_at,
 )
 from sim.brokers.statistics import record_kernels as rk
+from sim.brokers.statistics.tallies import count_key
 
 
 @kernel
@@ -143,9 +144,8 @@ def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float
     _add(state, number, rk.TREE_DELAY, tree_delay)
     if now > arrived:
         _add(state, number, rk.LAST_SERVICE, now - arrived)
-    keys = integers(state.keys, state.delay_slots)
-    counts = integers(state.counts, 2 * state.delay_slots).reshape(-1, 2)
-    state.delay_keys += rk.count_delay(keys, counts, number * rk.BINS + rk.delay_bin(delay), 1, users)
+    table = integers(state.delays, 3 * state.delay_slots).reshape(-1, 3)
+    state.delay_keys += count_key(table, number * rk.BINS + rk.delay_bin(delay), 1, users)
     direct = real_at(state.hop_delay, flight.origin * state.brokers + place.broker).value
     if direct > 0.0:
         window.stretched += 1

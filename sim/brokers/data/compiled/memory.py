@@ -68,7 +68,7 @@ class Memory:
         if recorder.trace is not None:
             state["traces"], state["hops_room"] = True, _HOPS
             state["trace_key"], state["traced_share"] = recorder.trace.key, recorder.trace.share
-        state["notes_room"], state["delay_slots"] = _NOTES, len(recorder.statistics.keys)
+        state["notes_room"], state["delay_slots"] = _NOTES, len(recorder.statistics.delays)
 
     def use(self, name: str, array: NDArray[np.generic]) -> None:
         """Let the kernels find an array."""

@@ -307,7 +307,7 @@ ARRAYS = {
     "last_arrival": FLOAT,  # links; s
 }
 """The arrays whose addresses the state holds."""
-STATISTICS = ("sums", "maxima", "per_broker", "keys", "counts", "hop_delay")
+STATISTICS = ("sums", "maxima", "per_broker", "delays", "hop_delay")
 """The recorder's (`sim.brokers.statistics.records.Statistics`), likewise."""
 CONTENT = ("waiting", "waiting_from", "owner", "asked_from", "asked_field", "asked_value", "values", "host")
 """Those of subscriptions to content (`sim.brokers.data.content_subscriptions.Subscribed`), likewise."""
