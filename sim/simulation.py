@@ -181,7 +181,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
 
 
 def _stations(brokers: Brokers) -> StationSetting:
-    service = {key: value for key, value in brokers.service if key not in ("kind", "file")}
+    service = {key: value for key, value in brokers.service if key not in ("kind", "preset", "file")}
     queueing = {key: value for key, value in brokers if key != "service"}
     measured = ((), ()) if brokers.service.file is None else brokers.service.file.content
     return StationSetting(brokers.service.kind, **service, histogram=measured, **queueing)

@@ -14,6 +14,13 @@ from sim.scenario.fixed_table import FixedTable
 COSTS = ("time", "matching", "send", "send_client", "per_byte", "wake_up")
 """The keys of a service table that are durations."""
 
+PRESETS: dict[str, dict[str, float]] = {
+    "light": {"time": 2.56e-6, "send": 9e-6, "send_client": 9e-6, "per_byte": 1.4e-9, "wake_up": 85e-6},
+    "cluster": {"time": 32e-6, "send": 32e-6, "send_client": 32e-6},
+    "bus": {"time": 0.202e-6, "send": 0.191e-6, "send_client": 0.191e-6},
+}
+"""Costs of services as measured, on one core; docs/formats.md says where."""
+
 _Measured = tuple[tuple[float, ...], tuple[float, ...]]
 """Service times (s), and how often each was measured."""
 
@@ -51,6 +58,8 @@ class Service(FixedTable):
 
     kind: Literal["none", "deterministic", "exponential", "gamma", "lognormal", "histogram"] = "none"
     """No service time, the mean itself, or one drawn for each message."""
+    preset: Literal["light", "cluster", "bus"] | None = None
+    """Costs as measured of brokers of a kind, for those that are not said."""
     time: Duration = 0.0
     """The (mean) time to receive a message, whatever is done with it."""
     matching: Duration = 0.0
@@ -68,9 +77,18 @@ class Service(FixedTable):
     file: Annotated[File[_Measured], InputFile(parse_service_times)] | None = None
     """_Measured service times, a CSV file with the columns seconds and count; only for kind histogram, scaled to the mean."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _preset_where_not_said(cls, value: object) -> object:
+        if isinstance(value, dict) and value.get("preset") in PRESETS:
+            return {**PRESETS[value["preset"]], **value}
+        return value
+
     @model_validator(mode="after")
     def _time_where_needed(self) -> Service:
         costs = [key for key in COSTS if getattr(self, key)]
+        if self.kind == "none" and self.preset:
+            raise ValueError(f"preset '{self.preset}' needs a kind (allowed: any but 'none')")
         if self.kind == "none" and costs:
             raise ValueError(f"kind 'none' takes no {costs[0]} above 0")
         if self.kind != "none" and not costs:

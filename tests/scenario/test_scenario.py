@@ -339,6 +339,22 @@ def test_what_services_cost_and_how_they_vary(tmp_path: Path) -> None:
     assert (made.service.send, made.service.wake_up, made.queue_bytes) == (9e-6, 85 * 1e-6, 100)
 
 
+def test_a_preset_gives_costs_that_are_not_said() -> None:
+    """As measured: 100 B to one subscriber of a light broker take 11.7 µs of CPU; a bus with ten subscribers sends 4.74 M copies/s."""
+    service = load_scenario(
+        {"brokers": {"service": {"kind": "gamma", "preset": "light", "wake_up": 0}}}
+    ).base.brokers.service
+    assert service.wake_up == 0.0
+    assert service.time + service.send_client + 100 * service.per_byte == pytest.approx(11.7e-6)
+    bus = load_scenario({"brokers": {"service": {"preset": "bus", "kind": "exponential"}}}).base.brokers.service
+    assert 10 / (bus.time + 10 * bus.send) == pytest.approx(4_739_830, rel=0.01)
+    assert mistakes({"brokers": {"service": {"preset": "bus"}}}) == [
+        "scenario: brokers.service: preset 'bus' needs a kind (allowed: any but 'none')"
+    ]
+    (found,) = mistakes({"brokers": {"service": {"preset": "lite"}}})
+    assert "'light'" in found
+
+
 @pytest.mark.parametrize(
     ("brokers", "mistake"),
     [
