@@ -14,7 +14,7 @@ from sim.scenario.fixed_table import FixedTable
 COSTS = ("time", "matching", "send", "send_client", "per_byte", "wake_up")
 """The keys of a service table that are durations."""
 
-PRESETS: dict[str, dict[str, float]] = {
+MEASURED_COSTS: dict[str, dict[str, float]] = {
     "light": {"time": 2.56e-6, "send": 9e-6, "send_client": 9e-6, "per_byte": 1.4e-9, "wake_up": 85e-6},
     "cluster": {"time": 32e-6, "send": 32e-6, "send_client": 32e-6},
     "bus": {"time": 0.202e-6, "send": 0.191e-6, "send_client": 0.191e-6},
@@ -80,8 +80,8 @@ class Service(FixedTable):
     @model_validator(mode="before")
     @classmethod
     def _preset_where_not_said(cls, value: object) -> object:
-        if isinstance(value, dict) and value.get("preset") in PRESETS:
-            return {**PRESETS[value["preset"]], **value}
+        if isinstance(value, dict) and value.get("preset") in MEASURED_COSTS:
+            return {**MEASURED_COSTS[value["preset"]], **value}
         return value
 
     @model_validator(mode="after")
