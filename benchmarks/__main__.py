@@ -11,6 +11,7 @@ from sim.base.errors import unknown
 
 NAMES = (
     "relay",
+    "engine",
     "folded",
     "checkins",
     "backlog",

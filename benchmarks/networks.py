@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sim import plugins
 from sim.base.randomness import Streams
-from sim.brokers.fabric.stations import StationSetting
+from sim.brokers.fabric.stations import NO_TIME, StationSetting
 from sim.brokers.network import Network, NetworkSetting
 from sim.overlay.chord import Chord
 from sim.overlay.geometry import GeometrySetting
@@ -59,8 +59,14 @@ def still_workload(
     )
 
 
-def relay(brokers: int, hops: int, publications: int) -> Network:
-    """Every publication travels `hops` hops from its root, where it is published, to the topic's one subscriber."""
+Plane = Literal["events", "compiled", "folded"]
+
+
+def relay(brokers: int, hops: int, publications: int, plane: Plane = "events", service: float = 0.0) -> Network:
+    """Every publication travels `hops` hops from its root, where it is published, to the topic's one subscriber.
+
+    Brokers take a mean of `service` seconds for a message, exponential, or no time.
+    """
     topics = 50
     overlay = Chord(Chord.Parameters(), GeometrySetting(brokers, topics, 1))
     roots = np.array(overlay.roots)
@@ -81,12 +87,43 @@ def relay(brokers: int, hops: int, publications: int) -> Network:
         jitter=0.0,
         policy=Assigned(np.concatenate([far, roots])),
         horizon=workload.horizon,
-        plane="events",
+        stations=StationSetting("exponential", service) if service else NO_TIME,
+        plane=plane,
     )
     return Network(setting, workload, Streams(1))
 
 
-def broadcast(brokers: int, publications: int, plane: Literal["events", "folded"]) -> Network:
+def loaded(brokers: int, topics: int, wanting: int, publications: int) -> Network:
+    """Brokers that take time, on a Chord ring; so many of them want each topic, and publications come from any broker."""
+    random = np.random.default_rng(1)
+    drawn = [random.choice(brokers, wanting, replace=False) for _ in range(topics)]
+    who, what = np.concatenate(drawn), np.repeat(np.arange(topics, dtype=np.int32), wanting)
+    order = np.lexsort((what, who))
+    overlay = Chord(Chord.Parameters(), GeometrySetting(brokers, topics, 1))
+    busiest = float(np.bincount(overlay.roots, minlength=brokers).max()) / topics  # share of publications of a root
+    horizon = float(publications)
+    workload = still_workload(
+        Interests(np.searchsorted(who[order], np.arange(brokers + 1)), what[order]),
+        topics,
+        horizon,
+        np.sort(random.uniform(0, 0.95 * publications, publications)),
+        random.integers(0, topics, publications),
+        random.integers(0, brokers, publications),
+    )
+    setting = NetworkSetting(
+        overlay=overlay,
+        node_of=np.arange(brokers, dtype=np.int32),
+        hop_delay=np.full((brokers, brokers), 0.05),
+        jitter=0.0,
+        policy=Assigned(np.arange(brokers)),
+        horizon=horizon,
+        stations=StationSetting("exponential", 0.25 / max(busiest, wanting / brokers)),
+        plane="compiled",
+    )
+    return Network(setting, workload, Streams(1))
+
+
+def broadcast(brokers: int, publications: int, plane: Plane) -> Network:
     """Every publication goes to all brokers, each of which has one subscriber, down Chord trees with hops of any length."""
     topics = 50
     random = np.random.default_rng(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +36,7 @@ class Uplinks:
             brokers = array.tolist()
             if len(self._known) == _MOST:
                 self._known.clear()
-            times = [self._links.times(here)[there] for here, there in pairwise(brokers)] if self._links.fixed else []
+            times: list[float] = self._links.hop_delay[array[:-1], array[1:]].tolist()
             self._known[topic, broker] = uplink = Uplink(array, brokers, times)
         return uplink
 
