@@ -41,8 +41,8 @@ from sim.workloads.format.workload import Topics, Workload
 from sim.workloads.models.location import redrawn
 from sim.workloads.promises import Generator, WorkloadPromises
 
-BYTES_PER_PAIR = 80
-"""Bytes per pair of brokers: round-trip times, routes, and link counters."""
+BYTES_PER_PAIR = 48
+"""Bytes per pair of brokers: round-trip times, and routes."""
 BYTES_PER_TOPIC = 8
 """Bytes per broker and topic: the users that want it, and the broker's place in the topic's tree."""
 
