@@ -51,6 +51,12 @@ def route_length(next_hop: NDArray[np.int32], source: int, target: int) -> int:
 
 
 @kernel
+def round_trip_length(next_hop: NDArray[np.int32], here: int, there: int) -> int:
+    """The hops of the routes there and back."""
+    return route_length(next_hop, here, there) + route_length(next_hop, there, here)
+
+
+@kernel
 def forward_route(next_hop: NDArray[np.int32], source: int, target: int) -> NDArray[np.int32]:
     """The nodes of the route from source to target, both included."""
     route = np.empty(1 + route_length(next_hop, source, target), np.int32)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
-from sim.overlay.tree_kernels import compact_tree, forward_route, route_length, shift_counts
+from sim.overlay.tree_kernels import compact_tree, forward_route, round_trip_length, route_length, shift_counts
 
 TreeState = Literal["children", "members"]
 """What a node keeps of a tree that it is on: its children, or all members below it."""
@@ -73,8 +73,7 @@ class RendezvousTrees:
 
     def control_hops(self, topic: int, node: int) -> int:
         """The hops to the rendezvous node and back."""
-        root = self.roots[topic]
-        return route_length(self.next_hop, node, root) + route_length(self.next_hop, root, node)
+        return round_trip_length(self.next_hop, node, self.roots[topic])
 
     def control_requests(self, topic: int, node: int) -> int:
         """A request and its answer."""

@@ -177,11 +177,10 @@ class FoldedEngine:
             folds = rooted.folds(published, self._departures(number, published), size, window)
             reached = np.zeros(rooted.positions, np.int64)
             recorder.fold(folds, reached, self._latest)
-            offloaded, audiences = [due.offloaded for due in rooted.dues], [due.audience for due in rooted.dues]
-            if any(len(entry.brokers) for entry in offloaded):
+            if recorder.channel is not None and any(len(due.offloaded.brokers) for due in rooted.dues):
                 root = np.array([uplink[-1] for uplink in rooted.uplinks])
                 columns = number, folds.tree, published, folds.rooted, window, root
-                recorder.offload(columns, offloaded, audiences)
+                recorder.offload(columns, [due.offloaded for due in rooted.dues], [due.audience for due in rooted.dues])
             if recorder.audiences is not None:
                 rooted.arrive(recorder, reached)
             if recorder.satisfaction is not None:

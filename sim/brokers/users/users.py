@@ -148,7 +148,7 @@ class HostedUsers:
             column = subscriptions.wanted[:, current]
             held = set(registered)
             own = frozen(column[wanted] - np.array([topic in held for topic in topics], np.int32))
-            own_topics = subscriptions.topics[current] - int(np.count_nonzero(column[registered] == 1))
+            own_topics = subscriptions.topics[current] - column[registered].tolist().count(1)
             own_load = subscriptions.load[current] - len(registered)
             own_users = subscriptions.users[current] - 1
         return self._policy.select(

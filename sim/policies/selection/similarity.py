@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -51,6 +52,7 @@ class SimilaritySelection:
         ]
         self._places = PlaceIndex(setting) if setting.has_places else None
         self._key = setting.key
+        self._drawn = lru_cache(maxsize=1 << 14)(self._draw)
         load_weight = parameters.load_weight * (setting.brokers if parameters.load == "relative" else 1)
         self._rule = _FORMULA[parameters.similarity], load_weight, parameters.hysteresis
         self.exchange: Exchange | None = Exchange(parameters.update_period, cluster)
@@ -58,7 +60,11 @@ class SimilaritySelection:
     def _candidates(self, view: SelectionView) -> NDArray[np.int32]:
         if self._places is not None and not math.isnan(view.latitude):
             return self._members[int(self._cluster[self._places.broker(view.latitude, view.longitude)])]
-        return self._members[int(uniform(self._key, view.user) * len(self._members))]
+        return self._members[self._drawn(view.user)]
+
+    def _draw(self, user: int) -> int:
+        """The cluster of a user whose place is unknown: always the same one."""
+        return int(uniform(self._key, user) * len(self._members))
 
     def select(self, view: SelectionView) -> Selection:
         if view.current >= 0 and len(view.topics) == 0:
