@@ -28,6 +28,7 @@ from sim.cli import (
     solve,
     tune,
 )
+from sim.cli.options import option
 from sim.cli.terminal import listing, printable_streams, printable_traceback
 from sim.files.atomic import check_name
 
@@ -71,7 +72,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def brokersim(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_version)
+        bool, option("--version", "Show the version and exit.", is_eager=True, callback=_version)
     ] = False,
 ) -> None:
     """A discrete-event simulator for publish/subscribe broker networks.

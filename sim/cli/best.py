@@ -12,6 +12,7 @@ import typer
 
 from sim.base.errors import InputError
 from sim.cli.compare import Folders, console
+from sim.cli.options import option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,30 +25,20 @@ if TYPE_CHECKING:
 
 def best(
     results: Folders,
-    minimise: Annotated[
-        str | None, typer.Option(metavar="METRIC", help="Rank by this metric, lowest mean first.", show_default=False)
-    ] = None,
-    maximise: Annotated[
-        str | None, typer.Option(metavar="METRIC", help="Rank by this metric, highest mean first.", show_default=False)
-    ] = None,
+    minimise: Annotated[str | None, option("METRIC", "Rank by this metric, lowest mean first.")] = None,
+    maximise: Annotated[str | None, option("METRIC", "Rank by this metric, highest mean first.")] = None,
     subject_to: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="LIMIT",
-            help="A limit that the mean of another metric must meet, such as 'load_stddev < 0.5'. May be repeated.",
-            show_default=False,
+        option(
+            "LIMIT", "A limit that the mean of another metric must meet, such as 'load_stddev < 0.5'. May be repeated."
         ),
     ] = None,
     for_each: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="KEY",
-            help="A swept key to hold fixed: the best is shown for each of its values. May be repeated.",
-            show_default=False,
-        ),
+        option("KEY", "A swept key to hold fixed: the best is shown for each of its values. May be repeated."),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many candidates to show.")] = 5,
-    json_: Annotated[bool, typer.Option("--json", help="Print the ranking as JSON.")] = False,
+    top: Annotated[int, option("N", "How many candidates to show.", min=1)] = 5,
+    json_: Annotated[bool, option("--json", "Print the ranking as JSON.")] = False,
 ) -> None:
     """Rank the points and variants of results by one metric, under limits on others.
 

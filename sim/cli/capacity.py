@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sim.cli import terminal
-from sim.cli.options import Json, Overrides, Quiet, ScenarioFile, SearchOut, Variant, WorkloadFolder, run_options
+from sim.cli.options import (
+    Json,
+    Overrides,
+    Quiet,
+    ScenarioFile,
+    SearchOut,
+    Variant,
+    WorkloadFolder,
+    option,
+    run_options,
+)
 from sim.experiments.options import RunOptions
 
 if TYPE_CHECKING:
@@ -20,34 +30,21 @@ if TYPE_CHECKING:
 @run_options(without=("fail_fast", "verify"))
 def capacity(
     scenario: ScenarioFile,
-    vary: Annotated[str, typer.Option(metavar="KEY", help="The key to search a value for, such as network.brokers.")],
-    until: Annotated[
-        str, typer.Option(metavar="LIMIT", help="The limit to meet, such as 'notification_delay_p99 < 200ms'.")
-    ],
-    from_: Annotated[str, typer.Option("--from", metavar="A", help="The smallest value to try.")] = "1",
-    to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="B", help="The largest value to try; 1,024 times the smallest by default.", show_default=False
-        ),
-    ] = None,
+    vary: Annotated[str, option("KEY", "The key to search a value for, such as network.brokers.")],
+    until: Annotated[str, option("LIMIT", "The limit to meet, such as 'notification_delay_p99 < 200ms'.")],
+    from_: Annotated[str, option("--from A", "The smallest value to try.")] = "1",
+    to: Annotated[str | None, option("B", "The largest value to try; 1,024 times the smallest by default.")] = None,
     step: Annotated[
         str | None,
-        typer.Option(
-            metavar="S",
-            help="Distance between neighbouring values; 1 by default, less where a key takes fractions and the range is short.",
-            show_default=False,
+        option(
+            "S",
+            "Distance between neighbouring values; 1 by default, less where a key takes fractions and the range is short.",
         ),
     ] = None,
-    largest: Annotated[bool, typer.Option("--largest", help="Search for the largest value instead.")] = False,
-    confidence: Annotated[
-        float, typer.Option(metavar="P", help="Confidence of each decision whether the limit holds at a value.")
-    ] = 0.95,
+    largest: Annotated[bool, option("--largest", "Search for the largest value instead.")] = False,
+    confidence: Annotated[float, option("P", "Confidence of each decision whether the limit holds at a value.")] = 0.95,
     max_replications: Annotated[
-        int,
-        typer.Option(
-            min=2, metavar="N", help="Most replications at a value; if still undecided, the limit counts as missed."
-        ),
+        int, option("N", "Most replications at a value; if still undecided, the limit counts as missed.", min=2)
     ] = 30,
     variant: Variant = None,
     set_: Overrides = None,

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from sim.cli import terminal
+from sim.cli.options import argument, option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,51 +18,27 @@ if TYPE_CHECKING:
 PLAIN_WIDTH = 140
 """Columns of what is not shown on a terminal: a row of a sweep is long."""
 
-Folders = Annotated[list[Path], typer.Argument(metavar="RESULTS…", help="Result folders written by `brokersim run`.")]
+Folders = Annotated[list[Path], argument("RESULTS…", "Result folders written by `brokersim run`.")]
 
 
 def compare(
     results: Folders,
     metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="METRIC",
-            help="A metric to compare; the report's metrics by default. May be repeated.",
-            show_default=False,
-        ),
+        list[str] | None, option("METRIC", "A metric to compare; the report's metrics by default. May be repeated.")
     ] = None,
     baseline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="The variant that the others are compared with.", show_default="the first folder's"
-        ),
+        str | None, option("NAME", "The variant that the others are compared with.", show_default="the first folder's")
     ] = None,
     vary: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KEY",
-            help="A key in which the folders differ: each folder becomes a point along it.",
-            show_default=False,
-        ),
+        str | None, option("KEY", "A key in which the folders differ: each folder becomes a point along it.")
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.html", help="Also write a page with tables and charts.", show_default=False),
-    ] = None,
+    json_: Annotated[bool, option("--json", "Print the comparison as JSON.")] = False,
+    out: Annotated[Path | None, option("FILE.html", "Also write a page with tables and charts.")] = None,
     export: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Also write the comparison as .csv, .parquet or .tex. May be repeated.",
-            show_default=False,
-        ),
+        list[Path] | None, option("FILE", "Also write the comparison as .csv, .parquet or .tex. May be repeated.")
     ] = None,
     figures: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Also write every chart as PNG, SVG and PDF into this folder.", show_default=False
-        ),
+        Path | None, option("DIR", "Also write every chart as PNG, SVG and PDF into this folder.")
     ] = None,
 ) -> None:
     """Compare results: means, differences to a baseline with tests, and what was run differently.

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from sim.cli.options import Quiet, run_options
+from sim.cli.options import Quiet, option, run_options
 from sim.experiments.options import RunOptions
 
 
 @run_options(("jobs",))
 def demo(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write.")] = Path("demo"),
+    out: Annotated[Path, option("DIR", "The folder to write.")] = Path("demo"),
     *,
     options: RunOptions,
     quiet: Quiet = False,

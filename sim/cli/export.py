@@ -6,29 +6,21 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from sim.base.errors import InputError
-from sim.cli.options import Overrides, ScenarioFile, WorkloadFolder
+from sim.cli.options import Overrides, ScenarioFile, WorkloadFolder, option
 
 
 def export(
     scenario: ScenarioFile,
-    graphml: Annotated[Path, typer.Option(metavar="FILE.graphml", help="The file to write.")],
-    variant: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A variant; the first by default.", show_default=False)
-    ] = None,
-    replication: Annotated[int, typer.Option(min=0, metavar="N", help="The replication, counted from 0.")] = 0,
-    topic: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Write the tree of this topic instead of the overlay.")
-    ] = None,
+    graphml: Annotated[Path, option("FILE.graphml", "The file to write.")],
+    variant: Annotated[str | None, option("NAME", "A variant; the first by default.")] = None,
+    replication: Annotated[int, option("N", "The replication, counted from 0.", min=0)] = 0,
+    topic: Annotated[str | None, option("NAME", "Write the tree of this topic instead of the overlay.")] = None,
     from_: Annotated[
         str | None,
-        typer.Option(
-            "--from",
-            metavar="BROKER",
-            help="The publisher's broker, where trees are rooted at publishers; the first broker by default.",
-            show_default=False,
+        option(
+            "--from BROKER",
+            "The publisher's broker, where trees are rooted at publishers; the first broker by default.",
         ),
     ] = None,
     set_: Overrides = None,

@@ -11,6 +11,7 @@ from typer.core import TyperCommand
 
 from sim.base.errors import InputError
 from sim.cli import terminal
+from sim.cli.options import argument, option
 from sim.cli.parameters import described, options, parameters, settings
 
 if TYPE_CHECKING:
@@ -64,36 +65,24 @@ class Generate(TyperCommand):
 def generate(
     context: typer.Context,
     kind: Annotated[
-        str,
-        typer.Argument(
-            metavar="KIND", help="content, mobility, poisson or another kind; its parameters are options, too."
-        ),
+        str, argument("KIND", "content, mobility, poisson or another kind; its parameters are options, too.")
     ],
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="WORKLOAD", help="The folder to write; a workload already there is replaced.", show_default=False
-        ),
+        Path | None, option("WORKLOAD", "The folder to write; a workload already there is replaced.")
     ] = None,
     set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Set a parameter: --set users=200 is --users 200. May be repeated."
-        ),
+        list[str] | None, option("--set KEY=VALUE", "Set a parameter: --set users=200 is --users 200. May be repeated.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all random draws.")] = 1,
-    replication: Annotated[
-        int, typer.Option(min=0, help="Which of the seed's independent replications to generate.")
-    ] = 0,
+    seed: Annotated[int, option("", "Seed of all random draws.", min=0)] = 1,
+    replication: Annotated[int, option("", "Which of the seed's independent replications to generate.", min=0)] = 0,
     checkins: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Also write the raw check-ins, as input for prepare checkins (mobility only); gzip if it ends in .gz.",
-            show_default=False,
+        option(
+            "FILE",
+            "Also write the raw check-ins, as input for prepare checkins (mobility only); gzip if it ends in .gz.",
         ),
     ] = None,
-    dirt: Annotated[float, typer.Option(min=0, max=0.49, help="Share of the raw file's rows to make unusable.")] = 0.0,
+    dirt: Annotated[float, option("", "Share of the raw file's rows to make unusable.", min=0, max=0.49)] = 0.0,
 ) -> None:
     """Generate a synthetic workload, without a trace and without Spark."""
     from sim import plugins
@@ -125,8 +114,8 @@ def generate(
 
 
 def describe(
-    workload: Annotated[Path, typer.Argument(metavar="WORKLOAD", help="A workload folder.")],
-    json_: Annotated[bool, typer.Option("--json", help="Print the whole summary as JSON.")] = False,
+    workload: Annotated[Path, argument("WORKLOAD", "A workload folder.")],
+    json_: Annotated[bool, option("--json", "Print the whole summary as JSON.")] = False,
 ) -> None:
     """Summarise a workload.
 

@@ -6,8 +6,8 @@ import inspect
 import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import fields
-from functools import wraps
+from dataclasses import Field, fields, is_dataclass
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -15,34 +15,35 @@ import typer
 
 from sim.experiments.options import RunOptions
 
-ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file (TOML).")]
+
+def option(usage: str, help: str, **more: Any) -> Any:
+    """A command's option by its usage, such as `--from TIME`, `--json` or `TIME`; its name follows from the parameter's by default."""
+    names = [word for word in usage.split() if word.startswith("-")]
+    metavar = next((word for word in usage.split() if not word.startswith("-")), None)
+    return typer.Option(*names, metavar=metavar, help=help, **more)
+
+
+def argument(metavar: str, help: str) -> Any:
+    """A command's argument."""
+    return typer.Argument(metavar=metavar, help=help)
+
+
+ScenarioFile = Annotated[Path, argument("SCENARIO", "A scenario file (TOML).")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Override a key, such as network.brokers=200; variant.NAME.KEY=VALUE for one variant. May be repeated.",
+    option(
+        "--set KEY=VALUE",
+        "Override a key, such as network.brokers=200; variant.NAME.KEY=VALUE for one variant. May be repeated.",
     ),
 ]
 WorkloadFolder = Annotated[
-    Path | None,
-    typer.Option("--workload", metavar="DIR", help="A workload folder, in place of the one named in the scenario."),
+    Path | None, option("--workload DIR", "A workload folder, in place of the one named in the scenario.")
 ]
-Out = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="The folder for results; results/NAME by default.", show_default=False),
-]
-SearchOut = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", metavar="DIR", help="The folder for results; results/NAME-COMMAND by default.", show_default=False
-    ),
-]
-Variant = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The variant; the first by default.", show_default=False)
-]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Out = Annotated[Path | None, option("DIR", "The folder for results; results/NAME by default.")]
+SearchOut = Annotated[Path | None, option("--out DIR", "The folder for results; results/NAME-COMMAND by default.")]
+Variant = Annotated[str | None, option("NAME", "The variant; the first by default.")]
+Json = Annotated[bool, option("--json", "Print the result as JSON.")]
+Quiet = Annotated[bool, option("--quiet -q", "Show no progress.")]
 
 EVERY_RUN_OPTION = tuple(one.name for one in fields(RunOptions))
 
@@ -51,42 +52,45 @@ def run_options(
     names: Iterable[str] = EVERY_RUN_OPTION, without: Iterable[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command, in place of its parameter `options: RunOptions`, an option for each of these fields."""
-    offered = [name for name in names if name not in without]
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        @wraps(command)
-        def with_options(**given: Any) -> None:
-            options = RunOptions(**{name: given.pop(name) for name in offered})
-            command(**given, options=options)
-
-        hints = get_type_hints(command, include_extras=True)
-        signature = inspect.signature(command)
-        parameters: list[inspect.Parameter] = []
-        for parameter in signature.parameters.values():
-            if parameter.name == "options":
-                parameters.extend(_parameters(offered))
-            else:
-                parameters.append(parameter.replace(annotation=hints[parameter.name]))
-        with_options.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        return with_options
-
-    return decorate
+    return partial(grouped, run=[name for name in names if name not in without])
 
 
-def _parameters(names: Iterable[str]) -> Generator[inspect.Parameter]:
-    """A command's parameter for each of these fields of `RunOptions`, as its metadata declares it."""
-    hints = get_type_hints(RunOptions)
-    for one in fields(RunOptions):
-        if one.name in names:
-            option = typer.Option(f"--{one.name.replace('_', '-')}", **one.metadata)
-            default = inspect.Parameter.empty if "default_factory" in one.metadata else one.default
-            yield inspect.Parameter(
-                one.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=default,
-                annotation=Annotated[hints[one.name], option],
-            )
+def grouped(command: Callable[..., None], run: Iterable[str] = EVERY_RUN_OPTION) -> Callable[..., None]:
+    """Give a command, in place of each parameter that is a dataclass of options (`declared`), an option for each of its fields.
+
+    Of `RunOptions`, those in `run`.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    signature = inspect.signature(command)
+    groups = {name: hints[name] for name in signature.parameters if is_dataclass(hints[name])}
+    offered = {
+        name: [one for one in fields(kind) if kind is not RunOptions or one.name in run]
+        for name, kind in groups.items()
+    }
+
+    @wraps(command)
+    def with_options(**given: Any) -> None:
+        records = {
+            name: kind(**{one.name: given.pop(one.name) for one in offered[name]}) for name, kind in groups.items()
+        }
+        command(**given, **records)
+
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        if name in groups:
+            parameters.extend(_parameter(one, get_type_hints(groups[name])[one.name]) for one in offered[name])
+        else:
+            parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+    with_options.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return with_options
+
+
+def _parameter(one: Field[Any], kind: Any) -> inspect.Parameter:
+    """A command's parameter for a field, as its metadata declares it."""
+    default = inspect.Parameter.empty if "default_factory" in one.metadata else one.default
+    annotation = Annotated[kind, option(**one.metadata)]
+    return inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 @contextmanager

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from sim.cli import prepare_options as options
+from sim.cli.options import grouped, option
 
 if TYPE_CHECKING:
     from sim.workloads.format.workload import Workload
-
-
-class Sessions(StrEnum):
-    """What becomes of subscriptions when a client disconnects."""
-
-    CLEAN = "clean"
-    PERSISTENT = "persistent"
 
 
 def layouts() -> list[tuple[str, str]]:
@@ -28,58 +21,46 @@ def layouts() -> list[tuple[str, str]]:
     return options.layouts(EVENT_LAYOUTS.values())
 
 
+@grouped
 def events(
     inputs: options.Inputs,
     out: options.Out,
-    format: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help=options.FORMAT),
-    ] = None,
+    format: Annotated[str | None, option("NAME", options.FORMAT)] = None,
     columns: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAMES",
-            help="The fields in order: time,action,client,topic and perhaps size and publisher (_ skips one); or by their names in "
+        option(
+            "NAMES",
+            "The fields in order: time,action,client,topic and perhaps size and publisher (_ skips one); or by their names in "
             "the file, such as time=ts,action=event,client,topic (Parquet, JSON lines, and text with a header).",
         ),
     ] = None,
-    delimiter: options.Delimiter = None,
-    header: options.Header = None,
-    quote: options.Quote = None,
-    time_format: options.TimeFormat = None,
-    time_zone: options.TimeZone = None,
+    *,
+    text: options.LayoutOptions,
     actions: Annotated[
         str | None,
-        typer.Option(
-            metavar="ACTION=WORD,…",
-            help="The log's words for connect, subscribe, unsubscribe, publish, deliver and disconnect; by default these names.",
+        option(
+            "ACTION=WORD,…",
+            "The log's words for connect, subscribe, unsubscribe, publish, deliver and disconnect; by default these names.",
         ),
     ] = None,
     sessions: Annotated[
-        Sessions,
-        typer.Option(
-            help="Whether subscriptions end with their session (clean) or are restored in the next one (persistent)."
+        Literal["clean", "persistent"],
+        option(
+            "", "Whether subscriptions end with their session (clean) or are restored in the next one (persistent)."
         ),
-    ] = Sessions.CLEAN,
+    ] = "clean",
     mqtt_filters: Annotated[
         bool,
-        typer.Option(
-            "--mqtt-filters", help="Expand the wildcards + and #: such a subscription is to all topics that it matches."
-        ),
+        option("--mqtt-filters", "Expand the wildcards + and #: such a subscription is to all topics that it matches."),
     ] = False,
-    size: Annotated[int, typer.Option(min=0, help="Size of a publication, in bytes, where the log has none.")] = 100,
-    from_: options.From = None,
-    to: options.To = None,
-    master: options.Master = "local[*]",
-    partitions: options.Partitions = None,
-    driver_memory: options.DriverMemory = "1g",
-    quiet: options.Quiet = False,
+    size: Annotated[int, option("", "Size of a publication, in bytes, where the log has none.", min=0)] = 100,
+    span: options.Window,
+    spark: options.SparkOptions,
 ) -> None:
     """Turn a broker's log into a workload: sessions, subscriptions, publications, and the deliveries to check runs with.
 
     Rows have a time, an action, a client, a topic and, if known, a size in bytes and the publisher of what was delivered.
     """
-    from sim.spark import spark_session
     from sim.workloads.traces.event_pipeline import EventOptions, prepare_events
     from sim.workloads.traces.events import EVENT_LAYOUTS, NEEDED, action_words
     from sim.workloads.traces.sources import find_sources
@@ -87,31 +68,17 @@ def events(
 
     check_room(out)
     sources = find_sources(inputs)  # report typing mistakes before Spark takes seconds to start
-    over = options.LayoutOptions(columns, delimiter, header, quote, time_format or (), time_zone)
-    layout = options.choose_layout(format, EVENT_LAYOUTS, sources, over)
+    layout = options.choose_layout(format, EVENT_LAYOUTS, sources, columns, text)
     layout.require("events", NEEDED)
     words = action_words(actions)
-    window = options.time_span(from_, to, layout.time_zone)
-    chosen = EventOptions(window, size, words, sessions == Sessions.PERSISTENT, mqtt_filters)
-    with options.progress_lines(quiet) as progress:
-        progress(f"starting Spark ({master})", "")
-        with spark_session(master, driver_memory, options.short(sources)) as spark:
-            paths = [source.path for source in sources]
-            workload = prepare_events(spark, paths, out, layout, chosen, partitions=partitions, progress=progress)
-    typer.echo(f"{out}: {_counted(workload)}{_unmatched(workload, mqtt_filters)}")
-
-
-def _counted(workload: Workload) -> str:
-    from sim.workloads.traces.quarantine import describe_reasons
-
-    rows = workload.rows or {}
-    reasons = describe_reasons(rows)
+    chosen = EventOptions(span.micros(layout.time_zone), size, words, sessions == "persistent", mqtt_filters)
+    with spark.started(sources) as (session, more):
+        workload = prepare_events(session, [source.path for source in sources], out, layout, chosen, **more)
     subscriptions = int((workload.subscription_events.action > 0).sum())
-    return (
-        f"{rows['read']:,} rows read, {rows['kept']:,} kept, {rows['read'] - rows['kept']:,} quarantined"
-        f"{f' ({reasons})' if reasons else ''}; {len(workload.users):,} clients, {len(workload.topics):,} topics, "
+    typer.echo(
+        f"{out}: {options.rows_said(workload)}; {len(workload.users):,} clients, {len(workload.topics):,} topics, "
         f"{len(workload.sessions):,} sessions, {subscriptions:,} subscriptions, {len(workload.publications):,} publications, "
-        f"{len(workload.deliveries):,} deliveries"
+        f"{len(workload.deliveries):,} deliveries{_unmatched(workload, mqtt_filters)}"
     )
 
 

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from sim.base.errors import InputError, unknown
 from sim.cli import prepare_options as options
+from sim.cli.options import argument, grouped, option
 
 if TYPE_CHECKING:
-    from sim.workloads.format.workload import Workload
+    from sim.workloads.traces.follow_tables import Trace
     from sim.workloads.traces.layouts import Layout
     from sim.workloads.traces.sources import Inputs
 
-
-class Span(StrEnum):
-    """The resolution of event times, where it is coarser than an instant."""
-
-    DAY = "day"
-    MONTH = "month"
+Span = Literal["day", "month"] | None
+Tables = dict[str, tuple[list[str] | None, str | None]]
+"""Of follows and of events: the files, and their columns."""
 
 
 def layouts() -> list[tuple[str, str]]:
@@ -31,68 +28,51 @@ def layouts() -> list[tuple[str, str]]:
     return options.layouts(PRESETS.values())
 
 
+@grouped
 def follows(
     out: options.Out,
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="[FOLDER]", help="The folder of a public data set that --format names.")
-    ] = None,
+    folder: Annotated[Path | None, argument("[FOLDER]", "The folder of a public data set that --format names.")] = None,
     format: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="A public data set by its name, with its folder; or the layout of the files of --follows and --events. "
+        option(
+            "NAME",
+            "A public data set by its name, with its folder; or the layout of the files of --follows and --events. "
             "[what the first of them look like]",
         ),
     ] = None,
-    follows: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="Files, or patterns, of who follows what.")
-    ] = None,
-    events: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="Files, or patterns, of what is published when.")
-    ] = None,
+    follows: Annotated[list[str] | None, option("FILE", "Files, or patterns, of who follows what.")] = None,
+    events: Annotated[list[str] | None, option("FILE", "Files, or patterns, of what is published when.")] = None,
     follows_columns: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAMES",
-            help="The fields of follows: user, topic and perhaps kind, since and until; in order (_ skips one) or by their "
+        option(
+            "NAMES",
+            "The fields of follows: user, topic and perhaps kind, since and until; in order (_ skips one) or by their "
             "names in the file, such as user=follower,topic=followed.",
         ),
     ] = None,
     events_columns: Annotated[
-        str | None,
-        typer.Option(metavar="NAMES", help="The fields of events, likewise: time, topic and perhaps publisher."),
+        str | None, option("NAMES", "The fields of events, likewise: time, topic and perhaps publisher.")
     ] = None,
-    delimiter: options.Delimiter = None,
-    header: options.Header = None,
-    quote: options.Quote = None,
-    time_format: options.TimeFormat = None,
-    time_zone: options.TimeZone = None,
+    *,
+    text: options.LayoutOptions,
     spread: Annotated[
-        Span | None,
-        typer.Option(help="Event times give only a day or a month: draw the time within it, by row and seed."),
+        Span, option("", "Event times give only a day or a month: draw the time within it, by row and seed.")
     ] = None,
-    period: Annotated[str, typer.Option(metavar="TIME", help="The period that event rates count events in.")] = "1d",
-    from_: options.From = None,
-    to: options.To = None,
-    sample: Annotated[
-        float, typer.Option(min=0, max=1, help="Use only the follows of a random share of the users.")
-    ] = 1.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random draws.")] = 1,
-    size: Annotated[int, typer.Option(min=0, help="Size of a publication, in bytes.")] = 100,
-    master: options.Master = "local[*]",
-    partitions: options.Partitions = None,
-    driver_memory: options.DriverMemory = "1g",
-    quiet: options.Quiet = False,
+    period: Annotated[str, option("TIME", "The period that event rates count events in.")] = "1d",
+    span: options.Window,
+    sample: Annotated[float, option("", "Use only the follows of a random share of the users.", min=0, max=1)] = 1.0,
+    seed: Annotated[int, option("", "Seed of the random draws.", min=0)] = 1,
+    size: Annotated[int, option("", "Size of a publication, in bytes.", min=0)] = 100,
+    spark: options.SparkOptions,
 ) -> None:
     """Turn follows and events into a workload: interests and their changes, publications, event rates.
 
     Either a FOLDER with --format, or --follows and --events.
     """
     from sim.base.units import parse_duration
-    from sim.spark import spark_session
+    from sim.workloads.models.follow_log import unfollowed
     from sim.workloads.traces.follow_pipeline import FollowOptions, prepare_follows
-    from sim.workloads.traces.follow_tables import PRESETS, free_trace, preset_trace
-    from sim.workloads.traces.layouts import lay_over
+    from sim.workloads.traces.follow_tables import PRESETS
     from sim.workloads.traces.sources import find_groups
     from sim.workloads.traces.workshop import check_room
 
@@ -101,46 +81,60 @@ def follows(
         seconds = parse_duration(period)
     except ValueError as error:
         raise InputError(f"--period: {error}") from None
-    texts: dict[str, Any] = {"delimiter": delimiter, "header": header, "quote": quote}
+    tables = {"follows": (follows, follows_columns), "events": (events, events_columns)}
     if folder is not None or format in PRESETS:
-        if folder is None:
-            raise InputError(f"--format {format} takes the folder that its files are in")
-        if format is None:
-            raise InputError(f"--format ({', '.join(PRESETS)}) is needed: which data set is in the folder {folder}")
-        if format not in PRESETS:
-            raise InputError(f"--format: {unknown('data set', format, PRESETS)}")
-        files = {"follows": follows, "events": events}
-        columns = {"follows-columns": follows_columns, "events-columns": events_columns}
-        said = {**files, **columns, **texts, "time-format": time_format, "spread": spread}
-        for option, value in said.items():
-            if value not in (None, []):
-                raise InputError(f"--{option}: has no effect with --format {format}, which defines what its files hold")
-        trace = preset_trace(format, folder, time_zone)
+        trace = _preset(format, folder, tables, text, spread)
     else:
-        who, what = _plain("--follows", follows, format), _plain("--events", events, format)
-        times: dict[str, Any] = {"time_formats": time_format or (), "time_zone": time_zone}
-        # Else to hear that there are none
-        lines = [layout for layout, _ in (who, what) if layout.kind == "text"] or [who[0]]
-
-        def laid(layout: Layout, files: Inputs, option: str, columns: str | None) -> tuple[Layout, Inputs]:
-            if columns is None:
-                raise InputError(f"{option} is needed to know the fields of {files[0]}")
-            over = texts if layout in lines else {}
-            return lay_over(layout, columns=columns, option=option, **over, **times), files
-
-        trace = free_trace(
-            laid(*who, "--follows-columns", follows_columns),
-            laid(*what, "--events-columns", events_columns),
-            spread.value if spread else None,
-        )
-    window = options.time_span(from_, to, trace.time_zone)
-    chosen = FollowOptions(window, size, seconds, sample, seed)
+        trace = _free(format, tables, text, spread)
+    chosen = FollowOptions(span.micros(trace.time_zone), size, seconds, sample, seed)
     sources = [source for group in find_groups([inputs for _, inputs in trace.tables]) for source in group]
-    with options.progress_lines(quiet) as progress:
-        progress(f"starting Spark ({master})", "")
-        with spark_session(master, driver_memory, options.short(sources)) as spark:
-            workload = prepare_follows(spark, trace, out, chosen, partitions=partitions, progress=progress)
-    typer.echo(f"{out}: {_counted(workload)}")
+    with spark.started(sources) as (session, more):
+        workload = prepare_follows(session, trace, out, chosen, **more)
+    nobody = unfollowed(workload)
+    typer.echo(
+        f"{out}: {options.rows_said(workload)}; {len(workload.users):,} users, {len(workload.topics):,} topics, "
+        f"{len(workload.interests.indices):,} interests, {len(workload.subscription_events):,} changes, "
+        f"{len(workload.publications):,} publications{f' ({nobody:,} on topics that nobody follows)' if nobody else ''}"
+    )
+
+
+def _preset(
+    format: str | None, folder: Path | None, tables: Tables, text: options.LayoutOptions, spread: Span
+) -> Trace:
+    """A public data set, of which the options say no more than where it is and the time zone."""
+    from sim.workloads.traces.follow_tables import PRESETS, preset_trace
+
+    if folder is None:
+        raise InputError(f"--format {format} takes the folder that its files are in")
+    if format is None:
+        raise InputError(f"--format ({', '.join(PRESETS)}) is needed: which data set is in the folder {folder}")
+    if format not in PRESETS:
+        raise InputError(f"--format: {unknown('data set', format, PRESETS)}")
+    said: dict[str, object] = {name: files for name, (files, _) in tables.items()}
+    said |= {f"{name}-columns": columns for name, (_, columns) in tables.items()}
+    said |= {**text.texts, "time-format": text.time_format, "spread": spread}
+    for name, value in said.items():
+        if value not in (None, []):
+            raise InputError(f"--{name}: has no effect with --format {format}, which defines what its files hold")
+    return preset_trace(format, folder, text.time_zone)
+
+
+def _free(format: str | None, tables: Tables, text: options.LayoutOptions, spread: Span) -> Trace:
+    """Files of any kind, whose fields the options name."""
+    from sim.workloads.traces.follow_tables import free_trace
+    from sim.workloads.traces.layouts import lay_over
+
+    plain = {name: _plain(f"--{name}", files, format) for name, (files, _) in tables.items()}
+    # Else to hear that there are none
+    lines = [layout for layout, _ in plain.values() if layout.kind == "text"] or [plain["follows"][0]]
+    laid: dict[str, tuple[Layout, Inputs]] = {}
+    for name, (layout, files) in plain.items():
+        columns = tables[name][1]
+        if columns is None:
+            raise InputError(f"--{name}-columns is needed to know the fields of {files[0]}")
+        over = {**(text.texts if layout in lines else {}), **text.times}
+        laid[name] = lay_over(layout, columns=columns, option=f"--{name}-columns", **over), files
+    return free_trace(laid["follows"], laid["events"], spread)
 
 
 def _plain(option: str, files: list[str] | None, format: str | None) -> tuple[Layout, Inputs]:
@@ -154,18 +148,3 @@ def _plain(option: str, files: list[str] | None, format: str | None) -> tuple[La
     if format is not None and format not in PLAIN:
         raise InputError(f"--format: {unknown('layout', format, [*PLAIN, *PRESETS])}")
     return guess_layout(find_sources(files)[0].path) if format is None else PLAIN[format], files
-
-
-def _counted(workload: Workload) -> str:
-    from sim.workloads.models.follow_log import unfollowed
-    from sim.workloads.traces.quarantine import describe_reasons
-
-    rows = workload.rows or {}
-    reasons = describe_reasons(rows)
-    nobody = unfollowed(workload)
-    return (
-        f"{rows['read']:,} rows read, {rows['kept']:,} kept, {rows['read'] - rows['kept']:,} quarantined"
-        f"{f' ({reasons})' if reasons else ''}; {len(workload.users):,} users, {len(workload.topics):,} topics, "
-        f"{len(workload.interests.indices):,} interests, {len(workload.subscription_events):,} changes, "
-        f"{len(workload.publications):,} publications{f' ({nobody:,} on topics that nobody follows)' if nobody else ''}"
-    )

@@ -6,76 +6,102 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any
 
 from sim.base.errors import InputError, unknown
 from sim.cli import terminal
+from sim.cli.options import argument, option
+from sim.experiments.options import declared
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from sim.workloads.format.workload import Workload
     from sim.workloads.traces.follow_tables import Preset
     from sim.workloads.traces.layouts import Layout
     from sim.workloads.traces.sources import Source
 
-Inputs = Annotated[
-    list[str], typer.Argument(metavar="INPUT…", help="Files, plain or compressed (gzip, bzip2, xz, zstd), or patterns.")
-]
-Out = Annotated[
-    Path, typer.Option(metavar="WORKLOAD", help="The folder to write; a workload already there is replaced.")
-]
+Inputs = Annotated[list[str], argument("INPUT…", "Files, plain or compressed (gzip, bzip2, xz, zstd), or patterns.")]
+Out = Annotated[Path, option("WORKLOAD", "The folder to write; a workload already there is replaced.")]
 Columns = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAMES",
-        help="The fields in order, such as user,time,_,latitude (_ skips one), or by their names in the file, such as "
+    option(
+        "NAMES",
+        "The fields in order, such as user,time,_,latitude (_ skips one), or by their names in the file, such as "
         "user=label,time=ts (Parquet, JSON lines, and text with a header).",
     ),
 ]
-Delimiter = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="What separates the fields of a line; tab for a tab.")
-]
-Header = Annotated[
-    bool | None, typer.Option("--header/--no-header", help="The first line of each file names the fields.")
-]
-Quote = Annotated[
-    bool | None,
-    typer.Option(
-        "--quote/--no-quote", help='Fields may be quoted, as in "a, b"; the default for comma-separated files.'
-    ),
-]
-TimeFormat = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="PATTERN",
-        help="How times are written: a Spark datetime pattern, iso, epoch (s) or epoch-ms; several are tried in order.",
-    ),
-]
-TimeZone = Annotated[
-    str | None, typer.Option(metavar="ZONE", help="Time zone of times that name none, such as Europe/Paris. [UTC]")
-]
-From = Annotated[
-    str | None, typer.Option("--from", metavar="TIME", help="Use only rows from this ISO date or time on.")
-]
-To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="Use only rows before this ISO date or time.")]
-Master = Annotated[str, typer.Option(help="Spark master: local[N], spark://HOST:PORT, …")]
-Partitions = Annotated[
-    int | None,
-    typer.Option(min=1, max=100_000, help="Number of Spark partitions (the files written do not depend on it)."),
-]
-DriverMemory = Annotated[str, typer.Option(metavar="SIZE", help="Memory of the Spark driver.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+
+
+@dataclass(frozen=True)
+class LayoutOptions:
+    """What options say of a layout beside its columns."""
+
+    delimiter: str | None = declared("TEXT", "What separates the fields of a line; tab for a tab.", None)
+    header: bool | None = declared("--header/--no-header", "The first line of each file names the fields.", None)
+    quote: bool | None = declared(
+        "--quote/--no-quote", 'Fields may be quoted, as in "a, b"; the default for comma-separated files.', None
+    )
+    time_format: list[str] | None = declared(
+        "PATTERN",
+        "How times are written: a Spark datetime pattern, iso, epoch (s) or epoch-ms; several are tried in order.",
+        None,
+    )
+    time_zone: str | None = declared("ZONE", "Time zone of times that name none, such as Europe/Paris. [UTC]", None)
+
+    @property
+    def texts(self) -> dict[str, Any]:
+        """What only text files have, as `lay_over` takes it."""
+        return {"delimiter": self.delimiter, "header": self.header, "quote": self.quote}
+
+    @property
+    def times(self) -> dict[str, Any]:
+        """How times are written, as `lay_over` takes it."""
+        return {"time_formats": self.time_format or (), "time_zone": self.time_zone}
+
+
+@dataclass(frozen=True)
+class Window:
+    """The rows to use, by their times."""
+
+    from_: str | None = declared("--from TIME", "Use only rows from this ISO date or time on.", None)
+    to: str | None = declared("--to TIME", "Use only rows before this ISO date or time.", None)
+
+    def micros(self, zone: str) -> tuple[int | None, int | None]:
+        """The first time and the end in µs since 1970, each None where it is not said; what names no zone is in `zone`."""
+        start, stop = (_instant(name, text, zone) for name, text in (("--from", self.from_), ("--to", self.to)))
+        if start is not None and stop is not None and start >= stop:
+            raise InputError(f"--from '{self.from_}', --to '{self.to}': the first must be before the second")
+        return start, stop
+
+
+@dataclass(frozen=True)
+class SparkOptions:
+    """How Spark is started, and whether its progress is shown."""
+
+    master: str = declared("", "Spark master: local[N], spark://HOST:PORT, …", "local[*]")
+    partitions: int | None = declared(
+        "", "Number of Spark partitions (the files written do not depend on it).", None, min=1, max=100_000
+    )
+    driver_memory: str = declared("SIZE", "Memory of the Spark driver.", "1g")
+    quiet: bool = declared("--quiet -q", "Show no progress.", False)
+
+    @contextmanager
+    def started(self, sources: Sequence[Source]) -> Iterator[tuple[SparkSession, dict[str, Any]]]:
+        """A session for these files, and what pipelines take beside their own options."""
+        from sim.spark import spark_session
+
+        with progress_lines(self.quiet) as progress:
+            progress(f"starting Spark ({self.master})", "")
+            short = sum(source.bytes for source in sources) < SHORT
+            with spark_session(self.master, self.driver_memory, short) as spark:
+                yield spark, {"partitions": self.partitions, "progress": progress}
+
 
 SHORT = 64 << 20  # bytes of input that are read in a few seconds
-
-
-def short(sources: Sequence[Source]) -> bool:
-    """Whether these files are so small that Spark should start quickly rather than run fast."""
-    return sum(source.bytes for source in sources) < SHORT
-
-
 FORMAT = "The layout of the files, by a name below; other layout options override it. [default: detected from the first file]"
 
 
@@ -86,21 +112,11 @@ def layouts(presets: Iterable[Layout | Preset]) -> list[tuple[str, str]]:
     return [(layout.name, layout.text) for layout in (*presets, *PLAIN.values())]
 
 
-class LayoutOptions(NamedTuple):
-    """What options say of a layout, as `lay_over` takes it."""
-
-    columns: str | None
-    delimiter: str | None
-    header: bool | None
-    quote: bool | None
-    time_formats: Sequence[str]
-    time_zone: str | None
-
-
 def choose_layout(
     name: str | None,
     presets: Mapping[str, Layout],
     sources: Sequence[Source],
+    columns: str | None,
     over: LayoutOptions,
 ) -> Layout:
     """The layout by options: a preset or plain layout by name, or that of the first file, overridden by the other options.
@@ -109,21 +125,22 @@ def choose_layout(
     """
     from sim.workloads.traces.layouts import PLAIN, guess_layout, lay_over
 
-    if name is None and over.columns is None:
+    if name is None and columns is None:
         raise InputError(f"--format ({', '.join(presets)}) or --columns is needed to know the fields of the files")
     known = {**PLAIN, **presets}
     if name is not None and name not in known:
         raise InputError(f"--format: {unknown('layout', name, known)}")
     layout = guess_layout(sources[0].path) if name is None else known[name]
-    return lay_over(layout, **over._asdict())
+    return lay_over(layout, columns=columns, **over.texts, **over.times)
 
 
-def time_span(first: str | None, end: str | None, zone: str) -> tuple[int | None, int | None]:
-    """`--from` and `--to` in µs since 1970, each None where it is not said; what names no zone is in `zone`."""
-    start, stop = (_instant(option, text, zone) for option, text in (("--from", first), ("--to", end)))
-    if start is not None and stop is not None and start >= stop:
-        raise InputError(f"--from '{first}', --to '{end}': the first must be before the second")
-    return start, stop
+def rows_said(workload: Workload) -> str:
+    """What became of a trace's rows."""
+    from sim.workloads.traces.quarantine import describe_reasons
+
+    rows = workload.rows or {}
+    counts = f"{rows['read']:,} rows read, {rows['kept']:,} kept, {rows['read'] - rows['kept']:,} quarantined"
+    return f"{counts} ({reasons})" if (reasons := describe_reasons(rows)) else counts
 
 
 def _instant(option: str, text: str | None, zone: str) -> int | None:

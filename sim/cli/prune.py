@@ -8,13 +8,15 @@ from typing import Annotated
 
 import typer
 
+from sim.cli.options import argument, option
+
 SHOWN = 20
 """Runs that are listed, at most."""
 
 
 def prune(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A result folder written by `brokersim run`.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
+    results: Annotated[Path, argument("RESULTS", "A result folder written by `brokersim run`.")],
+    yes: Annotated[bool, option("--yes -y", "Remove without asking.")] = False,
 ) -> None:
     """Remove the runs in a folder that its results do not need.
 

@@ -6,28 +6,20 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from sim.cli.options import argument, option
 
 
 def report(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A result folder written by `brokersim run`.")],
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.html", help="The page to write.", show_default="RESULTS/report.html"),
-    ] = None,
+    results: Annotated[Path, argument("RESULTS", "A result folder written by `brokersim run`.")],
+    out: Annotated[Path | None, option("FILE.html", "The page to write.", show_default="RESULTS/report.html")] = None,
     figures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Also write every chart as PNG, SVG and PDF into this folder.")
+        Path | None, option("DIR", "Also write every chart as PNG, SVG and PDF into this folder.")
     ] = None,
-    point: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="The point of a sweep to show in detail; the first by default.", show_default=False
-        ),
-    ] = None,
+    point: Annotated[int | None, option("N", "The point of a sweep to show in detail; the first by default.")] = None,
     pareto: Annotated[
-        str, typer.Option(metavar="METRIC,METRIC", help="The metrics whose trade-off a sweep's report shows.")
+        str, option("METRIC,METRIC", "The metrics whose trade-off a sweep's report shows.")
     ] = "notification_delay,notification_overhead",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the page's path.")] = False,
+    quiet: Annotated[bool, option("--quiet -q", "Print nothing but the page's path.")] = False,
 ) -> None:
     """Write a report: one HTML file with tables and charts that needs no network."""
     from sim.experiments.results import load_runs

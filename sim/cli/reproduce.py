@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sim.cli import terminal
-from sim.cli.options import Quiet, resumable, run_options
+from sim.cli.options import Quiet, argument, option, resumable, run_options
 from sim.experiments.options import RunOptions
 
 if TYPE_CHECKING:
@@ -27,26 +27,19 @@ def papers() -> Iterator[tuple[str, str]]:
 
 @run_options(without=("fail_fast", "retry_failed", "verify"))
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="A paper by its name.")],
-    figure: Annotated[
-        str, typer.Argument(metavar="FIGURE", help="A single figure, such as 1a; all by default.", show_default=False)
-    ] = "",
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="The folder to write; reproductions/PAPER by default.", show_default=False),
-    ] = None,
+    paper: Annotated[str, argument("PAPER", "A paper by its name.")],
+    figure: Annotated[str, argument("FIGURE", "A single figure, such as 1a; all by default.")] = "",
+    out: Annotated[Path | None, option("DIR", "The folder to write; reproductions/PAPER by default.")] = None,
     scale: Annotated[
-        float,
-        typer.Option(metavar="S", help="Below 1, a quick look: fewer points and replications, fewer users, less time."),
+        float, option("S", "Below 1, a quick look: fewer points and replications, fewer users, less time.")
     ] = 1.0,
     *,
     options: RunOptions,
     data: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Real data, in this folder or one below it (overlays: user_artists.dat of Last.fm, trusts.txt of CiaoDVD; or .gz).",
-            show_default=False,
+        option(
+            "DIR",
+            "Real data, in this folder or one below it (overlays: user_artists.dat of Last.fm, trusts.txt of CiaoDVD; or .gz).",
         ),
     ] = None,
     quiet: Quiet = False,

@@ -12,7 +12,7 @@ import typer
 
 from sim.cli import terminal
 from sim.cli.compare import print_headlines
-from sim.cli.options import Json, Out, Overrides, Quiet, ScenarioFile, WorkloadFolder, resumable, run_options
+from sim.cli.options import Json, Out, Overrides, Quiet, ScenarioFile, WorkloadFolder, option, resumable, run_options
 from sim.experiments.options import RunOptions
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ def run(
     options: RunOptions,
     check_deliveries: Annotated[
         bool,
-        typer.Option(
+        option(
             "--check-deliveries",
-            help="Compare what users received with the deliveries in the trace; exit status 1 if any count differs.",
+            "Compare what users received with the deliveries in the trace; exit status 1 if any count differs.",
         ),
     ] = False,
     json_: Json = False,

@@ -9,9 +9,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from sim.cli.options import Overrides, ScenarioFile, WorkloadFolder
+from sim.cli.options import Overrides, ScenarioFile, WorkloadFolder, option
 from sim.cli.parameters import described
 
 if TYPE_CHECKING:
@@ -23,7 +21,7 @@ def validate(
     set_: Overrides = None,
     workload: WorkloadFolder = None,
     json_: Annotated[
-        bool, typer.Option("--json", help="Print every variant at every point, with all defaults filled in.")
+        bool, option("--json", "Print every variant at every point, with all defaults filled in.")
     ] = False,
 ) -> None:
     """Check a scenario file, and report all mistakes at once."""

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from sim.base.errors import InputError, unknown
 from sim.base.escaping import csv_cell
 from sim.cli import terminal
 from sim.cli.instances import print_solutions, read_instances
-from sim.cli.prepare_options import Quiet, progress_lines
+from sim.cli.options import Quiet, argument, option
+from sim.cli.prepare_options import progress_lines
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,58 +32,41 @@ LONG = 1_000_000
 def offloading(
     source: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE|WORKLOAD",
-            help='JSON, {"interests": [[topic, …] per subscriber], "event_rate": [per topic], "capacity": number or "10%", '
+        argument(
+            "FILE|WORKLOAD",
+            'JSON, {"interests": [[topic, …] per subscriber], "event_rate": [per topic], "capacity": number or "10%", '
             '"tau": number or [per subscriber]} or a list of such objects; or a workload\'s folder.',
         ),
     ],
     policy: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="An offloading policy listed by brokersim policies, or none to keep all topics."
-        ),
+        str, option("NAME", "An offloading policy listed by brokersim policies, or none to keep all topics.")
     ],
     capacity: Annotated[
         str | None,
-        typer.Option(
-            metavar="X",
-            help="Most that the kept topics may cost: a number, or a share of all topics' cost, such as 10%; overrides the file's.",
-            show_default=False,
+        option(
+            "X",
+            "Most that the kept topics may cost: a number, or a share of all topics' cost, such as 10%; overrides the file's.",
         ),
     ] = None,
     tau: Annotated[
-        str | None,
-        typer.Option(
-            metavar="X",
-            help="Events per period that satisfy a subscriber; overrides the file's.",
-            show_default=False,
-        ),
+        str | None, option("X", "Events per period that satisfy a subscriber; overrides the file's.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed of random draws; overrides the file's.", show_default="1")
+        int | None, option("", "Seed of random draws; overrides the file's.", min=0, show_default="1")
     ] = None,
     bounds: Annotated[
-        bool, typer.Option("--bounds", help="Also compute upper bounds, which no choice of topics exceeds.")
+        bool, option("--bounds", "Also compute upper bounds, which no choice of topics exceeds.")
     ] = False,
     curve: Annotated[
-        bool, typer.Option("--curve", help="Show the objective at each capacity from 0 up to the given one.")
+        bool, option("--curve", "Show the objective at each capacity from 0 up to the given one.")
     ] = False,
     steps: Annotated[
-        int | None,
-        typer.Option(min=1, max=10_000, help="Number of equal steps of the curve.", show_default=str(STEPS)),
+        int | None, option("", "Number of equal steps of the curve.", min=1, max=10_000, show_default=str(STEPS))
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE.csv", help="Also write the curve as a table.", show_default=False)
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.svg", help="Also draw the curve, as .svg, .png, .pdf or .html.", show_default=False),
-    ] = None,
-    names: Annotated[
-        bool, typer.Option("--names", help="With --json: also print the names of a workload's topics.")
-    ] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Print the topics and their values as JSON.")] = False,
+    out: Annotated[Path | None, option("FILE.csv", "Also write the curve as a table.")] = None,
+    plot: Annotated[Path | None, option("FILE.svg", "Also draw the curve, as .svg, .png, .pdf or .html.")] = None,
+    names: Annotated[bool, option("--names", "With --json: also print the names of a workload's topics.")] = False,
+    json_: Annotated[bool, option("--json", "Print the topics and their values as JSON.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Choose the topics that a back end of limited capacity keeps.
@@ -130,9 +112,9 @@ def _check(
     source: Path, steps: int | None, out: Path | None, plot: Path | None, curve: bool, names: bool, json_: bool
 ) -> None:
     """Options that have no place beside the others, before anything takes long."""
-    for option, given in (("--steps", steps), ("--out", out), ("--plot", plot)):
-        if given is not None and not curve:
-            raise InputError(f"{option} is for the curve (give --curve, too)")
+    for name, value in (("--steps", steps), ("--out", out), ("--plot", plot)):
+        if value is not None and not curve:
+            raise InputError(f"{name} is for the curve (give --curve, too)")
     if names and not (json_ and source.is_dir()):
         raise InputError("--names is for the JSON of a workload (give --json, and a workload's folder)")
     if out is not None and out.suffix != ".csv":

@@ -9,11 +9,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from sim.base.errors import InputError, unknown
 from sim.cli import terminal
 from sim.cli.instances import print_solutions, read_instances
+from sim.cli.options import argument, option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,36 +30,26 @@ SHOWN_EDGES = 40
 def overlay(
     source: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE|WORKLOAD",
-            help='JSON, {"interests": [[topic, …] per node]} or a list of such objects; or a workload\'s folder.',
+        argument(
+            "FILE|WORKLOAD",
+            'JSON, {"interests": [[topic, …] per node]} or a list of such objects; or a workload\'s folder.',
         ),
     ],
-    algorithm: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="gm, minmax-oda, low-oda, cd-oda, cd-oda-i or cd-oda-ii."),
-    ],
+    algorithm: Annotated[str, option("NAME", "gm, minmax-oda, low-oda, cd-oda, cd-oda-i or cd-oda-ii.")],
     k: Annotated[
         str | None,
-        typer.Option(
-            metavar="K",
-            help="low-oda: how many times heavier a link must be to raise the maximum degree; at least 1; 1.5 by default.",
-            show_default=False,
+        option(
+            "K",
+            "low-oda: how many times heavier a link must be to raise the maximum degree; at least 1; 1.5 by default.",
         ),
     ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="low-oda: compare with > as in the paper's prose, not ≥.")
-    ] = False,
+    strict: Annotated[bool, option("--strict", "low-oda: compare with > as in the paper's prose, not ≥.")] = False,
     bounds: Annotated[
         bool,
-        typer.Option(
-            "--bounds", help=f"Also compute lower bounds of the number of edges; the optimum for up to {SMALL} nodes."
-        ),
+        option("--bounds", f"Also compute lower bounds of the number of edges; the optimum for up to {SMALL} nodes."),
     ] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Print edges and measures as JSON.")] = False,
-    graphml: Annotated[
-        Path | None, typer.Option(metavar="OUT", help="Also write the overlay as a graph.", show_default=False)
-    ] = None,
+    json_: Annotated[bool, option("--json", "Print edges and measures as JSON.")] = False,
+    graphml: Annotated[Path | None, option("OUT", "Also write the overlay as a graph.")] = None,
 ) -> None:
     """Design a topic-connected overlay.
 
@@ -72,9 +61,9 @@ def overlay(
     chosen = next((name for name in ALGORITHMS if name == algorithm), None)
     if chosen is None:
         raise InputError(f"--algorithm: {unknown('design', algorithm, ALGORITHMS)}")
-    for option, given in (("--k", k is not None), ("--strict", strict)):
+    for name, given in (("--k", k is not None), ("--strict", strict)):
         if given and algorithm != "low-oda":
-            raise InputError(f"{option} is for low-oda alone (got --algorithm {algorithm})")
+            raise InputError(f"{name} is for low-oda alone (got --algorithm {algorithm})")
     factor = None if k is None else _factor(k)
     instances, listed = _read(source)
     if graphml is not None and len(instances) != 1:

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from sim.base.errors import InputError, unknown
 from sim.cli import terminal
 from sim.cli.instances import print_solutions, read_instances
+from sim.cli.options import argument, option
 
 SHOWN = 40
 
@@ -18,20 +17,19 @@ SHOWN = 40
 def reconfiguration(
     source: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE",
-            help='JSON, {"bits", "node_ids", "topic_hashes", "subscriptions": [[topic, …] per broker], "publications": [per topic], '
+        argument(
+            "FILE",
+            'JSON, {"bits", "node_ids", "topic_hashes", "subscriptions": [[topic, …] per broker], "publications": [per topic], '
             '"mapping": [node id per broker], "delay_weight"} or a list of such objects.',
         ),
     ],
     policy: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="A reconfiguration policy listed by brokersim policies, or none to evaluate the mapping as it is.",
+        option(
+            "NAME", "A reconfiguration policy listed by brokersim policies, or none to evaluate the mapping as it is."
         ),
     ],
-    json_: Annotated[bool, typer.Option("--json", help="Print mapping, costs, swaps and trees as JSON.")] = False,
+    json_: Annotated[bool, option("--json", "Print mapping, costs, swaps and trees as JSON.")] = False,
 ) -> None:
     """Find places for brokers on a Chord ring, with less overhead and delay.
 

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sim.cli import terminal
-from sim.cli.options import Json, Overrides, Quiet, ScenarioFile, SearchOut, Variant, WorkloadFolder, run_options
+from sim.cli.options import (
+    Json,
+    Overrides,
+    Quiet,
+    ScenarioFile,
+    SearchOut,
+    Variant,
+    WorkloadFolder,
+    option,
+    run_options,
+)
 from sim.experiments.options import RunOptions
 
 if TYPE_CHECKING:
@@ -18,25 +28,19 @@ if TYPE_CHECKING:
     from sim.studies.tune import Trial, Tuned
 
 
-def _many(metavar: str, help: str, name: str | None = None) -> Any:
-    return typer.Option(*([name] if name else []), metavar=metavar, help=f"{help} May be repeated.", show_default=False)
-
-
 @run_options(without=("fail_fast", "retry_failed", "verify"))
 def tune(
     scenario: ScenarioFile,
-    minimise: Annotated[list[str] | None, _many("METRIC", "A metric to minimise.")] = None,
-    maximise: Annotated[list[str] | None, _many("METRIC", "A metric to maximise.")] = None,
+    minimise: Annotated[list[str] | None, option("METRIC", "A metric to minimise. May be repeated.")] = None,
+    maximise: Annotated[list[str] | None, option("METRIC", "A metric to maximise. May be repeated.")] = None,
     subject_to: Annotated[
-        list[str] | None, _many("LIMIT", "A limit that has to hold, such as 'load_stddev < 0.5'.")
+        list[str] | None, option("LIMIT", "A limit that has to hold, such as 'load_stddev < 0.5'. May be repeated.")
     ] = None,
     vary: Annotated[
         list[str] | None,
-        _many("KEY=VALUES", "A key to vary: FROM..TO, FROM..TO:log, or comma-separated values."),
+        option("KEY=VALUES", "A key to vary: FROM..TO, FROM..TO:log, or comma-separated values. May be repeated."),
     ] = None,
-    trials: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Number of points to try; 50 by default.", show_default=False)
-    ] = None,
+    trials: Annotated[int | None, option("N", "Number of points to try; 50 by default.", min=1)] = None,
     variant: Variant = None,
     set_: Overrides = None,
     workload: WorkloadFolder = None,

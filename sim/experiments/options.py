@@ -16,47 +16,35 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _declared(help: str, **more: Any) -> dict[str, Any]:
-    """What the command line shows of an option: keywords of `typer.Option`."""
-    return {"help": help, **more}
+def declared(usage: str, help: str, default: Any, **more: Any) -> Any:
+    """A field that is an option of commands: its usage on the command line and what its help shows of it.
+
+    Its type is whatever the dataclass says, as that of `field`; `more` are keywords of `typer.Option`.
+    """
+    return field(default=default, metadata={"usage": usage, "help": help, **more})
 
 
 @dataclass(frozen=True)
 class RunOptions:
     """How runs are done, not what they are: results are the same, byte for byte, under any of these.
 
-    A field is an option of every command that does runs, described by its metadata; without a command line, its default holds.
+    A field is an option of every command that does runs; without a command line, its default holds.
     Raises InputError where an engine does not exist, or jobs or a cluster are of no use to it.
     """
 
-    jobs: int = field(
-        default=1,
-        metadata=_declared(
-            "Number of processes; all cores by default.",
-            metavar="N",
-            min=1,
-            max=1024,
-            default_factory=cores,
-            show_default=False,
-        ),
+    jobs: int = declared(
+        "N", "Number of processes; all cores by default.", 1, min=1, max=1024, default_factory=cores, show_default=False
     )
-    engine: str = field(
-        default="auto",
-        metadata=_declared(
-            "What executes the runs: in-process, pool (processes on this machine) or spark; chosen by --jobs and --master by default.",
-            metavar="NAME",
-            show_default=False,
-        ),
+    engine: str = declared(
+        "NAME",
+        "What executes the runs: in-process, pool (processes on this machine) or spark; chosen by --jobs and --master by default.",
+        "auto",
+        show_default=False,
     )
-    master: str | None = field(
-        default=None, metadata=_declared("The master of a Spark cluster, such as spark://host:7077.", metavar="URL")
-    )
-    fail_fast: bool = field(default=False, metadata=_declared("Stop at the first run that fails."))
-    retry_failed: bool = field(default=False, metadata=_declared("Repeat the runs that failed in this folder."))
-    verify: bool = field(
-        default=False,
-        metadata=_declared("Check all files of existing runs; damaged runs are repeated."),
-    )
+    master: str | None = declared("URL", "The master of a Spark cluster, such as spark://host:7077.", None)
+    fail_fast: bool = declared("--fail-fast", "Stop at the first run that fails.", False)
+    retry_failed: bool = declared("--retry-failed", "Repeat the runs that failed in this folder.", False)
+    verify: bool = declared("--verify", "Check all files of existing runs; damaged runs are repeated.", False)
 
     def __post_init__(self) -> None:
         if self.jobs < 1:
