@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import sysconfig
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from commands import status_of
 
 import sim
 from analysis.best import best
@@ -177,6 +179,35 @@ def test_searches_and_precision_ask_for_it_by_name(install: Callable[..., None],
         (limit,) = load_scenario({**SCENARIO, "tune": {"subject_to": "late < 0.9"}}).tune.subject_to  # type: ignore[union-attr]
         found = capacity_of(bench, CapacityQuestion("network.brokers", limit, SearchRange(2, 4), max_replications=3))  # type: ignore[arg-type]
     assert found.tried[0].interval.n >= 2
+
+
+def test_capacity_and_tune_take_it_by_name(
+    install: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(Late)
+    monkeypatch.chdir(tmp_path)
+    Path("s.toml").write_text(
+        'warm_up = "90min"\nreplications = 2\nnetwork = { brokers = 2, latency = { kind = "unit", rtt = "1s" } }\n'
+        'workload = { kind = "poisson", users = 30, topics = 8, horizon = "6h", publication_rate = 5.0 }\n'
+    )
+
+    def found(*arguments: str) -> Any:
+        assert status_of(*arguments, "--jobs", "1", "--quiet", "--json", "--out", arguments[0]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    asked = ("--vary", "network.brokers", "--from", "2", "--to", "8", "--max-replications", "3")
+    capacity = found("capacity", "s.toml", *asked, "--until", "late < 0.5", "--largest")
+    runs = load_results(tmp_path / "capacity").runs
+    means = runs.groupby("network.brokers")["late"].mean()
+    assert 0 < means.max() < 1
+    for tried in capacity["tried"]:
+        assert tried["mean"] == pytest.approx(means[tried["value"]])
+        assert (tried["verdict"] == "met") <= (tried["mean"] < 0.5)
+
+    tuned = found("tune", "s.toml", "--minimise", "late", "--vary", "network.brokers=2,4,8")
+    means = load_results(tmp_path / "tune").runs.groupby("network.brokers")["late"].mean()
+    assert tuned["best"][0]["set"] == f"--set network.brokers={means.idxmin()}"
+    assert sorted(trial["late"] for trial in tuned["trials"]) == pytest.approx(sorted(means))
 
 
 def test_a_run_is_another_with_a_metric_of_ones_own_and_the_schema_knows_it(install: Callable[..., None]) -> None:
