@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sim.base.errors import InputError
+from sim.cli import terminal
 from sim.cli.compare import Folders, console
 from sim.cli.options import option
 
@@ -57,7 +57,7 @@ def best(
     collection = collect(results, list(dict.fromkeys([metric, *(limit.metric for limit in limits)])))
     rankings = best_for_each(collection, for_each or (), metric, maximise is not None, limits)
     if json_:
-        print(json.dumps(as_json(collection, rankings, top), indent=2, ensure_ascii=False))
+        terminal.print_json(as_json(collection, rankings, top))
     elif any(ranking.candidates for ranking in rankings):
         print_rankings(collection, rankings, top)
     for ranking in rankings:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -65,12 +63,11 @@ def capacity(
     from sim.scenario.expressions import Limit
     from sim.studies import capacity as study
 
-    limit = Limit.parse(until)
+    limit, say = Limit.parse(until), terminal.speaker(quiet)
 
     def tell(tried: Tried) -> None:
-        if not quiet:
-            line = f"{vary} = {question.text(tried.value)}: {limit} {tried.verdict}{f' ({tried.reason})' if tried.reason else ''}"
-            print(f"brokersim: {line}", file=sys.stderr, flush=True)
+        reason = f" ({tried.reason})" if tried.reason else ""
+        say(f"brokersim: {vary} = {question.text(tried.value)}: {limit} {tried.verdict}{reason}")
 
     with bench("capacity", scenario, measuring(set_, until), workload, variant, out, options) as opened:
         between = study.values(from_, to, step, integer=opened.is_integer(vary))
@@ -78,7 +75,7 @@ def capacity(
         question = study.CapacityQuestion(vary, limit, between, largest, confidence, max_replications, unit)
         found = study.capacity_of(opened, question, tell)
     if json_:
-        print(json.dumps(_json(opened, question, found), indent=2, ensure_ascii=False))
+        terminal.print_json(_json(opened, question, found))
     else:
         _print(opened, question, found)
     if found.answer is None:

@@ -52,7 +52,7 @@ def compare(
         check_export(path)
     collection = collect(results, metric or (), baseline, vary)
     if json_:
-        print(json.dumps(as_json(collection), indent=2, ensure_ascii=False))
+        terminal.print_json(as_json(collection))
     else:
         print_comparison(collection)
     for path in export or ():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from sim.cli import terminal
 from sim.cli.options import Quiet, option, run_options
 from sim.experiments.options import RunOptions
 
@@ -24,11 +24,7 @@ def demo(
     from sim.cli.run import print_summary
     from sim.studies import demo as study
 
-    def say(line: str) -> None:
-        if not quiet:
-            print(line, file=sys.stderr, flush=True)
-
-    results = study.demo(out, options, say, lambda experiment: display(experiment, quiet))
+    results = study.demo(out, options, terminal.speaker(quiet), lambda experiment: display(experiment, quiet))
     print_summary(results)
     print(f"\nReport: {out / study.REPORT}")
     if results.failed:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from sim.base.errors import InputError
+from sim.base.errors import InputError, unknown
 from sim.base.memory import need
 
+SHOWN = 40
+"""Entries of a list that are printed, at most."""
 _BYTES = 10
 """Bytes of memory per byte of a file, once its numbers and lists are objects."""
 
@@ -28,3 +32,24 @@ def read_instances(source: Path) -> tuple[list[Any], bool]:
 def print_solutions(solutions: list[dict[str, Any]], listed: bool) -> None:
     """Print solutions as JSON: a list for a list, an object for an object."""
     print(json.dumps(solutions if listed else solutions[0], allow_nan=False))
+
+
+def policy_of(promises: Any, name: str) -> Any:
+    """A policy of the group that the promises are for, with its default parameters; None for "none".
+
+    Raises InputError where there is none of this name.
+    """
+    from sim import plugins
+
+    group, names = promises.group, plugins.names(promises.group)
+    if name == "none":
+        return None
+    if name not in names:
+        raise InputError(f"--policy: {unknown(f'{group} policy', name, [*names, 'none'])}")
+    return plugins.make(promises, name, plugins.load(group, name).Parameters())
+
+
+def few(texts: Iterable[object], count: int) -> str:
+    """The first of so many entries of a list, and where the others are."""
+    shown = ", ".join(map(str, islice(texts, SHOWN)))
+    return shown + (f", … and {count - SHOWN:,} more (all of them: --json)" if count > SHOWN else "")

@@ -7,26 +7,25 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, PlainValidator, Tag, ValidationError, model_validator
+from pydantic import Discriminator, Field, PlainValidator, Tag
 
 from sim.base.errors import InputError
 from sim.base.naming import Keys
 from sim.base.units import Quantity
-from sim.base.validation import dotted, nested, problems, show
+from sim.base.validation import Mistake, dotted
+from sim.cli.problems import Instance, wrong_topics
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Decision, Objective, OffloadingProblem
 from sim.policies.offloading.process import Capacity, make_problem, parse_capacity
 
-_KINDS = ("(of all)", "(of each)")  # as what tau is read, which keys of mistakes tell, too
+_KINDS = ("(of all)", "(of each)")  # as what tau is read
 
 
-class _Instance(BaseModel):
+class _Instance(Instance):
     """A problem: `interests` holds the topics of each subscriber, any number of times and in any order; topics are named by place.
 
     `event_rate` and `cost` (None: one for each notification) are by topic, `tau` is that of all subscribers or of each.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     interests: list[list[int]]
     event_rate: list[Quantity]
@@ -38,14 +37,7 @@ class _Instance(BaseModel):
     ]
     seed: int = Field(1, ge=0, lt=2**63)
 
-    @model_validator(mode="after")
-    def _fits(self) -> _Instance:
-        if found := next(self._mistakes(), None):
-            raise nested([found])
-        return self
-
-    def _mistakes(self) -> Iterator[tuple[Keys, str]]:
-        """Contradictions between keys."""
+    def mistakes(self) -> Iterator[Mistake]:
         topics = len(self.event_rate)
         for key, values, length, of in (
             ("cost", self.cost, topics, "event_rate"),
@@ -53,11 +45,7 @@ class _Instance(BaseModel):
         ):
             if isinstance(values, list) and len(values) != length:
                 yield (key,), f"expected {length} entries, as many as {of} has (got {len(values)})"
-        for subscriber, row in enumerate(self.interests):
-            for i, topic in enumerate(row):
-                if not 0 <= topic < topics:
-                    allowed = f"a topic from 0 to {topics - 1}" if topics else "none, as there are no topics"
-                    yield ("interests", subscriber, i), f"expected {allowed} (got {topic})"
+        yield from wrong_topics("interests", self.interests, topics)
         wanted = set(itertools.chain.from_iterable(self.interests))
         for topic, (cost, rate) in enumerate(zip(self.cost or (), self.event_rate, strict=False)):
             if not cost and rate and topic in wanted:
@@ -122,18 +110,11 @@ def _plain(number: float) -> float | int:
 
 def read_problem(content: Any, place: Keys = ()) -> OffloadingProblem:
     """The problem of a JSON object. Raises InputError with a sentence on the first mistake; `place` is the object's position."""
-    keys: Keys = ()
+    instance = _Instance.read(content, place)
     try:
-        if not isinstance(content, dict):
-            required = [key for key, field in _Instance.model_fields.items() if field.is_required()]
-            raise InputError(f"expected an object with the keys {', '.join(required)} (got {show(content)})")
-        return _Instance.model_validate(content).problem()
-    except ValidationError as error:
-        keys, text = problems(error, _Instance)[0]
-        keys = tuple(key for key in keys if key not in _KINDS)
+        return instance.problem()
     except InputError as error:
-        text = str(error)
-    raise InputError(f"{dotted((*place, *keys))}: {text}" if place or keys else text)
+        raise InputError(f"{dotted(place)}: {error}" if place else str(error)) from None
 
 
 def bytes_needed(subscribers: int, topics: int, interests: int) -> float:

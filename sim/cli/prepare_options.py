@@ -17,8 +17,6 @@ from sim.cli.options import argument, option
 from sim.experiments.options import declared
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from sim.workloads.format.workload import Workload
     from sim.workloads.traces.follow_tables import Preset
     from sim.workloads.traces.layouts import Layout
@@ -90,8 +88,8 @@ class SparkOptions:
     quiet: bool = declared("--quiet -q", "Show no progress.", False)
 
     @contextmanager
-    def started(self, sources: Sequence[Source]) -> Iterator[tuple[SparkSession, dict[str, Any]]]:
-        """A session for these files, and what pipelines take beside their own options."""
+    def started(self, sources: Sequence[Source]) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """A session for these files, which the pipelines alone know, and what they take beside their own options."""
         from sim.spark import spark_session
 
         with progress_lines(self.quiet) as progress:

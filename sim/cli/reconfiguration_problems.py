@@ -8,13 +8,12 @@ from typing import Annotated, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field
 
-from sim.base.errors import InputError
-from sim.base.naming import Keys
 from sim.base.randomness import Streams
 from sim.base.units import Quantity
-from sim.base.validation import dotted, nested, problems, show
+from sim.base.validation import Mistake
+from sim.cli.problems import Instance, Strict, wrong_topics
 from sim.overlay.chord import chord_routes
 from sim.policies.reconfiguration.cost import CostModel
 from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationProblem
@@ -22,22 +21,18 @@ from sim.policies.reconfiguration.problem import Reconfiguration, Reconfiguratio
 Id = Annotated[int, Field(ge=0)]
 
 
-class MoveCost(BaseModel):
+class MoveCost(Strict):
     """What moving brokers costs."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     constants: list[Quantity]
 
 
-class _Instance(BaseModel):
+class RingProblem(Instance):
     """A problem on a Chord ring of 2^bits ids.
 
     `mapping` holds the node id of each broker, `subscriptions` its topics by their place in `topic_hashes`, `rtt` (None: a hop is one
     unit of delay) the round-trip times between brokers. `move_cost`: the constants of eq. 11; None: moving is free.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     bits: int = Field(ge=1, le=62)
     node_ids: list[Id]
@@ -51,14 +46,7 @@ class _Instance(BaseModel):
     seed: int = Field(1, ge=0, lt=2**63)
     move_cost: MoveCost | None = MoveCost(constants=[1.0, 1.0, 1.0])
 
-    @model_validator(mode="after")
-    def _fits(self) -> _Instance:
-        if found := next(self._mistakes(), None):
-            raise nested([found])
-        return self
-
-    def _mistakes(self) -> Iterator[tuple[Keys, str]]:
-        """What keys say against one another."""
+    def mistakes(self) -> Iterator[Mistake]:
         nodes, topics, size = len(self.node_ids), len(self.topic_hashes), 1 << self.bits
         if not nodes:
             yield ("node_ids",), "expected at least one (got none)"
@@ -74,11 +62,7 @@ class _Instance(BaseModel):
             if (found := len(getattr(self, key))) != length:
                 per = "topic_hashes" if key == "publications" else "node_ids"
                 yield (key,), f"expected {length} entries, as many as {per} has (got {found})"
-        for broker, wanted in enumerate(self.subscriptions):
-            for i, topic in enumerate(wanted):
-                if not 0 <= topic < topics:
-                    allowed = f"a topic from 0 to {topics - 1}" if topics else "none, as there are no topics"
-                    yield ("subscriptions", broker, i), f"expected {allowed} (got {topic})"
+        yield from wrong_topics("subscriptions", self.subscriptions, topics)
         known = set(self.node_ids)
         for i, node in enumerate(self.mapping):
             if node not in known:
@@ -135,20 +119,7 @@ class _Instance(BaseModel):
         }
 
 
-def read_instance(content: Any, place: Keys = ()) -> _Instance:
-    """The problem of an object as JSON has it. Raises InputError with a sentence on the first mistake; `place` is where it stands."""
-    if not isinstance(content, dict):
-        required = [key for key, field in _Instance.model_fields.items() if field.is_required()]
-        text = f"expected an object with the keys {', '.join(required)} (got {show(content)})"
-        raise InputError(f"{dotted(place)}: {text}" if place else text)
-    try:
-        return _Instance.model_validate(content)
-    except ValidationError as error:
-        keys, text = problems(error, _Instance)[0]
-        raise InputError(f"{dotted((*place, *keys))}: {text}") from None
-
-
-def _repeated(key: str, values: list[int]) -> Iterator[tuple[Keys, str]]:
+def _repeated(key: str, values: list[int]) -> Iterator[Mistake]:
     if len(set(values)) < len(values):
         counts = Counter(values)
         i, value = next((i, value) for i, value in enumerate(values) if counts[value] > 1 and value in values[:i])

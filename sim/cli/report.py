@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
+from sim.cli import terminal
 from sim.cli.options import argument, option
 
 
@@ -24,10 +24,7 @@ def report(
     """Write a report: one HTML file with tables and charts that needs no network."""
     from sim.experiments.results import load_runs
 
-    def say(text: str) -> None:
-        if not quiet:
-            print(text, file=sys.stderr)
-
+    say = terminal.speaker(quiet)
     loaded = load_runs(results)
     page = out or results / "report.html"
     say(f"Reading {len(loaded.manifest['runs'])} runs of '{loaded.manifest['title']}'")

@@ -51,14 +51,10 @@ def reproduce(
     """
     from sim.papers import reproduce as study
 
-    def say(line: str) -> None:
-        if not quiet:
-            print(line, file=sys.stderr, flush=True)
-
     request = study.ReproductionRequest(paper, scale, data, figure)
     folder = out if out is not None else Path("reproductions") / paper
     with resumable(folder):
-        made = study.reproduce(request, folder, options, say)
+        made = study.reproduce(request, folder, options, terminal.speaker(quiet))
     _print(made)
     print(f"\nPage: {folder / request.page}")
     failed = [failure for section in made.sections.values() for failure in section.failed]

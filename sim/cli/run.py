@@ -67,7 +67,7 @@ def run(
         print(f"note: {note}", file=sys.stderr)
     checks = _checks(results, experiment) if check_deliveries else []
     if json_:
-        print(json.dumps(as_json(results, checks), indent=2, ensure_ascii=False))
+        terminal.print_json(as_json(results, checks))
     else:
         print_summary(results)
         for check in checks:

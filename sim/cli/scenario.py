@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import json
 import math
 import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
+from sim.cli import terminal
 from sim.cli.options import Overrides, ScenarioFile, WorkloadFolder, option
 from sim.cli.parameters import described
 
@@ -34,7 +34,7 @@ def validate(
             for point in experiment.points
         ]
         entries = [{"point": dict(p.values), "variants": v} for p, v in zip(experiment.points, points, strict=True)]
-        print(json.dumps(entries if experiment.parameters else points[0], indent=2, ensure_ascii=False))
+        terminal.print_json(entries if experiment.parameters else points[0])
         return
     counts = {"variant": len(experiment.variants), "replication": experiment.base.replications}
     if experiment.parameters:
@@ -47,7 +47,7 @@ def schema() -> None:
     """Print the JSON Schema of scenario files."""
     from sim.scenario.schema import json_schema
 
-    print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    terminal.print_json(json_schema())
 
 
 def policies() -> None:

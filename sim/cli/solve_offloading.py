@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from sim.base.errors import InputError, unknown
+from sim.base.errors import InputError
 from sim.base.escaping import csv_cell
 from sim.cli import terminal
-from sim.cli.instances import print_solutions, read_instances
+from sim.cli.instances import few, policy_of, print_solutions, read_instances
 from sim.cli.options import Quiet, argument, option
 from sim.cli.prepare_options import progress_lines
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     Tell = Callable[[str, str], None]
 
 STEPS = 20
-SHOWN = 40
 LONG = 1_000_000
 """Number of interests from which on progress is shown."""
 
@@ -75,8 +74,12 @@ def offloading(
     their place in event_rate, from 0. More keys, with their defaults: "cost": null ([per topic], in place of one for each
     notification), "seed": 1. Of a workload, interests are those at its start, and rates are per its period.
     """
+    from sim.cli.offloading_problems import KeepAll
+    from sim.policies.promises import OffloadingPromises
+
     _check(source, steps, out, plot, curve, names, json_)
-    chosen, given = _policy(policy), _given(capacity, tau, seed)
+    chosen: OffloadingPolicy = policy_of(OffloadingPromises, policy) or KeepAll()
+    given = _given(capacity, tau, seed)
     folder = source.is_dir()
     contents, listed = ([None], False) if folder else read_instances(source)
     if len(contents) != 1 and (one := "--out" if out else "--plot" if plot else None):
@@ -123,20 +126,6 @@ def _check(
         from analysis.charts import picture
 
         picture(plot)
-
-
-def _policy(name: str) -> OffloadingPolicy:
-    from sim import plugins
-    from sim.cli.offloading_problems import KeepAll
-    from sim.policies.promises import OffloadingPromises
-
-    if name == "none":
-        return KeepAll()
-    if name not in (names := plugins.names("offloading")):
-        raise InputError(f"--policy: {unknown('offloading policy', name, [*names, 'none'])}")
-    parameters = plugins.load("offloading", name).Parameters()
-    policy: OffloadingPolicy = plugins.make(OffloadingPromises, name, parameters)
-    return policy
 
 
 def _given(capacity: str | None, tau: str | None, seed: int | None) -> dict[str, Any]:
@@ -249,7 +238,6 @@ def _bound(found: dict[str, Any]) -> float | None:
 
 
 def _show(source: Path, policy: str, objective: str, solutions: list[dict[str, Any]], listed: bool) -> None:
-
     console = terminal.console()
     per = _per(source)
     if not any("curve" in solution for solution in solutions):
@@ -286,9 +274,6 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 def _table(solutions: Sequence[dict[str, Any]], objective: str, curve: bool = False) -> Table:
     """A row for each decision; of a curve, with what the step before it did not have."""
-    from rich import box
-    from rich.table import Table
-
     mean = objective == "satisfied"
     bounded = any(solution["upper_bounds"] for solution in solutions)
     columns = {
@@ -302,10 +287,7 @@ def _table(solutions: Sequence[dict[str, Any]], objective: str, curve: bool = Fa
         "at most": bounded,
         "ratio": bounded,
     }
-    table = Table(box=box.SIMPLE_HEAD)
-    for column, shown in columns.items():
-        if shown:
-            table.add_column(column, justify="right", vertical="bottom")
+    rows = []
     for before, solution in zip([None, *solutions], solutions, strict=False):
         value, bound, satisfaction = solution["value"], _bound(solution), solution["satisfaction"]
         row = [
@@ -319,8 +301,8 @@ def _table(solutions: Sequence[dict[str, Any]], objective: str, curve: bool = Fa
             "–" if bound is None else _number(bound),
             f"{value / bound:.4f}" if bound else "–",
         ]
-        table.add_row(*(text for text, shown in zip(row, columns.values(), strict=True) if shown))
-    return table
+        rows.append([text for text, shown in zip(row, columns.values(), strict=True) if shown])
+    return terminal.number_table([column for column, shown in columns.items() if shown], rows)
 
 
 def _notes(solution: dict[str, Any], objective: str) -> Iterator[str]:
@@ -334,11 +316,7 @@ def _notes(solution: dict[str, Any], objective: str) -> Iterator[str]:
         bounds = ", ".join(f"{name} {_number(bound)}" for name, bound in solution["upper_bounds"].items())
         yield f"Upper bounds of {what}: {bounds}."
     if topics := solution["topics"]:
-        more = len(topics) - SHOWN
-        shown = ", ".join(map(str, topics[:SHOWN]))
-        yield f"Topics, in the order picked: {shown}" + (
-            f", … and {more:,} more (all of them: --json)" if more > 0 else ""
-        )
+        yield f"Topics, in the order picked: {few(topics, len(topics))}"
 
 
 def _number(value: float) -> str:

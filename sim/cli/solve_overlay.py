@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from sim.base.errors import InputError, unknown
 from sim.cli import terminal
-from sim.cli.instances import print_solutions, read_instances
+from sim.cli.instances import few, print_solutions, read_instances
 from sim.cli.options import argument, option
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 SMALL = 12
 """Most nodes for which the optimum is computed as well."""
-SHOWN_EDGES = 40
 
 
 def overlay(
@@ -152,31 +151,26 @@ def _write_graph(path: Path, wanted: list[list[int]], edges: NDArray[np.int32]) 
 
 
 def _show(title: str, solutions: list[_Solution]) -> None:
-    from rich import box
-    from rich.table import Table
-
     columns = ["nodes", "topics", "edges", "average\ndegree", "maximum\ndegree", "largest\ndiameter", "mean\ndiameter"]
     bounded = any(solution.bounds for solution in solutions)
     if bounded:
         columns.insert(3, "at least")
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in columns:
-        table.add_column(column, justify="right", vertical="bottom")
-    for solution in solutions:
-        interests, measures = solution.interests, solution.measures
-        table.add_row(
-            f"{interests.nodes:,}",
-            f"{interests.topics:,}",
+    rows = [
+        (
+            f"{solution.interests.nodes:,}",
+            f"{solution.interests.topics:,}",
             f"{len(solution.edges):,}",
             *([f"{max(solution.bounds.values()):,}"] if bounded else []),
-            f"{measures.average_degree:.2f}",
-            f"{measures.maximum_degree:,}",
-            f"{measures.diameter:,}",
-            f"{measures.mean_topic_diameter:.2f}",
+            f"{solution.measures.average_degree:.2f}",
+            f"{solution.measures.maximum_degree:,}",
+            f"{solution.measures.diameter:,}",
+            f"{solution.measures.mean_topic_diameter:.2f}",
         )
+        for solution in solutions
+    ]
     console = terminal.console()
     console.print(title, style="bold")
-    console.print(table)
+    console.print(terminal.number_table(columns, rows))
     if len(solutions) == 1:
         for line in _notes(solutions[0]):
             console.print(line)
@@ -188,8 +182,5 @@ def _notes(solution: _Solution) -> Iterator[str]:
         bounds = [f"{name.replace('_', ' ')} {value:,}" for name, value in solution.bounds.items()]
         yield f"No overlay has fewer edges than: {', '.join(bounds)}."
     if len(solution.edges):
-        shown = ", ".join(f"{u}–{v}" for u, v in solution.edges[:SHOWN_EDGES].tolist())
-        more = len(solution.edges) - SHOWN_EDGES
-        yield f"Edges, in the order added: {shown}" + (
-            f", … and {more:,} more (all of them: --json)" if more > 0 else ""
-        )
+        edges = (f"{u}–{v}" for u, v in solution.edges.tolist())
+        yield f"Edges, in the order added: {few(edges, len(solution.edges))}"

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-from sim.base.errors import InputError, unknown
+from sim.base.errors import InputError
 from sim.cli import terminal
-from sim.cli.instances import print_solutions, read_instances
+from sim.cli.instances import few, policy_of, print_solutions, read_instances
 from sim.cli.options import argument, option
-
-SHOWN = 40
 
 
 def reconfiguration(
@@ -38,20 +36,24 @@ def reconfiguration(
     defaults: "rtt": null ([[…] between brokers], in place of hops), "count_rendezvous": false, "move_cost": {"constants": [1, 1, 1]}
     (null: moving is free), "seed": 1.
     """
-    from sim.cli.reconfiguration_problems import read_instance
+    from sim.cli.reconfiguration_problems import RingProblem
+    from sim.policies.promises import ReconfigurationPromises
+    from sim.policies.reconfiguration.problem import Reconfiguration
 
-    decide = _policy(policy)
+    chosen = policy_of(ReconfigurationPromises, policy)
     contents, listed = read_instances(source)
     solutions = []
     for i, content in enumerate(contents):
         place = (i,) if listed else ()
         try:
-            instance = read_instance(content, place)
+            instance = RingProblem.read(content, place)
         except InputError as error:
             raise InputError(f"{source}: {error}") from None
         problem = instance.problem()
         try:
-            solutions.append(instance.solution(problem, decide(problem)))
+            solutions.append(
+                instance.solution(problem, chosen.reconfigure(problem) if chosen else Reconfiguration(problem.node_of))
+            )
         except InputError as error:
             raise InputError(f"{source}: {f'[{i}]: ' if listed else ''}{error}") from None
     if json_:
@@ -60,25 +62,7 @@ def reconfiguration(
         _show(f"{source}: {policy}", solutions)
 
 
-def _policy(name: str) -> Any:
-    """What decides: a function from a problem to a reconfiguration."""
-    from sim import plugins
-    from sim.policies.promises import ReconfigurationPromises
-    from sim.policies.reconfiguration.problem import Reconfiguration
-
-    if name == "none":
-        return lambda problem: Reconfiguration(problem.node_of)
-    if name not in (names := plugins.names("reconfiguration")):
-        raise InputError(f"--policy: {unknown('reconfiguration policy', name, [*names, 'none'])}")
-    parameters = plugins.load("reconfiguration", name).Parameters()
-    return plugins.make(ReconfigurationPromises, name, parameters).reconfigure
-
-
 def _show(title: str, solutions: list[dict[str, Any]]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD)
     columns = [
         "brokers",
         "topics",
@@ -91,24 +75,21 @@ def _show(title: str, solutions: list[dict[str, Any]]) -> None:
         "moved",
         "swaps",
     ]
-    for column in columns:
-        table.add_column(column, justify="right", vertical="bottom")
-    for solution in solutions:
-        before, after = solution["cost_before"], solution["cost_after"]
-        table.add_row(
-            f"{len(solution['mapping']):,}",
-            f"{len(solution['trees']):,}",
-            *(_number(cost) for cost in (before, after)),
-            f"{100 * (after - before) / before:+.1f} %" if before else "–",
-            *(_number(solution[key]) for key in ("external", "internal", "delay", "moved")),
-            f"{len(solution['swaps']):,}",
-        )
     console = terminal.console()
     console.print(title, style="bold")
-    console.print(table)
+    console.print(terminal.number_table(columns, map(_row, solutions)))
     if len(solutions) == 1:
         for line in _notes(solutions[0]):
             console.print(line)
+
+
+def _row(solution: dict[str, Any]) -> Iterator[str]:
+    before, after = solution["cost_before"], solution["cost_after"]
+    yield from (f"{len(solution[key]):,}" for key in ("mapping", "trees"))
+    yield from (_number(cost) for cost in (before, after))
+    yield f"{100 * (after - before) / before:+.1f} %" if before else "–"
+    yield from (_number(solution[key]) for key in ("external", "internal", "delay", "moved"))
+    yield f"{len(solution['swaps']):,}"
 
 
 def _number(value: int | float) -> str:
@@ -117,12 +98,8 @@ def _number(value: int | float) -> str:
 
 def _notes(solution: dict[str, Any]) -> Iterator[str]:
     """The mapping, and the swaps that led to it, if few."""
-    yield f"Node ids of brokers 0 to {len(solution['mapping']) - 1}: {_few(map(str, solution['mapping']), len(solution['mapping']))}"
+    mapping = solution["mapping"]
+    yield f"Node ids of brokers 0 to {len(mapping) - 1}: {few(mapping, len(mapping))}"
     if swaps := solution["swaps"]:
         listed = (f"{broker} with {partner} ({_number(cost)})" for broker, partner, cost in swaps)
-        yield f"Swaps of brokers, with the cost after each: {_few(listed, len(swaps))}"
-
-
-def _few(texts: Iterator[str], count: int) -> str:
-    shown = ", ".join(text for text, _ in zip(texts, range(SHOWN), strict=False))
-    return shown + (f", … and {count - SHOWN:,} more (all of them: --json)" if count > SHOWN else "")
+        yield f"Swaps of brokers, with the cost after each: {few(listed, len(swaps))}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from sim.base.escaping import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 PLAIN_WIDTH = 100
 """Width of tables that are printed elsewhere than on a terminal."""
@@ -85,3 +87,31 @@ def listing(title: str, entries: Callable[[], Iterable[tuple[str, str]]]) -> typ
                 formatter.write_dl(list(entries()))
 
     return Listing
+
+
+def print_json(value: Any) -> None:
+    """Print what a command has found, for programs."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def speaker(quiet: bool) -> Callable[[str], None]:
+    """Prints lines on standard error; none where it has to be quiet."""
+
+    def say(line: str) -> None:
+        if not quiet:
+            print(line, file=sys.stderr, flush=True)
+
+    return say
+
+
+def number_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
+    """A table of numbers below their heads."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in columns:
+        table.add_column(column, justify="right", vertical="bottom")
+    for row in rows:
+        table.add_row(*row)
+    return table

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -65,13 +64,10 @@ def tune(
         table = opened.experiment.tune or Tune()
         wanted = table.with_options(minimise or (), maximise or (), subject_to or (), vary or (), trials)
 
-        def tell(tuned: Tuned) -> None:
-            if not quiet:
-                print(f"brokersim: {_line(tuned, wanted)}", file=sys.stderr, flush=True)
-
-        tuned = study.tune_scenario(opened, wanted, tell)
+        say = terminal.speaker(quiet)
+        tuned = study.tune_scenario(opened, wanted, lambda tuned: say(f"brokersim: {_line(tuned, wanted)}"))
     if json_:
-        print(json.dumps(_json(opened, tuned, wanted), indent=2, ensure_ascii=False))
+        terminal.print_json(_json(opened, tuned, wanted))
     else:
         _print(opened, tuned, wanted)
     if not tuned.best:
