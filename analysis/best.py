@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.comparison import by_replication, variants_of
 from sim.base.errors import ResultsError, unknown
+from sim.experiments.results import Results
 from sim.experiments.statistics import Interval, mean_interval, paired_t, welch_t
 from sim.files import toml
 from sim.scenario.experiment import unit_of
 from sim.scenario.expressions import KEEPS_UP, Limit, Value, guarded
 from sim.scenario.keys import option_of
-
-if TYPE_CHECKING:
-    from sim.experiments.results import Results
 
 Place = tuple[int, str]
 """A point's number and a variant's name."""

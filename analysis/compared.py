@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from analysis.comparison import (
     Comparison,
@@ -17,9 +17,7 @@ from analysis.comparison import (
 )
 from analysis.formatting import describe, number, scale
 from analysis.sweeps.axes import axes_of
-
-if TYPE_CHECKING:
-    from sim.experiments.results import Results
+from sim.experiments.results import Results
 
 PROBABILITIES = "p is after Holm's correction, raw p before it."
 """Explains the tables' columns of p values."""

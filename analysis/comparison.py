@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.formatting import describe, scale
+from sim.experiments.results import Results
 from sim.experiments.statistics import (
     Interval,
     Test,
@@ -22,9 +23,6 @@ from sim.experiments.statistics import (
     welch_t,
 )
 from sim.metrics import METRICS, Metric
-
-if TYPE_CHECKING:
-    from sim.experiments.results import Results
 
 SIGNIFICANT = 0.05
 """The largest p, after Holm's correction, at which a difference is significant."""

@@ -12,18 +12,13 @@ from analysis.compared import PROBABILITIES, comparison_tables
 from analysis.comparison import headline_of, method
 from analysis.figures import intervals
 from analysis.headlines import headlines
-from analysis.page import render
+from analysis.page import render, section
 from analysis.sweeps.figures import sweep_figures
 from analysis.sweeps.page import sections
 from sim.metrics import METRICS
 
 _ROWS = 300
 """Rows of a table, at most."""
-_INTERVALS = {
-    "id": "intervals",
-    "title": "Means and confidence intervals",
-    "text": "Points are means, bars 95\u00a0% confidence intervals, faint marks the single replications.",
-}
 
 
 def draw_comparison(collection: Collection) -> list[Figure]:
@@ -63,4 +58,4 @@ def _sections(collection: Collection, charts: Sequence[Figure]) -> list[dict[str
     """The sections of charts."""
     if len(collection.manifest["points"]) > 1:
         return sections(collection, charts)
-    return [{**_INTERVALS, "figures": charts}] if charts else []
+    return [section("intervals", charts)] if charts else []

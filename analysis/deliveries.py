@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from sim.base.errors import ScenarioError
+from sim.experiments.results import Results
 from sim.files.parquet import read_frame
+from sim.scenario.experiment import Experiment
 from sim.workloads.format.manifest import read_manifest
-
-if TYPE_CHECKING:
-    from sim.experiments.results import Results
-    from sim.scenario.experiment import Experiment
 
 KEYS = ["topic", "user"]
 

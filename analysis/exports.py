@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -13,11 +12,9 @@ from analysis.compared import PROBABILITIES, MetricTable, comparison_tables
 from analysis.comparison import compare_table, headline_of, method
 from sim.base.errors import ResultsError
 from sim.base.escaping import csv_cell, printable
+from sim.experiments.results import Results
 from sim.files.atomic import whole_file
 from sim.files.parquet import write_table
-
-if TYPE_CHECKING:
-    from sim.experiments.results import Results
 
 _TEX = str.maketrans(
     {

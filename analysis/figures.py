@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import altair as alt
 import numpy as np
@@ -14,10 +13,8 @@ from analysis.comparison import Texts, by_replication, compare, headline_of, lab
 from analysis.formatting import number, scale, with_unit
 from analysis.tables import delay_distribution, load_by_rank, over_time
 from analysis.trees import trees
+from sim.experiments.results import Results
 from sim.metrics import METRICS
-
-if TYPE_CHECKING:
-    from sim.experiments.results import Results
 
 
 def figures(results: Results) -> list[Figure]:

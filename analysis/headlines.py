@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from analysis.comparison import (
     Comparison,
@@ -21,11 +21,9 @@ from analysis.comparison import (
 from analysis.formatting import describe, number, with_unit
 from analysis.saturation import saturated_points, saturation
 from analysis.sweeps.axes import axes_of, points_said
+from sim.experiments.results import Results
 from sim.experiments.statistics import half_width
 from sim.metrics import METRICS
-
-if TYPE_CHECKING:
-    from sim.experiments.results import Results
 
 _FEW = 5
 """Fewer replications than these have a note."""

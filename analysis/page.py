@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Sequence
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import jinja2
@@ -21,6 +24,16 @@ def render(template: str, charts: list[Figure], **values: Any) -> str:
     return environment.get_template(template).render(
         charts=[{"name": chart.name, "json": script(chart.sized())} for chart in charts], bundle=_bundle(), **values
     )
+
+
+def section(name: str, charts: Sequence[Figure]) -> dict[str, Any]:
+    """A section by its name, as templates take it: id, title, text, and those of the charts that belong in it."""
+    return {"id": name, **_sections()[name], "figures": [chart for chart in charts if chart.section == name]}
+
+
+@cache
+def _sections() -> dict[str, Any]:
+    return tomllib.loads((files("analysis") / "templates" / "sections.toml").read_text(encoding="utf-8"))
 
 
 def _shown(value: Any) -> Any:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
 from analysis.charts import Figure, colour_of, write_atomically
 from analysis.comparison import (
@@ -23,7 +23,7 @@ from analysis.comparison import (
 from analysis.figures import figures
 from analysis.formatting import number, quantity
 from analysis.headlines import headlines, of_point
-from analysis.page import render
+from analysis.page import render, section
 from analysis.replications import precision_said, replications_of, warm_up_said
 from analysis.sweeps.figures import sweep_figures
 from analysis.sweeps.page import point_said, sweep_page
@@ -31,36 +31,14 @@ from analysis.sweeps.pareto import DEFAULT
 from sim import plugins
 from sim.base.errors import ResultsError
 from sim.base.units import format_duration
-from sim.experiments.results import read_run
+from sim.experiments.results import Results, read_run
 from sim.experiments.statistics import Interval
 from sim.files import toml
 from sim.metrics import METRICS, OURS
 
-if TYPE_CHECKING:
-    from sim.experiments.results import Results
-
-_SECTIONS = {
-    "intervals": (
-        "Means and confidence intervals",
-        "Points are means, bars 95\u00a0% confidence intervals, faint marks the single replications.",
-    ),
-    "time": (
-        "Over time",
-        "Lines are means over the replications by window, bands are 95\u00a0% confidence intervals; counts are per hour. "
-        "The grey area is the warm-up, which the means above leave out.",
-    ),
-    "delay": ("Delay", "Time that notifications take from the publisher's broker to the brokers that they are due at."),
-    "load": ("Load", "How evenly user subscriptions are spread over the brokers."),
-    "tree": (
-        "The busiest topic's tree",
-        "Lines are the tree by which the busiest topic reaches its subscribers at the end of the first replication. Brokers stand "
-        "clockwise by their identifiers on a ring, else on the map, else in rows by hops below the root.",
-    ),
-}
 _TRACE_UNITS = {"bounding_box": "°", "size": "bytes"}
 _LISTED = 10
 """How many failed runs are listed at most."""
-_NO_TREE = "No topic has a tree at the end; there is nothing to draw."
 
 
 def draw(results: Results, point: int | None = None, trade_off: tuple[str, str] = DEFAULT) -> list[Figure]:
@@ -223,10 +201,12 @@ def _without_interval(value: Interval, replications: int, space: str = "") -> st
 
 
 def _sections(charts: Sequence[Figure]) -> Iterator[dict[str, Any]]:
-    for section, (title, text) in _SECTIONS.items():
-        drawn = [chart for chart in charts if chart.section == section]
-        if drawn or section == "tree":
-            yield {"id": section, "title": title, "text": text if drawn else _NO_TREE, "figures": drawn}
+    for name in ("intervals", "time", "delay", "load", "tree"):
+        shown = section(name, charts)
+        if shown["figures"]:
+            yield shown
+        elif "without" in shown:
+            yield {**shown, "text": shown["without"]}
 
 
 def _experiment(results: Results, point: int) -> Iterator[tuple[str, str]]:

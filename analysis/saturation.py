@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from analysis.comparison import variants_of
 from analysis.formatting import number, quantity
 from analysis.sweeps.axes import axes_of, points_said
+from sim.experiments.results import Results
 from sim.scenario.expressions import KEEPS_UP
-
-if TYPE_CHECKING:
-    from sim.experiments.results import Results
 
 NAMED = 3
 """How many brokers, or points of a sweep, a sentence names at most."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from analysis.comparison import variants_of
+from sim.experiments.results import Results
 from sim.experiments.statistics import mean_interval
 from sim.metrics import METRICS
-
-if TYPE_CHECKING:
-    from sim.experiments.results import Results
 
 HOUR = 3600.0
 

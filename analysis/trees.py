@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import altair as alt
 import numpy as np
@@ -15,9 +14,7 @@ from analysis.charts import CHART_ROWS, INK, Figure, colour_of, spec_of
 from analysis.comparison import variants_of
 from analysis.formatting import number
 from analysis.tables import busiest_tree
-
-if TYPE_CHECKING:
-    from sim.experiments.results import Results
+from sim.experiments.results import Results
 
 MOST_NODES = 1000
 """How many nodes of a tree are drawn, those nearest to its root; and how many brokers around it."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import altair as alt
 import numpy as np
@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 from analysis.charts import axis_title
 from analysis.formatting import number, scale, with_unit
 from sim.base.units import write_duration
+from sim.experiments.results import Results
 from sim.scenario.experiment import unit_of
 from sim.scenario.expressions import Value
 from sim.scenario.sweep import GRID
-
-if TYPE_CHECKING:
-    from sim.experiments.results import Results
 
 _TICKS = 8
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -15,9 +14,7 @@ from analysis.sweeps.lines import along, cloud, slug
 from analysis.sweeps.pareto import DEFAULT, pareto_plot
 from analysis.sweeps.sobol import bars, saltelli, sensitivity
 from analysis.sweeps.summary import over_points, summarise
-
-if TYPE_CHECKING:
-    from sim.experiments.results import Results
+from sim.experiments.results import Results
 
 _FEW = 6
 """Up to this many values of a second axis get charts, or lines, of their own."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -18,40 +18,18 @@ from analysis.comparison import (
     variants_of,
 )
 from analysis.formatting import describe, number, scale
+from analysis.page import section
 from analysis.replications import precision_said, warm_up_said
 from analysis.sweeps.axes import Axis, axes_of, drawn, points_said
 from analysis.sweeps.sobol import TOTAL, saltelli, sensitivity
 from analysis.sweeps.summary import over_points
 from sim.base.units import format_duration
+from sim.experiments.results import Results
 from sim.metrics import METRICS
-
-if TYPE_CHECKING:
-    from sim.experiments.results import Results
 
 _ROWS = 300
 """Most rows of the table of points."""
 _LISTED = 12
-_SECTIONS = {
-    "lines": (
-        "Along the swept axes",
-        "Means over the replications; bars and bands are 95\u00a0% confidence intervals. Charts of one metric share their range.",
-    ),
-    "heat": (
-        "Two axes at once",
-        "A cell is a pair of values, and its colour the mean over the replications; the best cell of a map has a frame. Maps of one "
-        "metric share their colours. Cells without a run are white.",
-    ),
-    "pareto": (
-        "Trade-offs",
-        "Each mark is a variant at a point. Faded marks are beaten by another one in both metrics.",
-    ),
-    "sobol": (
-        "Sensitivity",
-        "Sobol indices: the share of a metric's variance over the sample that a key explains alone (first order) and including all its "
-        "interactions (total), with 95\u00a0% bootstrap confidence intervals. They are computed from means over replications, so the "
-        "randomness left in these counts as interaction.",
-    ),
-}
 
 
 def sweep_page(results: Results, charts: Sequence[Figure]) -> dict[str, Any]:
@@ -71,11 +49,11 @@ def sections(results: Results, charts: Sequence[Figure]) -> list[dict[str, Any]]
     """The sections with the charts of `sweep_figures`."""
     metrics = headline_of(results)
     shown = []
-    for section, (title, text) in _SECTIONS.items():
-        found = [chart for chart in charts if chart.section == section]
-        rows, notes = _sensitivity(results, metrics) if section == "sobol" and saltelli(results) else ([], [])
-        if found or notes:
-            shown.append({"id": section, "title": title, "text": text, "figures": found, "rows": rows, "notes": notes})
+    for name in ("lines", "heat", "pareto", "sobol"):
+        rows, notes = _sensitivity(results, metrics) if name == "sobol" and saltelli(results) else ([], [])
+        found = section(name, charts) | {"rows": rows, "notes": notes}
+        if found["figures"] or notes:
+            shown.append(found)
     return shown
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import altair as alt
 import numpy as np
@@ -17,11 +16,9 @@ from analysis.formatting import number
 from analysis.sweeps.axes import zipped
 from analysis.sweeps.lines import slug
 from analysis.sweeps.summary import over_points
+from sim.experiments.results import Results
 from sim.experiments.statistics import varies
 from sim.scenario.sweep import SALTELLI
-
-if TYPE_CHECKING:
-    from sim.experiments.results import Results
 
 FIRST, TOTAL = "first order", "total"
 _COLOURS = ["#0072B2", "#E69F00"]

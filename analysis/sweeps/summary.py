@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.comparison import PAIR
+from sim.experiments.results import Results
 from sim.experiments.statistics import ROUNDING, half_width, paired_difference_percent
-
-if TYPE_CHECKING:
-    from sim.experiments.results import Results
 
 NUMBERS = ["n", "mean", "low", "high", "difference", "difference_low", "difference_high"]
 
