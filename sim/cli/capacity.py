@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sim.cli import terminal
-from sim.cli.options import (
-    Json,
-    Overrides,
-    Quiet,
-    ScenarioFile,
-    SearchOut,
-    Variant,
-    WorkloadFolder,
-    option,
-    run_options,
-)
+from sim.cli.options import Json, Overrides, Quiet, ScenarioFile, option, run_options
+from sim.cli.search import SearchOut, Variant, bench
 from sim.experiments.options import RunOptions
 
 if TYPE_CHECKING:
@@ -45,10 +36,9 @@ def capacity(
         int, option("N", "Most replications at a value; if still undecided, the limit counts as missed.", min=2)
     ] = 30,
     variant: Variant = None,
-    set_: Overrides = None,
-    workload: WorkloadFolder = None,
-    out: SearchOut = None,
     *,
+    overrides: Overrides,
+    out: SearchOut = None,
     options: RunOptions,
     json_: Json = False,
     quiet: Quiet = False,
@@ -59,7 +49,6 @@ def capacity(
     the way. At each, replications are added until the confidence interval of the metric's mean lies on one side of the limit.
     Runs that are already in the results folder are not repeated. Exit status 1 if the limit holds nowhere.
     """
-    from sim.cli.search import bench, measuring
     from sim.scenario.expressions import Limit
     from sim.studies import capacity as study
 
@@ -69,7 +58,7 @@ def capacity(
         reason = f" ({tried.reason})" if tried.reason else ""
         say(f"brokersim: {vary} = {question.text(tried.value)}: {limit} {tried.verdict}{reason}")
 
-    with bench("capacity", scenario, measuring(set_, until), workload, variant, out, options) as opened:
+    with bench("capacity", scenario, variant, overrides, out, options, [until]) as opened:
         between = study.values(from_, to, step, integer=opened.is_integer(vary))
         unit = opened.unit_of(vary)
         question = study.CapacityQuestion(vary, limit, between, largest, confidence, max_replications, unit)

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Annotated
 
 from sim.base.errors import InputError
-from sim.cli.options import Overrides, ScenarioFile, WorkloadFolder, option
+from sim.cli.options import Overrides, ScenarioFile, grouped, option
 
 
+@grouped
 def export(
     scenario: ScenarioFile,
     graphml: Annotated[Path, option("FILE.graphml", "The file to write.")],
+    *,
     variant: Annotated[str | None, option("NAME", "A variant; the first by default.")] = None,
     replication: Annotated[int, option("N", "The replication, counted from 0.", min=0)] = 0,
     topic: Annotated[str | None, option("NAME", "Write the tree of this topic instead of the overlay.")] = None,
@@ -23,8 +25,7 @@ def export(
             "The publisher's broker, where trees are rooted at publishers; the first broker by default.",
         ),
     ] = None,
-    set_: Overrides = None,
-    workload: WorkloadFolder = None,
+    overrides: Overrides,
 ) -> None:
     r"""Write a scenario's overlay, or a topic's tree, as GraphML.
 
@@ -39,7 +40,7 @@ def export(
         raise InputError(f"--graphml: expected a file to write, '{graphml}' is a folder")
     if not os.path.isdir(graphml.parent):
         raise InputError(f"--graphml: no such folder: {graphml.parent}")
-    graph = as_graph(scenario, variant, replication, topic, from_, workload, set_ or ())
+    graph = as_graph(scenario, variant, replication, topic, from_, overrides.workload, overrides.set_ or ())
 
     with whole_file(graphml) as unfinished:
         write_graphml(graph, unfinished)

@@ -6,14 +6,17 @@ import inspect
 import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from sim.experiments.options import RunOptions
+from sim.experiments.options import RunOptions, declared
+
+if TYPE_CHECKING:
+    from sim.scenario.experiment import Experiment
 
 
 def option(usage: str, help: str, **more: Any) -> Any:
@@ -29,21 +32,28 @@ def argument(metavar: str, help: str) -> Any:
 
 
 ScenarioFile = Annotated[Path, argument("SCENARIO", "A scenario file (TOML).")]
-Overrides = Annotated[
-    list[str] | None,
-    option(
-        "--set KEY=VALUE",
-        "Override a key, such as network.brokers=200; variant.NAME.KEY=VALUE for one variant. May be repeated.",
-    ),
-]
-WorkloadFolder = Annotated[
-    Path | None, option("--workload DIR", "A workload folder, in place of the one named in the scenario.")
-]
 Out = Annotated[Path | None, option("DIR", "The folder for results; results/NAME by default.")]
-SearchOut = Annotated[Path | None, option("--out DIR", "The folder for results; results/NAME-COMMAND by default.")]
-Variant = Annotated[str | None, option("NAME", "The variant; the first by default.")]
 Json = Annotated[bool, option("--json", "Print the result as JSON.")]
 Quiet = Annotated[bool, option("--quiet -q", "Show no progress.")]
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What is laid over a scenario file."""
+
+    set_: list[str] | None = declared(
+        "--set KEY=VALUE",
+        "Override a key, such as network.brokers=200; variant.NAME.KEY=VALUE for one variant. May be repeated.",
+        None,
+    )
+    workload: Path | None = declared("DIR", "A workload folder, in place of the one named in the scenario.", None)
+
+    def load(self, scenario: Path, *more: str) -> Experiment:
+        """The scenario with it, and with more overrides."""
+        from sim.scenario.reader import load_scenario
+
+        return load_scenario(scenario, [*(self.set_ or ()), *more], self.workload)
+
 
 EVERY_RUN_OPTION = tuple(one.name for one in fields(RunOptions))
 

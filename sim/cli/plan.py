@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from sim.cli.options import Json, Out, Overrides, ScenarioFile, WorkloadFolder, run_options
+from sim.cli.options import Json, Out, Overrides, ScenarioFile, run_options
 from sim.experiments.options import RunOptions
 
 if TYPE_CHECKING:
@@ -21,10 +21,9 @@ SHOWN = 6
 @run_options(("jobs",))
 def plan(
     scenario: ScenarioFile,
-    set_: Overrides = None,
-    workload: WorkloadFolder = None,
-    out: Out = None,
     *,
+    overrides: Overrides,
+    out: Out = None,
     options: RunOptions,
     json_: Json = False,
 ) -> None:
@@ -34,9 +33,8 @@ def plan(
     """
     from sim.experiments.outlook import outlook
     from sim.experiments.question import default_folder
-    from sim.scenario.reader import load_scenario
 
-    experiment = load_scenario(scenario, set_ or (), workload)
+    experiment = overrides.load(scenario)
     folder = out if out is not None else default_folder(experiment)
     found = outlook(experiment, folder, options.jobs)
     if json_:

@@ -12,7 +12,7 @@ import typer
 
 from sim.cli import terminal
 from sim.cli.compare import print_headlines
-from sim.cli.options import Json, Out, Overrides, Quiet, ScenarioFile, WorkloadFolder, option, resumable, run_options
+from sim.cli.options import Json, Out, Overrides, Quiet, ScenarioFile, option, resumable, run_options
 from sim.experiments.options import RunOptions
 
 if TYPE_CHECKING:
@@ -29,10 +29,9 @@ SHOWN = 20
 @run_options()
 def run(
     scenario: ScenarioFile,
-    set_: Overrides = None,
-    workload: WorkloadFolder = None,
-    out: Out = None,
     *,
+    overrides: Overrides,
+    out: Out = None,
     options: RunOptions,
     check_deliveries: Annotated[
         bool,
@@ -50,10 +49,8 @@ def run(
     results folder are not repeated, so an interrupted command resumes. A failed run does not stop the others.
     """
     from sim.experiments.question import default_folder
-    from sim.scenario.reader import load_scenario
 
-    overrides = [*(set_ or ()), *(["subscribers=true"] if check_deliveries else [])]
-    experiment = load_scenario(scenario, overrides, workload)
+    experiment = overrides.load(scenario, *(["subscribers=true"] if check_deliveries else []))
     if check_deliveries:
         from analysis.deliveries import traces_of
 

@@ -9,25 +9,24 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from sim.cli import terminal
-from sim.cli.options import Overrides, ScenarioFile, WorkloadFolder, option
+from sim.cli.options import Overrides, ScenarioFile, grouped, option
 from sim.cli.parameters import described
 
 if TYPE_CHECKING:
     from sim.scenario.model import Precision
 
 
+@grouped
 def validate(
     scenario: ScenarioFile,
-    set_: Overrides = None,
-    workload: WorkloadFolder = None,
+    *,
+    overrides: Overrides,
     json_: Annotated[
         bool, option("--json", "Print every variant at every point, with all defaults filled in.")
     ] = False,
 ) -> None:
     """Check a scenario file, and report all mistakes at once."""
-    from sim.scenario.reader import load_scenario
-
-    experiment = load_scenario(scenario, set_ or (), workload)
+    experiment = overrides.load(scenario)
     if json_:
         points = [
             {name: variant.model_dump(mode="json") for name, variant in point.variants.items()}

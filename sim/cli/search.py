@@ -4,42 +4,44 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from sim.cli.options import resumable
+from sim.cli.options import Overrides, option, resumable
 
 if TYPE_CHECKING:
     from sim.experiments.options import RunOptions
     from sim.studies.search import Bench
 
 
+Variant = Annotated[str | None, option("NAME", "The variant; the first by default.")]
+SearchOut = Annotated[Path | None, option("--out DIR", "The folder for results; results/NAME-COMMAND by default.")]
+
+
 @contextmanager
 def bench(
     command: str,
     scenario: Path,
-    overrides: Sequence[str] | None,
-    workload: Path | None,
     variant: str | None,
+    overrides: Overrides,
     out: Path | None,
     options: RunOptions,
+    named: Iterable[str],
 ) -> Generator[Bench]:
-    """The variant, ready to be run; its results go to the command's default folder where `out` is None."""
+    """The variant, ready to be run, with those metrics of a user's own that texts (names or limits) begin with.
+
+    Its results go to the command's default folder where `out` is None.
+    """
+    from sim.metrics import own_names
     from sim.studies.search import Bench
 
-    opened = Bench(scenario, out, overrides or (), workload, variant, options, command)
+    begins = {found.group() for text in named if (found := re.search(r"\w+", text))}
+    own = [f"metrics.{name}={{}}" for name in own_names() if name in begins]
+    opened = Bench(scenario, out, [*(overrides.set_ or ()), *own], overrides.workload, variant, options, command)
     with resumable(opened.store.folder), opened:
         yield opened
-
-
-def measuring(overrides: Sequence[str] | None, *texts: str) -> list[str]:
-    """The overrides, with those metrics of a user's own that texts (names or limits) begin with."""
-    from sim.metrics import own_names
-
-    named = {found.group() for text in texts if (found := re.search(r"\w+", text))}
-    return [*(overrides or ()), *(f"metrics.{name}={{}}" for name in own_names() if name in named)]
 
 
 def said(bench: Bench, values: Any) -> str:

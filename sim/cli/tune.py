@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sim.cli import terminal
-from sim.cli.options import (
-    Json,
-    Overrides,
-    Quiet,
-    ScenarioFile,
-    SearchOut,
-    Variant,
-    WorkloadFolder,
-    option,
-    run_options,
-)
+from sim.cli.options import Json, Overrides, Quiet, ScenarioFile, option, run_options
+from sim.cli.search import SearchOut, Variant, bench, said
 from sim.experiments.options import RunOptions
 
 if TYPE_CHECKING:
@@ -41,10 +32,9 @@ def tune(
     ] = None,
     trials: Annotated[int | None, option("N", "Number of points to try; 50 by default.", min=1)] = None,
     variant: Variant = None,
-    set_: Overrides = None,
-    workload: WorkloadFolder = None,
-    out: SearchOut = None,
     *,
+    overrides: Overrides,
+    out: SearchOut = None,
     options: RunOptions,
     json_: Json = False,
     quiet: Quiet = False,
@@ -55,12 +45,11 @@ def tune(
     few replications where it is surely worse than the best. The same command resumes an interrupted search, and a larger
     number of trials continues it. Exit status 1 if no point keeps the limits.
     """
-    from sim.cli.search import bench, measuring
     from sim.scenario.tuning import Tune
     from sim.studies import tune as study
 
-    set_ = measuring(set_, *(minimise or ()), *(maximise or ()), *(subject_to or ()))
-    with bench("tune", scenario, set_, workload, variant, out, options) as opened:
+    named = (*(minimise or ()), *(maximise or ()), *(subject_to or ()))
+    with bench("tune", scenario, variant, overrides, out, options, named) as opened:
         table = opened.experiment.tune or Tune()
         wanted = table.with_options(minimise or (), maximise or (), subject_to or (), vary or (), trials)
 
@@ -86,7 +75,6 @@ def _print(bench: Bench, tuned: Tuned, wanted: Tune) -> None:
     """Print the best trials with their metrics, and their options."""
     from rich.table import Table
 
-    from sim.cli.search import said
     from sim.studies.tune import tune_sentences
 
     table = Table("trial", *wanted.metrics)
@@ -118,7 +106,6 @@ def _metrics(trial: Trial, wanted: Tune) -> list[str]:
 
 
 def _json(bench: Bench, tuned: Tuned, wanted: Tune) -> dict[str, Any]:
-    from sim.cli.search import said
     from sim.studies.tune import frame, tune_sentences
 
     return {
