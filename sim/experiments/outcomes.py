@@ -32,15 +32,6 @@ class Record:
 
 
 @dataclass(frozen=True)
-class FinishedRun:
-    """A run whose result is in the store: its hash, how long it took (s), and its metrics."""
-
-    hash: str
-    seconds: float
-    metrics: Mapping[str, float | int | None]
-
-
-@dataclass(frozen=True)
 class Failure:
     """A run that raised an exception; `error` is the exception if it reports invalid input."""
 
@@ -55,7 +46,8 @@ class Failure:
         return {**where, "reason": self.reason, "traceback": self.traceback}
 
 
-RunOutcome = FinishedRun | Failure
+RunOutcome = Failure | None
+"""How a run has ended: why it failed, or None where its result is in the store."""
 
 
 @contextmanager

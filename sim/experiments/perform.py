@@ -25,8 +25,8 @@ _Tell = Callable[[float], None]
 
 def perform(spec: RunSpec, store: Store, tell: _Tell) -> RunOutcome:
     """Perform one run and write its folder; `tell` is called with the share done. Raises ResultsError where it cannot be written."""
-    record = simulated(spec, store.shared(spec.workload_hash) if spec.workload_hash else None, tell)
-    return record if isinstance(record, Failure) else store.write_run(spec, record)
+    base = store.shared(spec.workload_hash) if spec.workload_hash else None
+    return store.write_run(spec, simulated(spec, base, tell))
 
 
 def simulated(spec: RunSpec, base: Path | None, tell: _Tell) -> Record | Failure:

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from sim.base.errors import ResultsError
 from sim.experiments.code import version
-from sim.experiments.outcomes import Failure, FinishedRun, Record
+from sim.experiments.outcomes import Failure, Record, RunOutcome
 from sim.experiments.pages import remove_stale
 from sim.experiments.plan import RunSpec
 from sim.experiments.question import Question, asked
@@ -140,8 +140,10 @@ class Store:
         with self._writing():
             forget_rows(self.folder)
 
-    def write_run(self, spec: RunSpec, record: Record) -> FinishedRun:
-        """Write one run's folder. Raises ResultsError where that is not possible."""
+    def write_run(self, spec: RunSpec, record: Record | Failure) -> RunOutcome:
+        """Write one run's folder, unless it failed. Raises ResultsError where that is not possible."""
+        if isinstance(record, Failure):
+            return record
         runs = self.folder / "runs"
         metrics = {name: _number(record.metrics[name]) for name in sorted(record.metrics, key=list(METRICS).index)}
         with self._writing(), _unfinished_folder(runs) as folder:
@@ -172,7 +174,7 @@ class Store:
                     raise
                 # a process that outlived its killed command has just written the same
             self._stream.add(row(spec.hash, metrics, record.notes, record.timing))
-        return FinishedRun(spec.hash, record.timing["seconds"], metrics)
+        return None
 
     def write_failure(self, spec: RunSpec, failure: Failure) -> None:
         """Record that a run failed, and why."""

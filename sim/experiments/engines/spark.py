@@ -82,8 +82,8 @@ class Spark:
                 self.running[self.threads.submit(self._simulated, spec, self._workload(spec))] = spec
             ended, _ = wait(self.running, _PAUSE, FIRST_COMPLETED)
             for future in ended:
-                spec, found = self.running.pop(future), future.result()
-                yield spec, found if isinstance(found, Failure) else self.store.write_run(spec, found)
+                spec = self.running.pop(future)
+                yield spec, self.store.write_run(spec, future.result())
 
     def _slots(self) -> int:
         """How many runs the executors perform at a time. Raises InputError where there has been no executor for long."""
