@@ -37,8 +37,7 @@ class Bound:
     @property
     def surely(self) -> bool:
         """Whether the mean's whole 95 % confidence interval meets the limit; never true of a single value."""
-        ends = (self.value.low, self.value.high) if self.value.bounded else (self.value.mean,)
-        return self.value.n > 1 and all(map(self.limit.holds, ends))
+        return self.value.n > 1 and all(map(self.limit.holds, self.value.ends))
 
 
 @dataclass(frozen=True)

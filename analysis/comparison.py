@@ -78,14 +78,6 @@ class Texts(NamedTuple):
     difference: str
 
 
-class SummaryRow(NamedTuple):
-    """A row of a summary table: the metric, the unit of its numbers, and the texts of each variant."""
-
-    metric: str
-    unit: str
-    variants: dict[str, Texts]
-
-
 def variants_of(results: Results) -> list[str]:
     """The variants' names in the order of the scenario."""
     return list(results.manifest["variants"])
@@ -207,14 +199,6 @@ def _numbers(outcome: VariantOutcome) -> dict[str, Any]:
         "test": ("paired" if test.paired else "welch") if test else "",
         "verdict": outcome.verdict,
     }
-
-
-def summary(results: Results, metrics: Sequence[str] | None = None) -> list[SummaryRow]:
-    """The headline metrics (or those named) as text, for a table on a terminal."""
-    rows = compare(results, headline_of(results) if metrics is None else metrics)
-    return [
-        SummaryRow(row.metric.name, row.scale[1], {name: texts(row, name) for name in row.outcomes}) for row in rows
-    ]
 
 
 def texts(row: Comparison, variant: str) -> Texts:

@@ -98,7 +98,6 @@ TESTS: dict[str, tuple[str, ...]] = {
     "sim/experiments/plan": ("tests/scenario/test_sweep.py", "tests/experiments/test_rounds.py", *_RUNS),
     "sim/experiments/precision": ("tests/experiments/test_precision.py", "tests/experiments/test_rounds.py"),
     "sim/experiments/question": ("tests/experiments/test_unchanged.py",),
-    "sim/experiments/pages": ("tests/experiments/test_unchanged.py",),
     "sim/experiments/rounds": ("tests/experiments/test_rounds.py",),
     "sim/experiments/statistics": ("tests/experiments/test_statistics.py",),
     "sim/experiments/warm_up": ("tests/experiments/test_warm_up.py", "tests/experiments/test_rounds.py"),

@@ -25,7 +25,9 @@ from sim.cli import (
     reproduce,
     run,
     scenario,
-    solve,
+    solve_offloading,
+    solve_overlay,
+    solve_reconfiguration,
     tune,
 )
 from sim.cli.options import option
@@ -82,6 +84,11 @@ def brokersim(
     """
 
 
+solve = typer.Typer(no_args_is_help=True, help="Solve single design problems, without a simulation.")
+solve.command()(solve_overlay.overlay)
+solve.command()(solve_reconfiguration.reconfiguration)
+solve.command()(solve_offloading.offloading)
+
 app.command()(demo.demo)
 app.add_typer(prepare.app, name="prepare")
 app.command(cls=generate.Generate, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
@@ -95,7 +102,7 @@ app.command()(compare.compare)
 app.command()(best.best)
 app.command()(export.export)
 app.command()(prune.prune)
-app.add_typer(solve.app, name="solve")
+app.add_typer(solve, name="solve")
 app.command()(tune.tune)
 app.command()(capacity.capacity)
 app.command(cls=listing("Papers", reproduce.papers))(reproduce.reproduce)

@@ -119,7 +119,7 @@ def print_summary(results: Results) -> None:
 def _variants(results: Results) -> Table:
     from rich.table import Table
 
-    from analysis.comparison import label, summary, variants_of
+    from analysis.comparison import compare, headline_of, label, texts, variants_of
 
     variants = variants_of(results)
     table = Table()
@@ -127,9 +127,9 @@ def _variants(results: Results) -> Table:
     table.add_column("unit")
     for variant in variants:
         table.add_column(variant, justify="right")
-    for row in summary(results):
-        cells = ("\n".join(filter(None, row.variants[variant])) for variant in variants)
-        table.add_row(label(row.metric), row.unit, *cells, end_section=True)
+    for row in compare(results, headline_of(results)):
+        cells = ("\n".join(filter(None, texts(row, variant))) for variant in variants)
+        table.add_row(label(row.metric.name), row.scale[1], *cells, end_section=True)
     return table
 
 

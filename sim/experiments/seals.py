@@ -1,6 +1,7 @@
 """Seals: SHA-256 sums by which a manifest vouches for itself and for the files beside it.
 
-A manifest is a JSON file whose first key, on a line of its own, is `seal`: the sum of all bytes behind that line.
+A manifest is a JSON file whose first key, on a line of its own, is `seal`: the sum of all bytes behind that line. A page beside
+results carries the seals of those that it shows, so that an outdated one is detected and removed.
 """
 
 from __future__ import annotations
@@ -8,11 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from sim.files.hashing import sha256_of
 
 _LINE = re.compile(rb'\{\n  "seal": "([0-9a-f]{64})",\n')
+
+_SHOWN = re.compile(rb'<meta name="brokersim-results" content="([0-9a-f ]+)">')
+_HEAD = 4096
 
 
 def sealed(manifest: Mapping[str, Any]) -> tuple[str, bytes]:
@@ -26,3 +31,23 @@ def is_sealed(data: bytes) -> bool:
     """Whether a file is what was sealed."""
     line = _LINE.match(data)
     return line is not None and sha256_of(memoryview(data)[line.end() :]) == line[1].decode()
+
+
+def remove_stale(folder: Path, seal: str) -> list[Path]:
+    """Remove the pages in a folder whose seal is not this one; return their paths.
+
+    Pages without a seal are left alone. Raises OSError where one cannot be removed.
+    """
+    stale = [page for page in sorted(folder.glob("*.html")) if not _shows(page, seal)]
+    for page in stale:
+        page.unlink()
+    return stale
+
+
+def _shows(page: Path, seal: str) -> bool:
+    try:
+        with page.open("rb") as file:
+            found = _SHOWN.search(file.read(_HEAD))
+    except OSError:
+        return True
+    return found is None or seal in found[1].decode().split()

@@ -32,6 +32,11 @@ class Interval:
         """Whether there is a confidence interval."""
         return self.low is not None
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the confidence interval; where there is none, the mean twice."""
+        return (self.mean if self.low is None else self.low), (self.mean if self.high is None else self.high)
+
     def excludes(self, value: float) -> bool:
         """Whether there is a confidence interval and `value` lies outside it."""
         return self.low is not None and self.high is not None and not self.low <= value <= self.high

@@ -25,12 +25,11 @@ import pyarrow as pa
 from sim.base.errors import ResultsError
 from sim.experiments.code import version
 from sim.experiments.outcomes import Failure, Record, RunOutcome
-from sim.experiments.pages import remove_stale
 from sim.experiments.plan import RunSpec
 from sim.experiments.question import Question, asked
 from sim.experiments.results import FORMAT, FORMAT_VERSION, RUNS, Manifest, Results, read_json, read_run
 from sim.experiments.rows import Stream, forget_rows, row, rows_of, write_rows
-from sim.experiments.seals import is_sealed, sealed
+from sim.experiments.seals import is_sealed, remove_stale, sealed
 from sim.files.atomic import check_name, replacing
 from sim.files.hashing import sha256
 from sim.files.parquet import column, write_table

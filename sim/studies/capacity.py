@@ -106,7 +106,8 @@ class CapacityAnswer:
         """Neighbouring values between which the metric significantly moves against its overall direction, so it is not monotone."""
         seen = [one for one in self.tried if one.interval.n and one.verdict != "saturated"]
         rises = len(seen) > 1 and seen[-1].interval.mean > seen[0].interval.mean
-        return [(a, b) for a, b in combinations(seen, 2) if _surely_less(*((b, a) if rises else (a, b)))]
+        pairs = [(a, b, *((b, a) if rises else (a, b))) for a, b in combinations(seen, 2)]
+        return [(a, b) for a, b, less, more in pairs if less.interval.ends[1] < more.interval.ends[0]]
 
 
 _Tell = Callable[[Tried], None]
@@ -176,18 +177,6 @@ def _judge(question: CapacityQuestion, value: Value, measure: Measure) -> Tried:
         if interval.n > 1 and (said := verdict(limit, interval)) != "undecided":
             return Tried(value, interval, said)
     return Tried(value, interval, "undecided")
-
-
-def _surely_less(a: Tried, b: Tried) -> bool:
-    return _high(a.interval) < _low(b.interval)
-
-
-def _low(interval: Interval) -> float:
-    return interval.mean if interval.low is None else interval.low
-
-
-def _high(interval: Interval) -> float:
-    return interval.mean if interval.high is None else interval.high
 
 
 def values(first: str, last: str | None = None, step: str | None = None, *, integer: bool = True) -> SearchRange:

@@ -260,5 +260,5 @@ def looks(replications: int) -> Iterator[int]:
 
 def verdict(limit: Limit, interval: Interval) -> LimitVerdict:
     """Whether the whole confidence interval meets the limit, or none of it; without variance, whether the mean does."""
-    ends = {limit.holds(interval.mean if end is None else end) for end in (interval.low, interval.high)}
+    ends = set(map(limit.holds, interval.ends))
     return "undecided" if len(ends) > 1 else "met" if ends == {True} else "missed"

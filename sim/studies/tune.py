@@ -218,8 +218,7 @@ def _hopeless(trial: Trial, wanted: Tune, rivals: Sequence[Trial]) -> str:
 def _surely_worse(trial: Trial, rival: Trial, metric: str, sign: int) -> bool:
     """Whether the confidence interval of the paired differences lies on the wrong side of 0 (common random numbers)."""
     values = trial.measured.values(metric)
-    worse = paired_t(sign * values, sign * rival.measured.values(metric)[: values.size]).difference
-    return (worse.mean if worse.low is None else worse.low) > 0
+    return paired_t(sign * values, sign * rival.measured.values(metric)[: values.size]).difference.ends[0] > 0
 
 
 def _recalled(number: int, ended: TrialResult, measure: Measure) -> Trial:
