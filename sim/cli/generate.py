@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,8 +16,6 @@ from sim.cli.options import argument, option
 from sim.cli.parameters import described, options, parameters, settings
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from sim.workloads.format.workload import Workload
 
 DISTRIBUTIONS = {
@@ -129,108 +128,81 @@ def describe(
         print(json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False))
         return
     console = terminal.console()
-    for table in (_facts, _counts, _distributions, _classes, _movement, _rows):
-        if shown := table(summary):
-            title, shown.title = shown.title, None  # a title of the table's own would be broken at the table's width
-            console.print(title, style="bold")
-            console.print(shown)
+    for title, heads, rows in _tables(summary):
+        console.print(title, style="bold")  # a title of the table's own would be broken at the table's width
+        console.print(terminal.plain_table(heads, rows, ("", "changes", "rate")))
 
 
 def _counted(workload: Workload) -> str:
     return ", ".join(f"{count:,} {NAMES.get(name, name)}" for name, count in workload.counts.items() if count)
 
 
-def _table(title: str, *columns: str, header: bool = True) -> Table:
-    """A table whose first column is text and whose others are numbers."""
-    from rich import box
-    from rich.table import Table
+def _tables(summary: dict[str, Any]) -> Iterator[tuple[str, Sequence[str], Iterable[Sequence[str]]]]:
+    """The titles, the heads and the rows of a summary's tables."""
+    users, spread, rows = summary["counts"]["users"], summary["distributions"], summary["rows"]
+    yield f"{summary['workload']}: a workload of kind {summary['kind']}", (), _facts(summary)
+    yield "What is in it", ("", "count", "rate"), _counts(summary["counts"], summary["rates"])
+    yield (
+        "How it is spread",
+        ("", *SHOWN.values()),
+        [
+            (words, *(_number(spread[name][key]) for key in SHOWN))
+            for name, words in DISTRIBUTIONS.items()
+            if name in spread
+        ],
+    )
+    yield (
+        "Users by their number of subscription changes",
+        ("changes", "users", "share"),
+        [(words, f"{count:,}", _percent(count, users)) for words, count in summary["users_by_changes"].items()],
+    )
+    if shares := summary["movement"]:
+        named = {
+            f"(user, cell) pairs of a single visit, of {shares['pairs']:,} pairs": "single_visits",
+            "stays of less than a day, until the user's next visit": "stays_under_day",
+            "stays of more than a week": "stays_over_week",
+        }
+        yield "How users move", ("", "share"), [(words, _percent(shares[key])) for words, key in named.items()]
+    if rows:
+        left = {f"quarantined: {reason.replace('_', ' ')}": count for reason, count in rows["quarantined"].items()}
+        shown = [
+            (words, f"{count:,}", _percent(count, rows["read"]))
+            for words, count in {"kept": rows["kept"], **left}.items()
+        ]
+        yield "Rows of the trace", ("", "rows", "share"), [("read", f"{rows['read']:,}", ""), *shown]
 
-    table = Table(title=title, box=box.SIMPLE_HEAD, show_header=header)
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number and header else "left")
-    return table
 
-
-def _facts(summary: dict[str, Any]) -> Table:
+def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
     from sim.base.units import format_duration
 
-    span, generator = summary["span"], summary["generator"]
-    table = _table(f"{summary['workload']}: a workload of kind {summary['kind']}", "", "", header=False)
-    table.add_row("from", _date(span["origin"]))
-    table.add_row("to", f"{_date(span['end'])} ({format_duration(summary['horizon'])})")
+    span = summary["span"]
+    yield "from", _date(span["origin"])
+    yield "to", f"{_date(span['end'])} ({format_duration(summary['horizon'])})"
     if span["first_event"]:
-        table.add_row("first and last event", f"{_date(span['first_event'])}, {_date(span['last_event'])}")
+        yield "first and last event", f"{_date(span['first_event'])}, {_date(span['last_event'])}"
     if summary["cell"] is not None:
-        table.add_row("topics", f"cells of {summary['cell']:g}° × {summary['cell']:g}°")
-    if generator:
+        yield "topics", f"cells of {summary['cell']:g}° × {summary['cell']:g}°"
+    if generator := summary["generator"]:
         seed = "" if summary["seed"] is None else f", seed {summary['seed']}"
-        table.add_row("made by", f"{generator.get('name', 'unknown')}{seed}")
+        yield "made by", f"{generator.get('name', 'unknown')}{seed}"
     for source in summary["sources"]:
-        table.add_row("out of", f"{source['file']} ({source['bytes']:,} bytes)")
-    table.add_row("SHA-256", summary["hash"])
-    return table
+        yield "out of", f"{source['file']} ({source['bytes']:,} bytes)"
+    yield "SHA-256", summary["hash"]
 
 
-def _counts(summary: dict[str, Any]) -> Table:
-    counts, rates = summary["counts"], summary["rates"]
-    rates_shown = {
-        "users": "",
-        "topics": "",
+def _counts(counts: dict[str, int], rates: dict[str, float | None]) -> Iterator[tuple[str, str, str]]:
+    said = {
         "interests": "at the start",
         "subscription_events": f"{_number(rates['subscription_changes_per_user_hour'])} per user and hour",
         "publications": f"{_number(rates['publications_per_hour'])} per hour, "
         f"{_number(rates['publications_per_topic_day'])} per topic and day",
         "movements": f"{_number(rates.get('movements_per_user_day'))} per user and day" if counts["movements"] else "",
+        "deliveries": f"{_number(rates.get('deliveries_per_publication'))} per publication",
     }
-    rates_shown |= {name: "" for name in ("sessions", "subscriptions", "fields", "values") if name in counts}
-    if "deliveries" in counts:
-        rates_shown["deliveries"] = f"{_number(rates['deliveries_per_publication'])} per publication"
-    table = _table("What is in it", "", "count", "rate")
-    table.columns[2].justify = "left"
-    for name, rate in rates_shown.items():
-        table.add_row(NAMES.get(name, name), f"{counts[name]:,}", rate)
-    return table
-
-
-def _distributions(summary: dict[str, Any]) -> Table:
-    table = _table("How it is spread", "", *SHOWN.values())
-    for name, words in DISTRIBUTIONS.items():
-        if name in summary["distributions"]:
-            table.add_row(words, *(_number(summary["distributions"][name][key]) for key in SHOWN))
-    return table
-
-
-def _classes(summary: dict[str, Any]) -> Table:
-    table = _table("Users by their number of subscription changes", "changes", "users", "share")
-    total = summary["counts"]["users"]
-    for words, count in summary["users_by_changes"].items():
-        table.add_row(words, f"{count:,}", _percent(count, total))
-    return table
-
-
-def _movement(summary: dict[str, Any]) -> Table | None:
-    shares = summary["movement"]
-    if shares is None:
-        return None
-    table = _table("How users move", "", "share")
-    table.add_row(
-        f"(user, cell) pairs of a single visit, of {shares['pairs']:,} pairs", _percent(shares["single_visits"])
-    )
-    table.add_row("stays of less than a day, until the user's next visit", _percent(shares["stays_under_day"]))
-    table.add_row("stays of more than a week", _percent(shares["stays_over_week"]))
-    return table
-
-
-def _rows(summary: dict[str, Any]) -> Table | None:
-    rows = summary["rows"]
-    if rows is None:
-        return None
-    table = _table("Rows of the trace", "", "rows", "share")
-    table.add_row("read", f"{rows['read']:,}", "")
-    table.add_row("kept", f"{rows['kept']:,}", _percent(rows["kept"], rows["read"]))
-    for reason, count in rows["quarantined"].items():
-        table.add_row(f"quarantined: {reason.replace('_', ' ')}", f"{count:,}", _percent(count, rows["read"]))
-    return table
+    always = ("users", "topics", "interests", "subscription_events", "publications", "movements")
+    for name in (*always, "sessions", "subscriptions", "fields", "values", "deliveries"):
+        if name in always or name in counts:
+            yield NAMES.get(name, name), f"{counts[name]:,}", said.get(name, "")
 
 
 def _date(iso: str) -> str:

@@ -52,9 +52,9 @@ def run(
 
     experiment = overrides.load(scenario, *(["subscribers=true"] if check_deliveries else []))
     if check_deliveries:
-        from analysis.deliveries import traces_of
+        from analysis import deliveries
 
-        traces_of(experiment)  # reports missing deliveries before anything is run
+        deliveries.traces_of(experiment)  # reports missing deliveries before anything is run
     folder = out if out is not None else default_folder(experiment)
     pages = set(folder.glob("*.html"))
     results = _run(experiment, folder, options, quiet)
@@ -62,7 +62,7 @@ def run(
         print(f"brokersim: {page} showed other runs than there are now, and was removed", file=sys.stderr)
     for note in results.notes:
         print(f"note: {note}", file=sys.stderr)
-    checks = _checks(results, experiment) if check_deliveries else []
+    checks = deliveries.check_deliveries(results, experiment) if check_deliveries else []
     if json_:
         terminal.print_json(as_json(results, checks))
     else:
@@ -161,12 +161,6 @@ def _points(results: Results) -> Table:
     return table
 
 
-def _checks(results: Results, experiment: Experiment) -> list[DeliveryCheck]:
-    from analysis.deliveries import check_deliveries
-
-    return check_deliveries(results, experiment)
-
-
 def print_check(check: DeliveryCheck) -> None:
     """The deliveries of one run beside those of the trace; of many pairs, only those that differ most."""
     from rich.table import Table
@@ -178,10 +172,8 @@ def print_check(check: DeliveryCheck) -> None:
         table = Table("topic", "subscriber")
         for name in ("in the trace", "simulated", "difference"):
             table.add_column(name, justify="right")
-        for topic, subscriber, trace, simulated, difference in rows.itertuples(index=False, name=None):
-            table.add_row(
-                str(topic), str(subscriber), f"{trace:,}", f"{simulated:,}", f"{difference:+,}" if difference else "0"
-            )
+        for topic, subscriber, trace, simulated, more in rows.itertuples(index=False, name=None):
+            table.add_row(str(topic), str(subscriber), f"{trace:,}", f"{simulated:,}", f"{more:+,}" if more else "0")
         console.print(table)
     console.print(check.sentence())
 

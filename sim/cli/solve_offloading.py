@@ -90,7 +90,7 @@ def offloading(
             problem = (
                 _of_folder(source, given, tell) if folder else _of_file(source, content, given, (i,) if listed else ())
             )
-            say = tell if len(problem.indices) >= LONG else _say_nothing
+            say = tell if len(problem.indices) >= LONG else lambda step, detail: None
             try:
                 solutions.append(_solve(chosen, problem, bounds, (steps or STEPS) if curve else 0, say))
             except InputError as error:
@@ -208,10 +208,6 @@ def _point(found: dict[str, Any]) -> dict[str, Any]:
     return {"capacity": found["capacity"], "kept": len(found["topics"]), **rest}
 
 
-def _say_nothing(step: str, detail: str) -> None:
-    pass
-
-
 def _names(folder: Path, topics: Sequence[int]) -> list[str]:
     from sim.workloads.format.demand import topic_names
 
@@ -238,8 +234,12 @@ def _bound(found: dict[str, Any]) -> float | None:
 
 
 def _show(source: Path, policy: str, objective: str, solutions: list[dict[str, Any]], listed: bool) -> None:
+    from sim.base.units import format_duration
+    from sim.workloads.format.manifest import read_manifest
+
     console = terminal.console()
-    per = _per(source)
+    workload = read_manifest(source)[0] if source.is_dir() else None
+    per = f", per {format_duration(workload['period'])}" if workload else ""
     if not any("curve" in solution for solution in solutions):
         console.print(f"{source}: {policy}{per}", style="bold")
         console.print(_table(solutions, objective))
@@ -250,26 +250,8 @@ def _show(source: Path, policy: str, objective: str, solutions: list[dict[str, A
     if not listed:
         for line in _notes(solutions[0], objective):
             console.print(line)
-    if changes := _changes(source):
+    if workload and (changes := workload["counts"]["subscription_events"]):
         console.print(f"Interests are those at the start; {changes:,} later changes of subscriptions do not count.")
-
-
-def _per(source: Path) -> str:
-    """The period of a workload's rates."""
-    from sim.base.units import format_duration
-
-    return f", per {format_duration(_manifest(source)['period'])}" if source.is_dir() else ""
-
-
-def _changes(source: Path) -> int:
-    """How many changes of subscriptions come after a workload's start."""
-    return int(_manifest(source)["counts"]["subscription_events"]) if source.is_dir() else 0
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    from sim.workloads.format.manifest import read_manifest
-
-    return read_manifest(folder)[0]
 
 
 def _table(solutions: Sequence[dict[str, Any]], objective: str, curve: bool = False) -> Table:
@@ -302,7 +284,7 @@ def _table(solutions: Sequence[dict[str, Any]], objective: str, curve: bool = Fa
             f"{value / bound:.4f}" if bound else "–",
         ]
         rows.append([text for text, shown in zip(row, columns.values(), strict=True) if shown])
-    return terminal.number_table([column for column, shown in columns.items() if shown], rows)
+    return terminal.plain_table([column for column, shown in columns.items() if shown], rows)
 
 
 def _notes(solution: dict[str, Any], objective: str) -> Iterator[str]:

@@ -170,7 +170,7 @@ def _show(title: str, solutions: list[_Solution]) -> None:
     ]
     console = terminal.console()
     console.print(title, style="bold")
-    console.print(terminal.number_table(columns, rows))
+    console.print(terminal.plain_table(columns, rows))
     if len(solutions) == 1:
         for line in _notes(solutions[0]):
             console.print(line)

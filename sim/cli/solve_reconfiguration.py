@@ -77,7 +77,7 @@ def _show(title: str, solutions: list[dict[str, Any]]) -> None:
     ]
     console = terminal.console()
     console.print(title, style="bold")
-    console.print(terminal.number_table(columns, map(_row, solutions)))
+    console.print(terminal.plain_table(columns, map(_row, solutions)))
     if len(solutions) == 1:
         for line in _notes(solutions[0]):
             console.print(line)

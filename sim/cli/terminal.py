@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
@@ -104,14 +104,14 @@ def speaker(quiet: bool) -> Callable[[str], None]:
     return say
 
 
-def number_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
-    """A table of numbers below their heads."""
+def plain_table(heads: Sequence[str], rows: Iterable[Iterable[str]], left: Container[str] = ("",)) -> Table:
+    """A table of numbers, but for the columns in `left`, which are text; without heads it has two of text."""
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in columns:
-        table.add_column(column, justify="right", vertical="bottom")
+    table = Table(box=box.SIMPLE_HEAD, show_header=bool(heads))
+    for head in heads or ("", ""):
+        table.add_column(head, justify="left" if head in left else "right", vertical="bottom")
     for row in rows:
         table.add_row(*row)
     return table
