@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from sim.base.errors import ResultsError
 from sim.base.escaping import all_printable
+from sim.base.naming import Raw
 from sim.files.atomic import whole_file
 
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
@@ -50,14 +51,14 @@ class Figure:
     title: str
     caption: str
     description: str
-    spec: dict[str, Any]
+    spec: Raw
     width: int | None = None
 
-    def sized(self, width: int | None = None) -> dict[str, Any]:
+    def sized(self, width: int | None = None) -> Raw:
         """The specification for a page ("container" wide), or for a picture `width` pixels wide."""
         fixed = self.width or width
         spec = {**self.spec, "description": self.description, "width": fixed or "container", "config": _CONFIG}
-        shown: dict[str, Any] = all_printable(spec)  # XML cannot hold all that names can
+        shown: Raw = all_printable(spec)  # XML cannot hold all that names can
         return shown
 
 
@@ -87,7 +88,7 @@ def save_figure(chart: Figure, path: Path, width: int = 720) -> None:
     write_atomically(path, content)
 
 
-def _html(spec: dict[str, Any]) -> str:
+def _html(spec: Raw) -> str:
     """A page of one chart; its specification stands in a script element, which names must not end."""
     placeholder = '"the specification"'
     page: str = vl_convert.vegalite_to_html({"description": placeholder[1:-1]}, vl_version=VEGA_LITE, bundle=True)
@@ -146,9 +147,9 @@ def by_dash(names: Sequence[str]) -> alt.StrokeDash:
     return alt.StrokeDash("variant:N", scale=alt.Scale(domain=list(names), range=dashes), legend=shown)
 
 
-def spec_of(chart: alt.TopLevelMixin) -> dict[str, Any]:
+def spec_of(chart: alt.TopLevelMixin) -> Raw:
     """The specification of a chart that fits itself to the width it is given."""
-    spec: dict[str, Any] = chart.to_dict()
+    spec: Raw = chart.to_dict()
     spec.pop("config", None)
     return {**spec, "autosize": {"type": "fit-x", "contains": "padding"}}
 

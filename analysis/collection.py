@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ import pandas as pd
 
 from analysis.comparison import headline_of, metrics_of
 from sim.base.errors import ResultsError, unknown, unknown_of_many
+from sim.base.naming import Raw
 from sim.base.units import parse_duration, write_duration
 from sim.experiments.results import Manifest, Results, load_runs, read_run
 from sim.files import toml
@@ -148,7 +149,7 @@ def _runs(source: VariantSource, manifest: Manifest, several: bool) -> pd.DataFr
     runs = table[table["variant"] == source.variant].reset_index(drop=True)
     own = [key for key in source.results.manifest["parameters"] if key in runs]
     point = runs["point"].map(dict(enumerate(source.points)))
-    columns: dict[str, Any] = {"point": point, "variant": source.shown}
+    columns: Raw = {"point": point, "variant": source.shown}
     if several:
         first = runs.groupby("point")["run"].first()
         columns["workload"] = runs["point"].map({at: _workload(source.results, run) for at, run in first.items()})
@@ -180,7 +181,7 @@ def _merged(manifests: Sequence[Manifest]) -> Manifest:
     }
 
 
-def _failed(source: VariantSource) -> Iterator[dict[str, Any]]:
+def _failed(source: VariantSource) -> Iterator[Raw]:
     for failure in source.results.failed:
         if failure["variant"] == source.variant:
             yield {**failure, "variant": source.shown, "point": source.points[failure.get("point", 0)]}
@@ -235,7 +236,7 @@ def _value(results: Results, key: str) -> Any:
 
 def _inner(scenario: Any, keys: Sequence[int | str]) -> Any:
     for key in keys:
-        scenario = scenario.get(key) if isinstance(scenario, Mapping) else None
+        scenario = scenario.get(key) if isinstance(scenario, dict) else None
     return scenario
 
 
@@ -243,7 +244,7 @@ def _simple(value: Any) -> Any:
     """A value in the form recorded for swept keys: a table as its kind, a file as its name."""
     if value is None:
         return MISSING
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return value.get("kind") or value.get("name") or json.dumps(value)
     return json.dumps(value) if isinstance(value, list) else value
 
@@ -281,7 +282,7 @@ def changes(collection: Collection) -> pd.DataFrame:
     return pd.DataFrame(texts, pd.Index(differ, name="key"))
 
 
-def _described(source: VariantSource) -> dict[str, Any]:
+def _described(source: VariantSource) -> Raw:
     """A variant's settings by dotted key; a swept key has the tuple of its values unless the variant sets it."""
     manifest = source.results.manifest
     scenario, base = manifest["variants"][source.variant], manifest["scenario"]
@@ -313,11 +314,11 @@ def _shown_value(key: str, value: Any, source: VariantSource) -> str:
     return ", ".join(texts) if len(texts) <= _LISTED else f"{texts[0]} … {texts[-1]} ({len(texts)} values)"
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flat(values: Raw, prefix: str = "") -> Raw:
     """Nested tables flattened to dotted keys; keys that are not set are left out."""
-    found: dict[str, Any] = {}
+    found: Raw = {}
     for key, value in values.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             found |= _flat(value, f"{prefix}{key}.")
         elif value is not None:
             found[prefix + key] = value

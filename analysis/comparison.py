@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.formatting import describe, scale
+from sim.base.naming import Raw
 from sim.experiments.results import Results
 from sim.experiments.statistics import (
     Interval,
@@ -183,7 +184,7 @@ def compare_table(results: Results, metrics: Sequence[str] | None = None) -> pd.
     return table.astype(dict.fromkeys(_FLOATS, np.float64)) if rows else table
 
 
-def _numbers(outcome: VariantOutcome) -> dict[str, Any]:
+def _numbers(outcome: VariantOutcome) -> Raw:
     value, difference, test = outcome.value, outcome.difference, outcome.test
     return {
         "replications": value.n,

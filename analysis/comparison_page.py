@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from analysis.charts import Figure, write_atomically
 from analysis.collection import Collection, changes
@@ -15,6 +14,7 @@ from analysis.headlines import headlines
 from analysis.page import render, section
 from analysis.sweeps.figures import sweep_figures
 from analysis.sweeps.page import sections
+from sim.base.naming import Raw
 from sim.metrics import METRICS
 
 _ROWS = 300
@@ -54,7 +54,7 @@ def render_comparison(collection: Collection, charts: Sequence[Figure]) -> str:
     )
 
 
-def _sections(collection: Collection, charts: Sequence[Figure]) -> list[dict[str, Any]]:
+def _sections(collection: Collection, charts: Sequence[Figure]) -> list[Raw]:
     """The sections of charts."""
     if len(collection.manifest["points"]) > 1:
         return sections(collection, charts)

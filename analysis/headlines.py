@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from analysis.comparison import (
     Comparison,
@@ -20,6 +20,7 @@ from analysis.comparison import (
 )
 from analysis.formatting import describe, number, quantity, with_unit
 from analysis.sweeps.axes import axes_of, points_said
+from sim.base.naming import Raw
 from sim.experiments.results import Results
 from sim.experiments.statistics import half_width
 from sim.metrics import METRICS
@@ -49,7 +50,7 @@ class Headlines:
     sentences: list[Sentence]
     notes: list[str]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Raw:
         """The same for programs."""
         return {"sentences": list(map(str, self.sentences)), "notes": self.notes}
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import altair as alt
 import pandas as pd
 
 from analysis.charts import Figure, by_colour, by_dash, rounded, spec_of
 from analysis.formatting import number
+from sim.base.naming import Raw
 
 BOUND = "upper bound"
 _OBJECTIVES = {"satisfied": "satisfied subscribers", "satisfaction": "sum of subscribers' satisfaction"}
 
 
-def capacity_curve(points: Sequence[Mapping[str, Any]], policy: str, objective: str) -> Figure:
+def capacity_curve(points: Sequence[Raw], policy: str, objective: str) -> Figure:
     """The chart of a policy's curve: `capacity`, `value` of the objective and perhaps `upper_bounds` at each point, ascending."""
     names = [policy]
     rows = [{"variant": policy, "capacity": point["capacity"], "value": float(point["value"])} for point in points]

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from analysis.charts import VEGA_LITE, Figure, script
 from sim.base.escaping import printable
+from sim.base.naming import Raw
 
 
 def render(template: str, charts: list[Figure], **values: Any) -> str:
@@ -26,13 +27,13 @@ def render(template: str, charts: list[Figure], **values: Any) -> str:
     )
 
 
-def section(name: str, charts: Sequence[Figure]) -> dict[str, Any]:
+def section(name: str, charts: Sequence[Figure]) -> Raw:
     """A section by its name, as templates take it: id, title, text, and those of the charts that belong in it."""
     return {"id": name, **_sections()[name], "figures": [chart for chart in charts if chart.section == name]}
 
 
 @cache
-def _sections() -> dict[str, Any]:
+def _sections() -> Raw:
     return tomllib.loads((files("analysis") / "templates" / "sections.toml").read_text(encoding="utf-8"))
 
 

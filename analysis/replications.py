@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from analysis.comparison import label
 from analysis.formatting import number
+from sim.base.naming import Raw
 from sim.base.units import format_duration
 
 _LISTED = 8
 
 
-def replications_of(manifest: Mapping[str, Any], point: int) -> int:
+def replications_of(manifest: Raw, point: int) -> int:
     """How many replications a point should have."""
     precision = manifest.get("precision")
     return int(precision["points"][point]["replications"] if precision else manifest["replications"])
 
 
-def precision_said(manifest: Mapping[str, Any], point: int | None = None) -> str:
+def precision_said(manifest: Raw, point: int | None = None) -> str:
     """What precision was asked for and whether it was reached, at a point or at all of them; "" where none was asked for."""
     asked = manifest.get("precision")
     if not asked:
@@ -41,7 +41,7 @@ def precision_said(manifest: Mapping[str, Any], point: int | None = None) -> str
     return f"{said}: reached at {number(len(found) - len(missed))} of {number(len(found))} points, with {span}; not at {_list(missed)}"
 
 
-def warm_up_said(manifest: Mapping[str, Any], point: int | None = None) -> str:
+def warm_up_said(manifest: Raw, point: int | None = None) -> str:
     """What the warm-up was and how it was found, at a point or at all of them; "" where the scenario fixes it."""
     found = manifest.get("warm_up")
     if not found:

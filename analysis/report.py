@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -30,6 +30,7 @@ from analysis.sweeps.page import point_said, sweep_page
 from analysis.sweeps.pareto import DEFAULT
 from sim import plugins
 from sim.base.errors import ResultsError
+from sim.base.naming import Raw
 from sim.base.units import format_duration
 from sim.experiments.results import Results, read_run
 from sim.experiments.statistics import Interval
@@ -120,7 +121,7 @@ def _shown(results: Results, point: int | None) -> tuple[int, Results]:
     return point, one
 
 
-def _sweep(results: Results, point: int, charts: Sequence[Figure]) -> dict[str, Any] | None:
+def _sweep(results: Results, point: int, charts: Sequence[Figure]) -> Raw | None:
     """What the page shows of a sweep; None of results without one."""
     last = len(results.manifest["points"]) - 1
     if last == 0:
@@ -141,16 +142,16 @@ def _notes(results: Results) -> Iterator[str]:
         yield f"{len(failed)} of {runs} runs failed and are missing below: {_listed(failed)}."
 
 
-def _failed(results: Results, point: int) -> list[Mapping[str, Any]]:
+def _failed(results: Results, point: int) -> list[Raw]:
     return [run for run in results.manifest["failed"] if run.get("point", 0) == point]
 
 
-def _listed(failed: Sequence[Mapping[str, Any]]) -> str:
+def _listed(failed: Sequence[Raw]) -> str:
     shown = [f"{_place(run)}: {run['reason']}" for run in failed[:_LISTED]]
     return "; ".join([*shown, f"and {len(failed) - _LISTED} more"] if len(failed) > _LISTED else shown)
 
 
-def _place(run: Mapping[str, Any]) -> str:
+def _place(run: Raw) -> str:
     at = f"{run['label']}, " if run.get("label") else ""
     return f"{at}{run['variant']}, replication {run['replication']}"
 
@@ -173,7 +174,7 @@ def _explanation(baseline: str, variants: int, replications: int) -> str:
     return f"{means} {differences}; it is marked as better or worse {condition}."
 
 
-def _row(row: Comparison, replications: int) -> dict[str, Any]:
+def _row(row: Comparison, replications: int) -> Raw:
     cells = [_cell(row, variant, replications) for variant in row.outcomes]
     return {"name": row.metric.name, "label": label(row.metric.name), "unit": row.scale[1], "cells": cells}
 
@@ -200,7 +201,7 @@ def _without_interval(value: Interval, replications: int, space: str = "") -> st
     return f"{said} ({value.n} of {replications} replications)" if value.n < replications else said
 
 
-def _sections(charts: Sequence[Figure]) -> Iterator[dict[str, Any]]:
+def _sections(charts: Sequence[Figure]) -> Iterator[Raw]:
     for name in ("intervals", "time", "delay", "load", "tree"):
         shown = section(name, charts)
         if shown["figures"]:
@@ -228,16 +229,16 @@ def _experiment(results: Results, point: int) -> Iterator[tuple[str, str]]:
     yield "version", f"brokersim {manifest['version']}"
 
 
-def _workload_of(one: Results) -> Mapping[str, Any]:
+def _workload_of(one: Results) -> Raw:
     """The workload of the runs of one point."""
     run = None
     if any(key.partition(".")[0] == "workload" for key in one.manifest["parameters"]):
         run = read_run(one.folder, one.runs["run"].iloc[0])
-    found: Mapping[str, Any] = (run or one.manifest)["workload"]
+    found: Raw = (run or one.manifest)["workload"]
     return found
 
 
-def _workload(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _workload(workload: Raw) -> Iterator[tuple[str, str]]:
     yield "kind", str(workload["kind"])
     yield "origin", str(workload["origin"])
     yield "horizon", format_duration(workload["horizon"])
@@ -257,7 +258,7 @@ def _workload(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "hash", workload.get("hash") or "none (generated anew for each replication)"
 
 
-def _rows(rows: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _rows(rows: Raw) -> Iterator[tuple[str, str]]:
     for name in ("read", "kept"):
         if name in rows:
             yield name, number(rows[name])
@@ -315,7 +316,7 @@ def _own(results: Results, variant: str) -> Iterator[tuple[str, ...]]:
             yield tuple(map(str, toml.split(key)))
 
 
-def _with(changes: Mapping[str, Any], variant: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+def _with(changes: Raw, variant: Raw, keys: tuple[str, ...]) -> Raw:
     """The changes with what the variant has at a key path, if anything."""
     key, *rest = keys
     if key not in variant:
@@ -324,7 +325,7 @@ def _with(changes: Mapping[str, Any], variant: Mapping[str, Any], keys: tuple[st
     return {**changes, key: inner}
 
 
-def _changes(base: Mapping[str, Any], variant: Mapping[str, Any]) -> dict[str, Any]:
+def _changes(base: Raw, variant: Raw) -> Raw:
     """The keys in which a variant differs; all keys of a table that changes its kind."""
     changed = {}
     for key, value in variant.items():
@@ -338,27 +339,27 @@ def _changes(base: Mapping[str, Any], variant: Mapping[str, Any]) -> dict[str, A
     return changed
 
 
-def _is_table(value: object) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(value, Mapping) and not _is_file(value)
+def _is_table(value: object) -> TypeGuard[Raw]:
+    return isinstance(value, dict) and not _is_file(value)
 
 
 def _is_file(value: object) -> bool:
-    return isinstance(value, Mapping) and value.keys() == {"name", "sha256"}
+    return isinstance(value, dict) and value.keys() == {"name", "sha256"}
 
 
-def _assignments(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def _assignments(values: Raw, prefix: str = "") -> Iterator[str]:
     for key, value in values.items():
         path = prefix + (key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml(key))
         if _is_file(value):
             yield f"{path} = {_toml(value['name'])}  # SHA-256 {value['sha256']}"
-        elif isinstance(value, Mapping):
+        elif isinstance(value, dict):
             yield from _assignments(value, f"{path}.")
         elif value is not None:
             yield f"{path} = {_toml(value)}"
 
 
 def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return "{ " + ", ".join(_assignments(value)) + " }"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_toml, value)) + "]"

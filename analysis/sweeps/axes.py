@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from analysis.charts import axis_title
 from analysis.formatting import number, scale, with_unit
+from sim.base.naming import Raw
 from sim.base.units import write_duration
 from sim.experiments.results import Results
 from sim.scenario.experiment import unit_of
@@ -109,9 +110,7 @@ def zipped(results: Results) -> list[list[str]]:
     return list(results.manifest["sweep"].get("zip", []))
 
 
-def axes(
-    points: pd.DataFrame, manifest: Mapping[str, Any], zipped: Sequence[Sequence[str]] | None = None
-) -> list[Axis]:
+def axes(points: pd.DataFrame, manifest: Raw, zipped: Sequence[Sequence[str]] | None = None) -> list[Axis]:
     """The axes of points, a column per swept key; `manifest` has the scenario and the variants, as that of results.
 
     Keys that are `zipped` are one axis; where that is not known, those that rise or fall together.
@@ -149,7 +148,7 @@ def points_said(axes: Sequence[Axis], values: Mapping[Any, Any] | pd.Series) -> 
     return ", ".join(axis.said(values[axis.key]) for axis in axes)
 
 
-def _axis(key: str, values: list[Value], manifest: Mapping[str, Any]) -> Axis:
+def _axis(key: str, values: list[Value], manifest: Raw) -> Axis:
     if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
         unit = unit_of(key, manifest["scenario"], manifest["variants"])
         return Axis(key, tuple(sorted(values, key=float)), unit)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -23,6 +22,7 @@ from analysis.replications import precision_said, warm_up_said
 from analysis.sweeps.axes import Axis, axes_of, drawn, points_said
 from analysis.sweeps.sobol import TOTAL, saltelli, sensitivity
 from analysis.sweeps.summary import over_points
+from sim.base.naming import Raw
 from sim.base.units import format_duration
 from sim.experiments.results import Results
 from sim.metrics import METRICS
@@ -32,7 +32,7 @@ _ROWS = 300
 _LISTED = 12
 
 
-def sweep_page(results: Results, charts: Sequence[Figure]) -> dict[str, Any]:
+def sweep_page(results: Results, charts: Sequence[Figure]) -> Raw:
     """What the template of a sweep shows; `charts` are those of `sweep_figures`."""
     axes, metrics = axes_of(results), headline_of(results)
     rules = (("precision", precision_said(results.manifest)), ("warm-up", warm_up_said(results.manifest)))
@@ -45,7 +45,7 @@ def sweep_page(results: Results, charts: Sequence[Figure]) -> dict[str, Any]:
     }
 
 
-def sections(results: Results, charts: Sequence[Figure]) -> list[dict[str, Any]]:
+def sections(results: Results, charts: Sequence[Figure]) -> list[Raw]:
     """The sections with the charts of `sweep_figures`."""
     metrics = headline_of(results)
     shown = []
@@ -96,7 +96,7 @@ def _index(row: pd.Series) -> str:
     return f"{number(row['index'], 3)} [{number(row['low'], 3)}, {number(row['high'], 3)}]"
 
 
-def _table(results: Results, axes: Sequence[Axis], metrics: Sequence[str], summary: pd.DataFrame) -> dict[str, Any]:
+def _table(results: Results, axes: Sequence[Axis], metrics: Sequence[str], summary: pd.DataFrame) -> Raw:
     """The table of points and variants, as many as fit; each cell as text and as what it is sorted by."""
     names, baseline = variants_of(results), baseline_of(results)
     shown = max(1, _ROWS // len(names))
@@ -145,7 +145,7 @@ def _found(results: Results, point: int) -> Iterator[tuple[str, str]]:
         yield "warm-up", format_duration(warm_up[point]["seconds"])
 
 
-def _cell(row: Comparison, variant: str, factor: float) -> dict[str, Any]:
+def _cell(row: Comparison, variant: str, factor: float) -> Raw:
     outcome = row.outcomes[variant]
     mean, interval = describe(outcome.value, factor)
     return {

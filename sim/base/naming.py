@@ -1,9 +1,13 @@
-"""Names in files: paths of keys in nested tables, and the natural order of users, topics and hosts."""
+"""Names and values in files: paths of keys in nested tables, and the natural order of users, topics and hosts."""
 
 from __future__ import annotations
 
+from typing import Any
+
 Keys = tuple[str | int, ...]
 """The way to a value through nested tables and lists: names, and positions from 0."""
+Raw = dict[str, Any]
+"""A table as TOML and JSON have it, with values of all types: what files say, and what other programs are told."""
 
 
 def name_key(name: str) -> tuple[bool, int, str, str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sim.base.errors import InputError
+from sim.base.naming import Raw
 from sim.cli import terminal
 from sim.cli.compare import Folders, console
 from sim.cli.options import option
@@ -153,11 +154,11 @@ def _fixed(collection: Collection, ranking: Ranking) -> str:
     return ", ".join(Axis(key, (value,), units[key]).said(value) for key, value in ranking.fixed.items())
 
 
-def as_json(collection: Collection, rankings: Sequence[Ranking], top: int) -> dict[str, Any]:
+def as_json(collection: Collection, rankings: Sequence[Ranking], top: int) -> Raw:
     """The rankings for programs, in a list where keys are held fixed; null where there is no confidence interval or difference."""
     from analysis.best import arguments
 
-    def as_dict(candidate: Candidate) -> dict[str, Any]:
+    def as_dict(candidate: Candidate) -> Raw:
         return {
             "point": candidate.point,
             "values": collection.manifest["points"][candidate.point],
@@ -185,7 +186,7 @@ def as_json(collection: Collection, rankings: Sequence[Ranking], top: int) -> di
     return {"for_each": list(rankings[0].fixed), "rankings": found} if rankings[0].fixed else found[0]
 
 
-def _numbers(value: Interval) -> dict[str, Any]:
+def _numbers(value: Interval) -> Raw:
     return {"replications": value.n, "mean": value.mean, "low": value.low, "high": value.high}
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
+from sim.base.naming import Raw
 from sim.cli import terminal
 from sim.cli.options import argument, option
 
@@ -122,7 +123,7 @@ def print_comparison(collection: Collection) -> None:
         to.print(shown)
 
 
-def as_json(collection: Collection) -> dict[str, Any]:
+def as_json(collection: Collection) -> Raw:
     """The comparison for programs: every metric, point and variant; null where there is no confidence interval, difference or test."""
     from analysis.collection import changes
     from analysis.comparison import baseline_of, compare_table, headline_of, variants_of

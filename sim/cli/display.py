@@ -6,8 +6,9 @@ import sys
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from sim.base.naming import Raw
 from sim.base.units import format_duration
 from sim.cli import terminal
 from sim.experiments.rounds import expected_runs
@@ -97,7 +98,7 @@ class Display:
             (self.pace.part if fraction < 1.0 else self.pace.end)(self.clock(), self.done + self.part)
         self.show(spec, fraction)
 
-    def failed(self, record: Mapping[str, Any]) -> None:
+    def failed(self, record: Raw) -> None:
         """Report a failure with its reason; equal tracebacks only once."""
         self.failures += 1
         where = ", ".join(filter(None, (record["label"], f"variant {record['variant']}")))

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from sim.base.errors import InputError
+from sim.base.naming import Raw
 from sim.cli import terminal
 from sim.cli.options import argument, option
 from sim.cli.parameters import described, options, parameters, settings
@@ -137,7 +138,7 @@ def _counted(workload: Workload) -> str:
     return ", ".join(f"{count:,} {NAMES.get(name, name)}" for name, count in workload.counts.items() if count)
 
 
-def _tables(summary: dict[str, Any]) -> Iterator[tuple[str, Sequence[str], Iterable[Sequence[str]]]]:
+def _tables(summary: Raw) -> Iterator[tuple[str, Sequence[str], Iterable[Sequence[str]]]]:
     """The titles, the heads and the rows of a summary's tables."""
     users, spread, rows = summary["counts"]["users"], summary["distributions"], summary["rows"]
     yield f"{summary['workload']}: a workload of kind {summary['kind']}", (), _facts(summary)
@@ -172,7 +173,7 @@ def _tables(summary: dict[str, Any]) -> Iterator[tuple[str, Sequence[str], Itera
         yield "Rows of the trace", ("", "rows", "share"), [("read", f"{rows['read']:,}", ""), *shown]
 
 
-def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _facts(summary: Raw) -> Iterator[tuple[str, str]]:
     from sim.base.units import format_duration
 
     span = summary["span"]

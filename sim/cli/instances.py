@@ -10,6 +10,7 @@ from typing import Any
 
 from sim.base.errors import InputError, unknown
 from sim.base.memory import need
+from sim.base.naming import Raw
 
 SHOWN = 40
 """Entries of a list that are printed, at most."""
@@ -29,7 +30,7 @@ def read_instances(source: Path) -> tuple[list[Any], bool]:
     return (content, True) if isinstance(content, list) else ([content], False)
 
 
-def print_solutions(solutions: list[dict[str, Any]], listed: bool) -> None:
+def print_solutions(solutions: list[Raw], listed: bool) -> None:
     """Print solutions as JSON: a list for a list, an object for an object."""
     print(json.dumps(solutions if listed else solutions[0], allow_nan=False))
 

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Discriminator, Field, PlainValidator, Tag
 
 from sim.base.errors import InputError
-from sim.base.naming import Keys
+from sim.base.naming import Keys, Raw
 from sim.base.units import Quantity
 from sim.base.validation import Mistake, dotted
 from sim.cli.problems import Instance, wrong_topics
@@ -80,9 +80,7 @@ class KeepAll:
         return Decision(np.arange(problem.topics, dtype=np.int32))
 
 
-def solution(
-    problem: OffloadingProblem, decision: Decision, objective: Objective, bounds: bool = False
-) -> dict[str, Any]:
+def solution(problem: OffloadingProblem, decision: Decision, objective: Objective, bounds: bool = False) -> Raw:
     """The evaluation of a decision, for JSON; `upper_bounds` is empty without `bounds`."""
     found = outcome(problem, decision.topics)
     proven = {}

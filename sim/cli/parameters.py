@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from sim.base.errors import InputError, cut
+from sim.base.naming import Raw
 
 
 class Given(NamedTuple):
@@ -79,7 +80,7 @@ def parameters(model: type[Any], given: Sequence[Given]) -> Any:
         raise InputError("\n".join(found)) from None
 
 
-def _default(field: dict[str, Any]) -> str:
+def _default(field: Raw) -> str:
     from sim.base.units import format_duration, parse_duration
 
     value = field["default"]
@@ -88,7 +89,7 @@ def _default(field: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _type(field: dict[str, Any]) -> str:
+def _type(field: Raw) -> str:
     if field.get("x-unit") == "s":
         return "duration in s"
     if field.get("format") == "path":

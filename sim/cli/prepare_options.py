@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from sim.base.errors import InputError, unknown
+from sim.base.naming import Raw
 from sim.cli import terminal
 from sim.cli.options import argument, option
 from sim.experiments.options import declared
@@ -51,12 +52,12 @@ class LayoutOptions:
     time_zone: str | None = declared("ZONE", "Time zone of times that name none, such as Europe/Paris. [UTC]", None)
 
     @property
-    def texts(self) -> dict[str, Any]:
+    def texts(self) -> Raw:
         """What only text files have, as `lay_over` takes it."""
         return {"delimiter": self.delimiter, "header": self.header, "quote": self.quote}
 
     @property
-    def times(self) -> dict[str, Any]:
+    def times(self) -> Raw:
         """How times are written, as `lay_over` takes it."""
         return {"time_formats": self.time_format or (), "time_zone": self.time_zone}
 
@@ -88,7 +89,7 @@ class SparkOptions:
     quiet: bool = declared("--quiet -q", "Show no progress.", False)
 
     @contextmanager
-    def started(self, sources: Sequence[Source]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    def started(self, sources: Sequence[Source]) -> Iterator[tuple[Any, Raw]]:
         """A session for these files, which the pipelines alone know, and what they take beside their own options."""
         from sim.spark import spark_session
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from sim.base.naming import Raw
 from sim.base.randomness import Streams
 from sim.base.units import Quantity
 from sim.base.validation import Mistake
@@ -101,7 +102,7 @@ class RingProblem(Instance):
             Streams(self.seed).key("reconfiguration"),
         )
 
-    def solution(self, problem: ReconfigurationProblem, decision: Reconfiguration) -> dict[str, Any]:
+    def solution(self, problem: ReconfigurationProblem, decision: Reconfiguration) -> Raw:
         """What the decision comes to, in node ids and numbers that JSON has."""
         objective, ids = CostModel(problem), self.ids
         before = objective.cost

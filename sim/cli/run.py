@@ -6,10 +6,11 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sim.base.naming import Raw
 from sim.cli import terminal
 from sim.cli.compare import print_headlines
 from sim.cli.options import Json, Out, Overrides, Quiet, ScenarioFile, option, resumable, run_options
@@ -178,7 +179,7 @@ def print_check(check: DeliveryCheck) -> None:
     console.print(check.sentence())
 
 
-def as_json(results: Results, checks: Sequence[DeliveryCheck] = ()) -> dict[str, Any]:
+def as_json(results: Results, checks: Sequence[DeliveryCheck] = ()) -> Raw:
     """The summary for programs: all metrics of all variants, null where there is no confidence interval, difference or test.
 
     Of a sweep, the headline metrics at all points.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from sim.base.errors import InputError
 from sim.base.escaping import csv_cell
+from sim.base.naming import Raw
 from sim.cli import terminal
 from sim.cli.instances import few, policy_of, print_solutions, read_instances
 from sim.cli.options import Quiet, argument, option
@@ -128,11 +129,11 @@ def _check(
         picture(plot)
 
 
-def _given(capacity: str | None, tau: str | None, seed: int | None) -> dict[str, Any]:
+def _given(capacity: str | None, tau: str | None, seed: int | None) -> Raw:
     """What the command says in place of the file, by the file's keys."""
     from sim.policies.offloading.process import parse_capacity
 
-    given: dict[str, Any] = {}
+    given: Raw = {}
     if capacity is not None:
         try:
             given["capacity"] = parse_capacity(capacity)
@@ -148,7 +149,7 @@ def _given(capacity: str | None, tau: str | None, seed: int | None) -> dict[str,
     return given if seed is None else {**given, "seed": seed}
 
 
-def _of_file(source: Path, content: Any, given: dict[str, Any], place: Keys) -> OffloadingProblem:
+def _of_file(source: Path, content: Any, given: Raw, place: Keys) -> OffloadingProblem:
     from sim.cli.offloading_problems import read_problem
 
     try:
@@ -157,7 +158,7 @@ def _of_file(source: Path, content: Any, given: dict[str, Any], place: Keys) -> 
         raise InputError(f"{source}: {error}") from None
 
 
-def _of_folder(source: Path, given: dict[str, Any], tell: Tell) -> OffloadingProblem:
+def _of_folder(source: Path, given: Raw, tell: Tell) -> OffloadingProblem:
     from sim.base.memory import need
     from sim.cli.offloading_problems import bytes_needed
     from sim.policies.offloading.process import make_problem
@@ -179,9 +180,7 @@ def _of_folder(source: Path, given: dict[str, Any], tell: Tell) -> OffloadingPro
     return make_problem(demand.indptr, demand.indices, demand.event_rate, **given)
 
 
-def _solve(
-    policy: OffloadingPolicy, problem: OffloadingProblem, bounds: bool, steps: int, tell: Tell
-) -> dict[str, Any]:
+def _solve(policy: OffloadingPolicy, problem: OffloadingProblem, bounds: bool, steps: int, tell: Tell) -> Raw:
     """The decision in numbers that JSON has; with `steps` also those at smaller capacities, without their topics."""
     from sim.cli.offloading_problems import solution
     from sim.policies.offloading.curve import decisions
@@ -202,7 +201,7 @@ def _solve(
     return {**found, "seconds": seconds, "curve": points[::-1]}
 
 
-def _point(found: dict[str, Any]) -> dict[str, Any]:
+def _point(found: Raw) -> Raw:
     """What a curve has of a decision: all but the topics, of which it tells the number."""
     rest = {key: value for key, value in found.items() if key not in ("topics", "capacity")}
     return {"capacity": found["capacity"], "kept": len(found["topics"]), **rest}
@@ -215,7 +214,7 @@ def _names(folder: Path, topics: Sequence[int]) -> list[str]:
     return [known[topic].as_py() for topic in topics]
 
 
-def _write_table(path: Path, points: Sequence[dict[str, Any]]) -> None:
+def _write_table(path: Path, points: Sequence[Raw]) -> None:
     """The curve as CSV; the bound is the lowest of all, and empty where none was asked for."""
     from sim.files.atomic import whole_file
 
@@ -228,12 +227,12 @@ def _write_table(path: Path, points: Sequence[dict[str, Any]]) -> None:
             rows.writerows(map(csv_cell, [*(point[column] for column in columns), _bound(point)]) for point in points)
 
 
-def _bound(found: dict[str, Any]) -> float | None:
+def _bound(found: Raw) -> float | None:
     """The lowest of the upper bounds."""
     return min(found["upper_bounds"].values(), default=None)
 
 
-def _show(source: Path, policy: str, objective: str, solutions: list[dict[str, Any]], listed: bool) -> None:
+def _show(source: Path, policy: str, objective: str, solutions: list[Raw], listed: bool) -> None:
     from sim.base.units import format_duration
     from sim.workloads.format.manifest import read_manifest
 
@@ -254,7 +253,7 @@ def _show(source: Path, policy: str, objective: str, solutions: list[dict[str, A
         console.print(f"Interests are those at the start; {changes:,} later changes of subscriptions do not count.")
 
 
-def _table(solutions: Sequence[dict[str, Any]], objective: str, curve: bool = False) -> Table:
+def _table(solutions: Sequence[Raw], objective: str, curve: bool = False) -> Table:
     """A row for each decision; of a curve, with what the step before it did not have."""
     mean = objective == "satisfied"
     bounded = any(solution["upper_bounds"] for solution in solutions)
@@ -287,7 +286,7 @@ def _table(solutions: Sequence[dict[str, Any]], objective: str, curve: bool = Fa
     return terminal.plain_table([column for column, shown in columns.items() if shown], rows)
 
 
-def _notes(solution: dict[str, Any], objective: str) -> Iterator[str]:
+def _notes(solution: Raw, objective: str) -> Iterator[str]:
     """Results that are not in the table: subscribers that need nothing, the bounds, and the topics, if few."""
     if free := solution["free"]:
         yield f"{free:,} of {solution['subscribers']:,} subscribers need nothing; they are counted nowhere else."

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from sim.base.errors import InputError, unknown
+from sim.base.naming import Raw
 from sim.cli import terminal
 from sim.cli.instances import few, print_solutions, read_instances
 from sim.cli.options import argument, option
@@ -86,7 +87,7 @@ class _Solution:
     measures: Measures
     bounds: dict[str, int]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Raw:
         return {"edges": self.edges.tolist(), **asdict(self.measures), "lower_bounds": self.bounds}
 
 

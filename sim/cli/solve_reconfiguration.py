@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from sim.base.errors import InputError
+from sim.base.naming import Raw
 from sim.cli import terminal
 from sim.cli.instances import few, policy_of, print_solutions, read_instances
 from sim.cli.options import argument, option
@@ -62,7 +63,7 @@ def reconfiguration(
         _show(f"{source}: {policy}", solutions)
 
 
-def _show(title: str, solutions: list[dict[str, Any]]) -> None:
+def _show(title: str, solutions: list[Raw]) -> None:
     columns = [
         "brokers",
         "topics",
@@ -83,7 +84,7 @@ def _show(title: str, solutions: list[dict[str, Any]]) -> None:
             console.print(line)
 
 
-def _row(solution: dict[str, Any]) -> Iterator[str]:
+def _row(solution: Raw) -> Iterator[str]:
     before, after = solution["cost_before"], solution["cost_after"]
     yield from (f"{len(solution[key]):,}" for key in ("mapping", "trees"))
     yield from (_number(cost) for cost in (before, after))
@@ -96,7 +97,7 @@ def _number(value: int | float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() or value >= 10_000 else f"{value:,.2f}"
 
 
-def _notes(solution: dict[str, Any]) -> Iterator[str]:
+def _notes(solution: Raw) -> Iterator[str]:
     """The mapping, and the swaps that led to it, if few."""
     mapping = solution["mapping"]
     yield f"Node ids of brokers 0 to {len(mapping) - 1}: {few(mapping, len(mapping))}"

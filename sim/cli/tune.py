@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sim.base.naming import Raw
 from sim.cli import terminal
 from sim.cli.options import Json, Overrides, Quiet, ScenarioFile, option, run_options
 from sim.cli.search import SearchOut, Variant, bench, said
@@ -105,7 +106,7 @@ def _metrics(trial: Trial, wanted: Tune) -> list[str]:
     return cells
 
 
-def _json(bench: Bench, tuned: Tuned, wanted: Tune) -> dict[str, Any]:
+def _json(bench: Bench, tuned: Tuned, wanted: Tune) -> Raw:
     from sim.studies.tune import frame, tune_sentences
 
     return {

@@ -18,6 +18,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from sim.base.errors import InputError, unknown
+from sim.base.naming import Raw
 from sim.conformance.cases import CASES, Call, Calls, Case
 from sim.overlay.promises import GeometryPromises, LatencyPromises
 from sim.own_metrics import MetricPromises
@@ -40,7 +41,7 @@ PROMISES: dict[str, type[Promises]] = {
 """What the plug-ins of each group promise."""
 
 
-def check(group: str, plugin: type, parameters: Mapping[str, Any] | None = None, *, seed: int = 1) -> list[str]:
+def check(group: str, plugin: type, parameters: Raw | None = None, *, seed: int = 1) -> list[str]:
     """A sentence for each promise that a plug-in (a class) of a group breaks on small random cases; none where it keeps all.
 
     `parameters` are those that its `Parameters` need; `seed` draws other cases. A plug-in may refuse some cases, by an InputError.
@@ -52,7 +53,7 @@ def check(group: str, plugin: type, parameters: Mapping[str, Any] | None = None,
     return list(trial.broken.values())
 
 
-def assert_conforms(group: str, plugin: type, parameters: Mapping[str, Any] | None = None, *, seed: int = 1) -> None:
+def assert_conforms(group: str, plugin: type, parameters: Raw | None = None, *, seed: int = 1) -> None:
     """Raises AssertionError with what `check` finds, a line for each promise that is broken."""
     broken = check(group, plugin, parameters, seed=seed)
     assert not broken, "\n".join(["", *broken])
@@ -73,7 +74,7 @@ class _Trial:
     def miss(self, promise: Promise, wrong: str, place: str = "") -> None:
         self.report(broken(self.plugin, promise, wrong), place)
 
-    def run(self, parameters: dict[str, Any], cases: Mapping[str, Case]) -> None:
+    def run(self, parameters: Raw, cases: Mapping[str, Case]) -> None:
         try:
             model = self.promises.model(self.plugin)
         except BrokenPromise as error:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.naming import Raw
 from sim.base.randomness import Streams
 from sim.metrics import OURS
 from sim.overlay.chord import chord_routes
@@ -180,7 +181,7 @@ def reconfiguration_cases(seed: int) -> dict[str, Case]:
     def problem(n: int, topics: int, **more: Any) -> ReconfigurationProblem:
         ids, hashes = np.sort(rng.choice(1 << 16, n, replace=False)), rng.integers(0, 1 << 16, topics)
         routes = chord_routes(ids, hashes, bits=16)
-        given: dict[str, Any] = {
+        given: Raw = {
             "parent": routes.parent,
             "hops": routes.hops,
             "roots": routes.roots,
@@ -216,7 +217,7 @@ def offloading_cases(seed: int) -> dict[str, Case]:
         indptr = np.append(0, wants.sum(axis=1).cumsum())
         rates = rng.integers(0, 20, topics) if rates is None else rates
         cost = more.get("cost", rates * wants.sum(axis=0))
-        given: dict[str, Any] = {
+        given: Raw = {
             "tau": 15,
             "key": _key(rng),
             "cost": _frozen(cost.astype(np.float64)),
@@ -254,7 +255,7 @@ def metric_cases(seed: int) -> dict[str, Case]:
     return {"tables": Case((), [Call("compute", (tables,), name) for name, tables in runs.items()])}
 
 
-def _tables(rng: np.random.Generator, publications: int) -> dict[str, dict[str, Any]]:
+def _tables(rng: np.random.Generator, publications: int) -> dict[str, Raw]:
     """The tables that every run has, of 6 windows and 5 brokers; counts are drawn up to so many."""
     windows, brokers, rows = np.arange(6), np.arange(5), 20 if publications else 0
     counted = dict.fromkeys(part for metric in OURS.values() for part in metric.parts)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sim.base.errors import InputError, ScenarioError, unknown, unknown_of_many
 from sim.base.escaping import xml_text
+from sim.base.naming import Raw
 from sim.experiments.run import naming, prepared_folder
 from sim.scenario.experiment import Experiment
 from sim.scenario.reader import load_scenario
@@ -29,7 +30,7 @@ def write_graphml(graph: nx.DiGraph, path: Path) -> None:
 
 
 def export(
-    source: str | Path | Mapping[str, Any] | Experiment,
+    source: str | Path | Raw | Experiment,
     variant: str | None = None,
     replication: int = 0,
     topic: str | None = None,

@@ -6,13 +6,13 @@ import math
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sim.base.errors import ResultsError
+from sim.base.naming import Raw
 from sim.experiments.outcomes import Failure
 from sim.experiments.results import AGAIN, CHANGED, read_json, read_run
 from sim.experiments.rounds import WindowSeries
@@ -27,7 +27,7 @@ class Index:
     def __init__(self, folder: Path) -> None:
         """Raises ResultsError where the folder cannot be read."""
         self.folder = folder
-        self._columns: dict[str, dict[str, Any]] = {}
+        self._columns: dict[str, Raw] = {}
         self.done = {name for name in _names(folder / "runs") if not name.startswith(".")}
         records = {
             name.removesuffix(".json"): read_json(folder / "failed" / name) for name in _names(folder / "failed")
@@ -64,7 +64,7 @@ class Index:
             values = columns["notification_delay"]
         return WindowSeries(columns["start"], values, float(columns["end"][-1]))
 
-    def _rows(self, name: str) -> dict[str, Any]:
+    def _rows(self, name: str) -> Raw:
         """A column of the rows that existed when the index was opened."""
         if name not in self._columns:
             rows = known_rows(self.folder, ["run", name])

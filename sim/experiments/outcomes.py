@@ -8,9 +8,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from sim.base.errors import InputError
+from sim.base.naming import Raw
 from sim.experiments.plan import RunSpec
 
 Progress = Callable[[RunSpec, float], None]
@@ -25,10 +25,10 @@ class Record:
     """
 
     metrics: Mapping[str, float | int | None]
-    tables: Mapping[str, Mapping[str, Any]]
+    tables: Mapping[str, Raw]
     notes: Sequence[str]
-    workload: Mapping[str, Any]
-    timing: Mapping[str, Any]
+    workload: Raw
+    timing: Raw
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Failure:
     traceback: str
     error: InputError | None = None
 
-    def record(self, spec: RunSpec) -> dict[str, Any]:
+    def record(self, spec: RunSpec) -> Raw:
         """The failure as recorded in the results; `spec` is one of the specifications with this run."""
         place = {"point": spec.point, "label": spec.label}
         where = {**place, "variant": spec.variant, "replication": spec.replication, "run": spec.hash}
@@ -51,9 +51,9 @@ RunOutcome = Failure | None
 
 
 @contextmanager
-def clock() -> Generator[dict[str, Any]]:
+def clock() -> Generator[Raw]:
     """Measure start, end, duration and host of a block; filled in when the block ends."""
-    timing: dict[str, Any] = {"start": datetime.now(UTC).isoformat(timespec="milliseconds")}
+    timing: Raw = {"start": datetime.now(UTC).isoformat(timespec="milliseconds")}
     began = time.perf_counter()
     yield timing
     timing["end"] = datetime.now(UTC).isoformat(timespec="milliseconds")

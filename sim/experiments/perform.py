@@ -6,9 +6,9 @@ import traceback
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from sim.base.errors import InputError, ScenarioError, WorkloadError
+from sim.base.naming import Raw
 from sim.experiments.outcomes import Failure, Record, RunOutcome, clock
 from sim.experiments.plan import RunSpec
 from sim.experiments.store import Store
@@ -48,7 +48,7 @@ def simulated(spec: RunSpec, base: Path | None, tell: _Tell) -> Record | Failure
         return Failure(f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
-def _summary(workload: Workload, hash: str) -> dict[str, Any]:
+def _summary(workload: Workload, hash: str) -> Raw:
     """The workload's entry in a run's results; `hash` is that of the workload folder, "" if generated."""
     return {
         "kind": workload.kind,

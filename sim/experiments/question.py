@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from sim.base.errors import ResultsError
+from sim.base.naming import Raw
 from sim.experiments.index import Index
 from sim.experiments.plan import plan
 from sim.experiments.results import Manifest
@@ -96,13 +96,13 @@ def _compared(manifest: Manifest) -> Manifest:
     return found
 
 
-def _essence(scenario: Mapping[str, Any]) -> dict[str, Any]:
+def _essence(scenario: Raw) -> Raw:
     return {key: value for key, value in scenario.items() if key not in ASIDE}
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flat(values: Raw, prefix: str = "") -> Raw:
     """The values of nested tables by dotted keys."""
-    found: dict[str, Any] = {}
+    found: Raw = {}
     for key, value in values.items():
         found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
     return found

@@ -6,11 +6,12 @@ import json
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
 from sim.base.errors import ResultsError
+from sim.base.naming import Raw
 from sim.experiments.seals import is_sealed
 from sim.files.hashing import sha256
 from sim.files.parquet import read_frame
@@ -26,7 +27,7 @@ RUNS = "runs.parquet"
 AGAIN = "`brokersim run --verify` finds such runs and does them again"
 CHANGED = "changed since it was written"
 
-Manifest = dict[str, Any]
+Manifest = Raw
 _KEYS = {
     "title": str,
     "seed": int,
@@ -114,7 +115,7 @@ class Results:
         return [*self.manifest["notes"], *missing]
 
     @property
-    def failed(self) -> list[dict[str, Any]]:
+    def failed(self) -> list[Raw]:
         """The runs that failed: variant, replication, reason and traceback."""
         return list(self.manifest["failed"])
 

@@ -12,11 +12,11 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sim.base.naming import Raw
 from sim.experiments.results import RUNS, read_json, read_run
 from sim.files.atomic import replacing
 from sim.files.hashing import sha256
@@ -33,10 +33,10 @@ OTHERS = {"run", "notes", *TIMING_TYPES}
 """Columns of rows that are no metrics; all others than these and ours are metrics of a user's own, float64."""
 SCHEMA = pa.schema({"run": pa.string(), **METRIC_TYPES, "notes": pa.list_(pa.string()), **TIMING_TYPES})
 
-RunRow = Mapping[str, Any]
+RunRow = Raw
 
 
-def row(run: str, metrics: Mapping[str, Any], notes: Sequence[str], timing: Mapping[str, Any]) -> RunRow:
+def row(run: str, metrics: Raw, notes: Sequence[str], timing: Raw) -> RunRow:
     """The row of a run, from its manifest and timing."""
     return {"run": run, **metrics, "notes": list(notes), **timing}
 

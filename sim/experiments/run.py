@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sim.base.errors import BrokersimError, ScenarioError, WorkloadError
+from sim.base.naming import Raw
 from sim.experiments import engines
 from sim.experiments.index import Index
 from sim.experiments.options import RunOptions
@@ -26,7 +27,7 @@ from sim.workloads.format.folder import load_workload
 from sim.workloads.format.mapped import write_mapped
 from sim.workloads.format.workload import Workload
 
-OnFailure = Callable[[Mapping[str, Any]], None]
+OnFailure = Callable[[Raw], None]
 """Called with a failed run, as `Results.failed` has it."""
 
 
@@ -35,7 +36,7 @@ class RunFailed(BrokersimError):
 
 
 def run(
-    source: str | Path | Mapping[str, Any] | Experiment,
+    source: str | Path | Raw | Experiment,
     out: str | Path | None = None,
     workload: str | Path | None = None,
     overrides: Sequence[str] = (),
@@ -97,7 +98,7 @@ class Work:
     store: Store
     options: RunOptions
     sweep: bool
-    failed: list[dict[str, Any]] = field(default_factory=list)
+    failed: list[Raw] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.index = Index(self.store.folder)
@@ -201,10 +202,10 @@ def _several(experiment: Experiment) -> bool:
     return experiment.base.replications * sum(len(point.variants) for point in experiment.points) > 1
 
 
-def _found(ended: Conclusion) -> dict[str, Any]:
+def _found(ended: Conclusion) -> Raw:
     """A conclusion as recorded in the results' manifest."""
     precision = ended.experiment.precision
-    more: dict[str, Any] = {"warm_up": [asdict(one) for one in ended.warm_up]}
+    more: Raw = {"warm_up": [asdict(one) for one in ended.warm_up]}
     if precision is not None:
         more["precision"] = {**precision.model_dump(), "points": [asdict(one) for one in ended.precision]}
         more["replications"] = max(one.replications for one in ended.precision)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from sim.base.naming import Raw
 from sim.files.hashing import sha256_of
 
 _LINE = re.compile(rb'\{\n  "seal": "([0-9a-f]{64})",\n')
@@ -20,7 +19,7 @@ _SHOWN = re.compile(rb'<meta name="brokersim-results" content="([0-9a-f ]+)">')
 _HEAD = 4096
 
 
-def sealed(manifest: Mapping[str, Any]) -> tuple[str, bytes]:
+def sealed(manifest: Raw) -> tuple[str, bytes]:
     """The seal of a manifest, and the file that holds both."""
     rest = json.dumps(manifest, indent=2, allow_nan=False, ensure_ascii=False).removeprefix("{\n").encode() + b"\n"
     seal = sha256_of(rest)

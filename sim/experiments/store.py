@@ -12,7 +12,7 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from itertools import chain
@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from sim.base.errors import ResultsError
+from sim.base.naming import Raw
 from sim.experiments.code import version
 from sim.experiments.outcomes import Failure, Record, RunOutcome
 from sim.experiments.plan import RunSpec
@@ -88,7 +89,7 @@ class Store:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Raw:
         return {"folder": self.folder}
 
     def clear(self) -> None:
@@ -190,8 +191,8 @@ class Store:
         self,
         experiment: Experiment,
         specs: Sequence[RunSpec],
-        failed: Sequence[Mapping[str, Any]],
-        timing: Mapping[str, Any],
+        failed: Sequence[Raw],
+        timing: Raw,
         notes: Sequence[str] = (),
         **more: Any,
     ) -> Results:
@@ -315,7 +316,7 @@ def _number(value: float | int | None) -> float | int | None:
     return int(value) if isinstance(value, (int, np.integer)) else float(value)
 
 
-def _write_json(path: Path, values: Mapping[str, Any]) -> None:
+def _write_json(path: Path, values: Raw) -> None:
     _write(path, (json.dumps(values, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
 
 

@@ -15,6 +15,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
 from sim.base.errors import cut, nearest
+from sim.base.naming import Raw
 from sim.files.compression import Damaged, pieces
 from sim.files.hashing import sha256_of
 
@@ -65,7 +66,7 @@ class InputFile(Generic[_T]):
         dump = core_schema.plain_serializer_function_ser_schema(File.dump)
         return core_schema.no_info_plain_validator_function(self.read, serialization=dump)
 
-    def __get_pydantic_json_schema__(self, _schema: Any, _handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, _schema: Any, _handler: GetJsonSchemaHandler) -> Raw:
         return {"type": "string", "format": "path"}
 
 

@@ -14,11 +14,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
+from sim.base.naming import Raw
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Columns = Mapping[str, Any]  # name → NDArray of int8, int32, int64 or float64, or pa.StringArray, all of one length
+Columns = Raw  # name → NDArray of int8, int32, int64 or float64, or pa.StringArray, all of one length
 
 ROW_GROUP = 1_000_000
 
@@ -86,7 +87,7 @@ def write_columns(path: Path, columns: Columns) -> None:
     write_table(path, pa.table({name: arrow(values) for name, values in columns.items()}))
 
 
-def read_columns(path: Path, types: Mapping[str, pa.DataType]) -> dict[str, Any]:
+def read_columns(path: Path, types: Mapping[str, pa.DataType]) -> Raw:
     """Read the columns named in `types`: numpy arrays (null is NaN) and, for text, arrow arrays; others are ignored.
 
     Raises WorkloadError where the file is missing or no parquet, a column is missing or of another type, or a value
@@ -99,7 +100,7 @@ def read_columns(path: Path, types: Mapping[str, pa.DataType]) -> dict[str, Any]
         }
 
 
-def read_batches(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[dict[str, Any]]:
+def read_batches(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[Raw]:
     """Read columns as `read_columns` does, in batches of rows, to save memory."""
     first = 0
     with _reading(path, types) as file:

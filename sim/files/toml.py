@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sim.base.errors import ScenarioError
-from sim.base.naming import Keys
+from sim.base.naming import Keys, Raw
 
 _DEEPEST = 50
 """The deepest nesting of tables and lists: far more than any scenario has, and within recursion limits."""
@@ -30,7 +30,7 @@ _SCALAR = re.compile(r"[^,\]}\n#]+")
 _DIGITS = re.compile(r"\d[\d_]{4000,}")  # more than Python turns into an integer
 
 
-def read(path: Path) -> tuple[dict[str, Any], dict[Keys, int]]:
+def read(path: Path) -> tuple[Raw, dict[Keys, int]]:
     """Read the values of a TOML file and the line of each key path. Raises ScenarioError where it is missing or not TOML."""
     try:
         text = path.read_bytes().decode("utf-8-sig")  # some editors write a byte order mark
@@ -81,7 +81,7 @@ def plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date | time) else value
 
 
-def checked(values: Mapping[str, Any], what: str) -> dict[str, Any]:
+def checked(values: Raw, what: str) -> Raw:
     """A plain copy of values given in code. Raises ScenarioError where TOML cannot represent them."""
     if odd := next(_odd(values), None):
         raise ScenarioError(f"{what}: {_shown(odd[0])}: {odd[1]}")

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from sim.base.naming import Raw
 from sim.files import toml
 from sim.scenario.expressions import Value
 from sim.scenario.keys import text_of, unit_at
 from sim.scenario.model import Precision, Report, Scenario
-from sim.scenario.sweep import Raw
 from sim.scenario.tuning import Tune
 
 

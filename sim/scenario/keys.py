@@ -7,13 +7,13 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from sim.base.naming import Keys
+from sim.base.naming import Keys, Raw
 from sim.base.units import parse_duration, write_duration
 from sim.files import toml
 from sim.scenario.kinds import Kinds, Table
 from sim.scenario.reading import tables_of
 
-Schema = dict[str, Any]
+Schema = Raw
 
 
 def is_integer(model: type[BaseModel], keys: Keys, values: object) -> bool | None:

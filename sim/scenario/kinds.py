@@ -10,6 +10,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic_core import core_schema
 
 from sim import plugins
+from sim.base.naming import Raw
 from sim.base.validation import Mistake, hint, nested, problems, show, validate
 from sim.metrics import METRICS, OURS, own_names
 from sim.plugins import Parameters
@@ -25,7 +26,7 @@ class Table:
     def __hash__(self) -> int:
         return hash((self.kind, self.parameters.model_dump_json()))  # a plug-in's parameters may be lists
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> Raw:
         """The table as a scenario file would say it, in full."""
         return {"kind": self.kind, **self.parameters.model_dump(mode="json")}
 
@@ -77,10 +78,10 @@ class Kinds:
         dump = core_schema.plain_serializer_function_ser_schema(Table.dump)
         return core_schema.no_info_plain_validator_function(self.read, serialization=dump)
 
-    def __get_pydantic_json_schema__(self, _schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, _schema: Any, handler: GetJsonSchemaHandler) -> Raw:
         return {"oneOf": [self._json_schema_of(kind, handler) for kind in self.names()]}
 
-    def _json_schema_of(self, kind: str, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def _json_schema_of(self, kind: str, handler: GetJsonSchemaHandler) -> Raw:
         schema = dict(handler.resolve_ref_schema(handler(self.model(kind).__pydantic_core_schema__)))
         schema["title"] = kind
         schema["properties"] = {"kind": {"const": kind}, **schema.get("properties", {})}
@@ -99,7 +100,7 @@ class OwnMetrics:
         """Their names, sorted."""
         return [table.kind for table in self.tables]
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> Raw:
         """The table as a scenario file would say it, in full."""
         return {table.kind: table.parameters.model_dump(mode="json") for table in self.tables}
 
@@ -136,7 +137,7 @@ class OwnMetrics:
         return core_schema.no_info_plain_validator_function(cls.read, serialization=dump)
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, _schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(cls, _schema: Any, handler: GetJsonSchemaHandler) -> Raw:
         models = {name: plugins.load("metric", name).Parameters for name in own_names()}
         properties = {name: handler(model.__pydantic_core_schema__) for name, model in models.items()}
         return {"type": "object", "properties": properties, "additionalProperties": False}

@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from sim.base.naming import Keys
+from sim.base.naming import Keys, Raw
 from sim.base.units import Duration, Period, PositiveDuration, Quantity, Repeats
 from sim.base.validation import Mistake, hint, nested, show
 from sim.files.inputs import File, InputFile, NoSuchFile
@@ -32,7 +32,6 @@ from sim.scenario.brokers import Brokers
 from sim.scenario.fixed_table import FixedTable
 from sim.scenario.kinds import Kinds, OwnMetrics, Table
 from sim.scenario.reading import tables_of
-from sim.scenario.sweep import Raw
 
 MORE_SHARED = ("variant", "report", "precision", "sweep", "tune")
 SHARED = {"title", "seed", "replications", "metrics", *MORE_SHARED}

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from sim.base.errors import InputError, ScenarioError, cut, nearest
-from sim.base.naming import Keys
+from sim.base.naming import Keys, Raw
 from sim.base.validation import Model, dotted, hint, problems, show, validate
 from sim.files import toml
 from sim.files.inputs import File
@@ -28,7 +28,7 @@ from sim.scenario.kinds import Table
 from sim.scenario.mistakes import Mistakes
 from sim.scenario.model import DEFAULTS, DETECT, MORE_SHARED, MOST_RUNS, SHARED, Precision, Report, Scenario
 from sim.scenario.reading import Reading
-from sim.scenario.sweep import GRID, Override, ParsedSweep, Raw
+from sim.scenario.sweep import GRID, Override, ParsedSweep
 from sim.scenario.sweep_reader import leaves, place_of, read_sweep, without
 from sim.scenario.tuning import Tune
 
@@ -43,7 +43,7 @@ SATISFACTION = ("satisfied_subscribers", "satisfaction")
 
 
 def load_scenario(
-    source: str | Path | Mapping[str, Any], overrides: Sequence[str] = (), workload: str | Path | None = None
+    source: str | Path | Raw, overrides: Sequence[str] = (), workload: str | Path | None = None
 ) -> Experiment:
     """Read and validate a scenario file, or a dict of the same shape.
 
@@ -76,7 +76,7 @@ def _assigned(text: str, said: str) -> tuple[Keys, str]:
 class _Reader:
     """Reads one scenario; collects the mistakes and knows where each key was said."""
 
-    def __init__(self, source: str | Path | Mapping[str, Any]) -> None:
+    def __init__(self, source: str | Path | Raw) -> None:
         self.path = None if isinstance(source, Mapping) else Path(source)
         lines: dict[Keys, int] = {}
         if isinstance(source, Mapping):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
+from sim.base.naming import Raw
 from sim.base.validation import Mistake, Model, problems
 from sim.scenario.kinds import Kinds
 
@@ -19,9 +19,7 @@ class Reading:
     def __init__(self) -> None:
         self._read: dict[Any, tuple[Any, list[Mistake]]] = {}
 
-    def read(
-        self, model: type[Model], table: Mapping[str, Any], more: tuple[str, ...] = ()
-    ) -> tuple[Model | None, list[Mistake]]:
+    def read(self, model: type[Model], table: Raw, more: tuple[str, ...] = ()) -> tuple[Model | None, list[Mistake]]:
         """The model of a table, else None and all that is wrong; strict as `sim.base.validation.validate` is.
 
         `more` are keys that are allowed beside the model's. Tables that go without saying are as empty ones.
@@ -46,7 +44,7 @@ class Reading:
             self._read[place] = self._checked(model, values, more)
         return self._read[place]
 
-    def _table(self, kind: type[BaseModel] | Kinds, table: dict[str, Any]) -> tuple[Any, list[Mistake]]:
+    def _table(self, kind: type[BaseModel] | Kinds, table: Raw) -> tuple[Any, list[Mistake]]:
         if not isinstance(kind, Kinds):
             return self.read(kind, table)
         known = id(kind), repr(table)
@@ -58,16 +56,14 @@ class Reading:
         return self._read[known]
 
     @staticmethod
-    def _checked(
-        model: type[Model], values: Mapping[str, Any], more: tuple[str, ...]
-    ) -> tuple[Model | None, list[Mistake]]:
+    def _checked(model: type[Model], values: Raw, more: tuple[str, ...]) -> tuple[Model | None, list[Mistake]]:
         try:
             return model.model_validate(values, strict=True), []
         except ValidationError as error:
             return None, problems(error, model, more)
 
 
-_EMPTY: dict[str, Any] = {}
+_EMPTY: Raw = {}
 
 
 @cache

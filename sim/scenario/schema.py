@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from sim.base.naming import Raw
 from sim.scenario.model import DETECT, SHARED, Precision, Report, Scenario
-from sim.scenario.sweep import GRID, SAMPLES, SCALES, Raw
+from sim.scenario.sweep import GRID, SAMPLES, SCALES
 from sim.scenario.tuning import Tune
 
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from sim.base.naming import Keys
+from sim.base.naming import Keys, Raw
 from sim.base.randomness import Streams
 from sim.files import toml
 from sim.scenario.expressions import Expression
 
-Raw = dict[str, Any]
 GRID, LATIN_HYPERCUBE, SALTELLI = SAMPLES = ("grid", "latin-hypercube", "saltelli")
 OPTIONS = ("zip", "where", "sample", "samples")
 """Keys of the table that are no key paths."""

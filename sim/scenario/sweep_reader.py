@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sim.base.errors import InputError
-from sim.base.naming import Keys
+from sim.base.naming import Keys, Raw
 from sim.base.units import parse_duration
 from sim.base.validation import Mistake, hint, show, unknown_key
 from sim.files import toml
@@ -24,7 +24,6 @@ from sim.scenario.sweep import (
     SCALES,
     Override,
     ParsedSweep,
-    Raw,
     SweptAxis,
     SweptRange,
 )

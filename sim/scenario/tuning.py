@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -19,7 +19,7 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 
 from sim.base.errors import InputError
-from sim.base.naming import Keys
+from sim.base.naming import Keys, Raw
 from sim.base.units import parse_duration
 from sim.base.validation import Mistake, dotted, hint, nested, problems, show, unknown_key
 from sim.files import toml
@@ -121,7 +121,7 @@ Limits = Annotated[
     PlainSerializer(lambda limits: [str(limit) for limit in limits]),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
 ]
-_VALUES: dict[str, Any] = {
+_VALUES: Raw = {
     "anyOf": [
         {"type": "array", "minItems": 2},
         {
@@ -158,7 +158,7 @@ class Tune(BaseModel):
     """Limits that the means of metrics must meet, such as "load_stddev < 0.5"."""
     trials: int = Field(default=50, ge=1, le=100_000)
     """The number of points to try."""
-    vary: SkipJsonSchema[Annotated[Mapping[str, Any], PlainValidator(dict)]] = Field(default={}, exclude=True)
+    vary: SkipJsonSchema[Annotated[Raw, PlainValidator(dict)]] = Field(default={}, exclude=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -197,7 +197,7 @@ class Tune(BaseModel):
             "trials": trials,
         }
         read = _read({key: value for key, value in said.items() if value})
-        over: dict[str, Any] = {"vary": {**self.vary, **dict(map(_option, vary))}}
+        over: Raw = {"vary": {**self.vary, **dict(map(_option, vary))}}
         if minimise or maximise:
             over |= {"minimise": read.minimise, "maximise": read.maximise}
         if subject_to:
@@ -255,7 +255,7 @@ def _parameter(keys: Keys, values: object) -> Parameter:
     return _range(values) if isinstance(values, dict) else _choices(values)
 
 
-def _range(table: Mapping[str, Any]) -> TunedRange:
+def _range(table: Raw) -> TunedRange:
     for key in table:
         if key not in _RANGE:
             raise _Wrong(unknown_key(_RANGE, key, table[key]), key)
@@ -270,7 +270,7 @@ def _range(table: Mapping[str, Any]) -> TunedRange:
     return TunedRange(low, high, scale == "log")
 
 
-def _number(table: Mapping[str, Any], key: str) -> int | float:
+def _number(table: Raw, key: str) -> int | float:
     if key not in table:
         raise _Wrong(f"missing key '{key}': expected a range such as {{ from = 1, to = 9 }}")
     value = table[key]
@@ -308,7 +308,7 @@ def _option(text: str) -> tuple[str, Parameter]:
         raise InputError(f"--vary {text}: {error}") from None
 
 
-def _read(table: Mapping[str, Any]) -> Tune:
+def _read(table: Raw) -> Tune:
     """The table of options. Raises InputError with all that is wrong."""
     try:
         return Tune.model_validate(table)

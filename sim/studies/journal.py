@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sim.base.errors import ResultsError
+from sim.base.naming import Raw
 from sim.base.randomness import Streams, mix
 from sim.scenario.tuning import Parameter, Tune, TunedRange
 from sim.studies.search import Values
@@ -110,7 +111,7 @@ class Journal:
         self._drawn.add_trial(trial)
         self._tried.add(_text(ended.values))
 
-    def _values(self, drawn: Mapping[str, Any]) -> Values:
+    def _values(self, drawn: Raw) -> Values:
         return {key: _value(parameter, drawn[key]) for key, parameter in self._wanted.vary.items()}
 
 

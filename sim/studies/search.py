@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.errors import InputError, ResultsError, ScenarioError, unknown
-from sim.base.naming import Keys
+from sim.base.naming import Keys, Raw
 from sim.experiments import engines
 from sim.experiments.options import DEFAULT_OPTIONS, RunOptions
 from sim.experiments.plan import RunSpec, plan
@@ -36,7 +36,7 @@ from sim.workloads.format.mapped import write_mapped
 FEW = 3
 """Fewest replications before a decision: two hardly determine the standard deviation."""
 
-Values = Mapping[str, Any]
+Values = Raw
 """The value of each varied key, as written in a scenario file."""
 LimitVerdict = Literal["met", "missed", "undecided"]
 SATURATED = "delays and deliveries there cover only what was delivered, and no limit on them is met"
@@ -169,9 +169,7 @@ class Bench:
             return Measured((), failed[0].reason)
         return Measured([self._metrics_of(spec.hash) for spec in specs])
 
-    def finish(
-        self, points: Sequence[Values], replications: int, metrics: Sequence[str], timing: Mapping[str, Any]
-    ) -> Results:
+    def finish(self, points: Sequence[Values], replications: int, metrics: Sequence[str], timing: Raw) -> Results:
         """Write the results: all existing runs of these points. Reports show `metrics` first."""
         experiment = self._at([self.point(values) for values in points], replications)
         first = dict.fromkeys([*metrics, *experiment.report.metrics])
