@@ -89,10 +89,6 @@ def _cells(row: Comparison, variant: str, factor: float) -> tuple[str, ...]:
         *describe(outcome.value, factor),
         difference(row, variant, factor),
         "" if effect is None else ("+" if effect > 0 else "") + number(effect, 2),
-        *("" if p is None else _probability(p) for p in (outcome.p, raw)),
+        *("" if p is None else "< 0.001" if p < 0.001 else number(p, 3) for p in (outcome.p, raw)),
         _MARKS.get(outcome.verdict, outcome.verdict),
     )
-
-
-def _probability(p: float) -> str:
-    return "< 0.001" if p < 0.001 else number(p, 3)

@@ -131,8 +131,11 @@ def _compared(results: Results, metric: str, values: NDArray[np.float64]) -> Com
     outcomes = {}
     for variant, x in columns.items():
         test, relative = tests.get(variant, (None, True))
-        verdict = _verdict(METRICS[metric], test, p.get(variant))
-        outcomes[variant] = VariantOutcome(mean_interval(x), test, p.get(variant), verdict, relative)
+        adjusted_p = p.get(variant)
+        verdict: Verdict = ""
+        if test is not None and adjusted_p is not None and adjusted_p <= SIGNIFICANT:
+            verdict = direction(METRICS[metric], test)
+        outcomes[variant] = VariantOutcome(mean_interval(x), test, adjusted_p, verdict, relative)
     return Comparison(METRICS[metric], outcomes, baseline)
 
 
@@ -151,10 +154,6 @@ def _test(values: NDArray[np.float64], baseline: NDArray[np.float64]) -> tuple[T
     else:
         test = paired_t(values, baseline)
     return (test if test.difference.n else None), relative
-
-
-def _verdict(metric: Metric, test: Test | None, p: float | None) -> Verdict:
-    return "" if test is None or p is None or p > SIGNIFICANT else direction(metric, test)
 
 
 def direction(metric: Metric, test: Test) -> Verdict:

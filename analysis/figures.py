@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.charts import CHART_ROWS, Figure, axis_title, by_colour, by_dash, rounded, spec_of
-from analysis.comparison import Texts, by_replication, compare, headline_of, label, texts, variants_of
+from analysis.comparison import by_replication, compare, headline_of, label, texts, variants_of
 from analysis.formatting import number, scale, with_unit
 from analysis.tables import delay_distribution, load_by_rank, over_time
 from analysis.trees import trees
@@ -44,7 +44,10 @@ def intervals(results: Results, metrics: Sequence[str]) -> list[Figure]:
                 "mean": [value.mean / factor for value in means.values()],
                 "low": [np.nan if value.low is None else value.low / factor for value in means.values()],
                 "high": [np.nan if value.high is None else value.high / factor for value in means.values()],
-                "text": [_text(texts(row, variant), unit) for variant in means],
+                "text": [
+                    f"{with_unit(said.mean, unit)} {said.interval}".rstrip()
+                    for said in (texts(row, variant) for variant in means)
+                ],
             }
         )
         single = by_replication(results, name).melt(value_name="value").dropna()
@@ -203,7 +206,3 @@ def _load(results: Results) -> list[Figure]:
     if skewed:
         caption += " The axis is logarithmic; brokers that host nobody are beyond its end."
     return [Figure("load", "load", "load per broker", caption, description, {**spec_of(chart), "height": 260})]
-
-
-def _text(texts: Texts, unit: str) -> str:
-    return f"{with_unit(texts.mean, unit)} {texts.interval}".rstrip()

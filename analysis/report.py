@@ -65,7 +65,11 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None, poin
     headline = headline_of(results)
     further = [name for name in metrics_of(one) if name not in headline]
     replications = replications_of(manifest, number_)
-    said = headlines(results)
+    said, failed = headlines(results), manifest["failed"]
+    notes = said.notes
+    if failed:
+        runs = len(failed) + len(results.runs)
+        notes = [f"{len(failed)} of {runs} runs failed and are missing below: {_listed(failed)}.", *notes]
     return render(
         "report.html.jinja",
         list(charts),
@@ -74,7 +78,7 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None, poin
         seals=[manifest["seal"]] if "seal" in manifest else [],
         sentences=said.sentences,
         sweep=_sweep(results, number_, charts),
-        notes=[*_notes(results), *said.notes],
+        notes=notes,
         explanation=_explanation(baseline_of(results), len(names), replications),
         variants=[
             {
@@ -90,10 +94,7 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None, poin
         experiment=list(_experiment(results, number_)),
         workload=list(_workload(workload)),
         rows=list(_rows(workload.get("rows") or {})),
-        sources=[
-            {"file": source["file"], "size": quantity(source["bytes"], "bytes"), "sha256": source["sha256"]}
-            for source in workload.get("sources") or ()
-        ],
+        sources=[source | {"size": quantity(source["bytes"], "bytes")} for source in workload.get("sources") or ()],
         **_reproduction(results),
         undefined=[
             label(name)
@@ -117,7 +118,8 @@ def _shown(results: Results, point: int | None) -> tuple[int, Results]:
         raise ResultsError(f"--point: expected 0 to {len(manifest['points']) - 1}, found {point}")
     one = results.at(point)
     if one.runs.empty:
-        raise ResultsError(f"{results.folder}: no run of point {point} finished ({_listed(_failed(one, point))})")
+        failed = [run for run in manifest["failed"] if run.get("point", 0) == point]
+        raise ResultsError(f"{results.folder}: no run of point {point} finished ({_listed(failed)})")
     return point, one
 
 
@@ -135,25 +137,14 @@ def _sweep(results: Results, point: int, charts: Sequence[Figure]) -> Raw | None
     }
 
 
-def _notes(results: Results) -> Iterator[str]:
-    failed = results.manifest["failed"]
-    if failed:
-        runs = len(failed) + len(results.runs)
-        yield f"{len(failed)} of {runs} runs failed and are missing below: {_listed(failed)}."
-
-
-def _failed(results: Results, point: int) -> list[Raw]:
-    return [run for run in results.manifest["failed"] if run.get("point", 0) == point]
-
-
 def _listed(failed: Sequence[Raw]) -> str:
-    shown = [f"{_place(run)}: {run['reason']}" for run in failed[:_LISTED]]
+    shown = [
+        ", ".join(
+            filter(None, (run.get("label"), run["variant"], f"replication {run['replication']}: {run['reason']}"))
+        )
+        for run in failed[:_LISTED]
+    ]
     return "; ".join([*shown, f"and {len(failed) - _LISTED} more"] if len(failed) > _LISTED else shown)
-
-
-def _place(run: Raw) -> str:
-    at = f"{run['label']}, " if run.get("label") else ""
-    return f"{at}{run['variant']}, replication {run['replication']}"
 
 
 def _explanation(baseline: str, variants: int, replications: int) -> str:

@@ -30,7 +30,8 @@ def sweep_figures(results: Results, trade_off: tuple[str, str] = DEFAULT) -> lis
     metrics, names, baseline = headline_of(results), variants_of(results), baseline_of(results)
     points = over_points(results, list(dict.fromkeys([*metrics, *trade_off])))
     if drawn(results):
-        charts = list(_clouds(points, axes, metrics, names))
+        tables = {metric: points[points["metric"] == metric] for metric in metrics}
+        charts = [cloud(own, axis, metric, names) for metric, own in tables.items() if len(own) for axis in axes]
     else:
         charts = [
             *line_charts(results.runs, axes, metrics, names),
@@ -38,7 +39,11 @@ def sweep_figures(results: Results, trade_off: tuple[str, str] = DEFAULT) -> lis
         ]
     plot = pareto_plot(points, axes, trade_off, names)
     charts += [plot] if plot else []
-    return [*charts, *(_bars(results, metrics) if saltelli(results) else [])]
+    if saltelli(results):
+        indices, _ = sensitivity(results, metrics)
+        for metric, variant in indices[["metric", "variant"]].drop_duplicates().itertuples(index=False):
+            charts.append(bars(indices, metric, variant, names.index(variant)))
+    return charts
 
 
 def line_charts(
@@ -59,7 +64,8 @@ def line_charts(
             others = [other.key for other in axes if other is not axis]
             if len(table):
                 name = f"line-{metric}-{slug(axis.key)}"
-                yield along(table, axis, metric, names, name, whole, caption=_mean_over(others))
+                caption = f"Means over all values of {', '.join(others)} that were run." if others else ""
+                yield along(table, axis, metric, names, name, whole, caption=caption)
 
 
 def heat_maps(
@@ -111,23 +117,3 @@ def _by(runs: pd.DataFrame, axis: Axis, by: Axis, metric: str, names: Sequence[s
         if len(table):
             title = f"{label(metric)}, {by.said(value)}"
             yield along(table, axis, metric, names, f"{name}-{place}", whole, title)
-
-
-def _clouds(
-    points: pd.DataFrame, axes: Sequence[Axis], metrics: Sequence[str], names: Sequence[str]
-) -> Iterator[Figure]:
-    for metric in metrics:
-        own = points[points["metric"] == metric]
-        if len(own):
-            yield from (cloud(own, axis, metric, names) for axis in axes)
-
-
-def _bars(results: Results, metrics: Sequence[str]) -> Iterator[Figure]:
-    indices, _ = sensitivity(results, metrics)
-    places = {name: place for place, name in enumerate(variants_of(results))}
-    for metric, variant in indices[["metric", "variant"]].drop_duplicates().itertuples(index=False):
-        yield bars(indices, metric, variant, places[variant])
-
-
-def _mean_over(others: Sequence[str]) -> str:
-    return f"Means over all values of {', '.join(others)} that were run." if others else ""

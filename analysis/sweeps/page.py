@@ -87,13 +87,14 @@ def _sensitivity(results: Results, metrics: Sequence[str]) -> tuple[list[tuple[s
     indices, missing = sensitivity(results, metrics)
     rows = []
     for (metric, variant, key), own in indices.groupby(["metric", "variant", "key"], sort=False):
-        first, total = (_index(own[(own["order"] == TOTAL) == is_total].iloc[0]) for is_total in (False, True))
+        orders = (
+            own[(own["order"] == TOTAL) == is_total].iloc[0][["index", "low", "high"]] for is_total in (False, True)
+        )
+        first, total = (
+            f"{index} [{low}, {high}]" for index, low, high in ([number(x, 3) for x in row] for row in orders)
+        )
         rows.append((label(str(metric)), str(variant), str(key), first, total))
     return rows, missing
-
-
-def _index(row: pd.Series) -> str:
-    return f"{number(row['index'], 3)} [{number(row['low'], 3)}, {number(row['high'], 3)}]"
 
 
 def _table(results: Results, axes: Sequence[Axis], metrics: Sequence[str], summary: pd.DataFrame) -> Raw:
