@@ -52,16 +52,18 @@ def nearest(name: str, allowed: Iterable[str]) -> str | None:
     return close[0] if close else None
 
 
+def suggestion(name: str, allowed: Iterable[str]) -> str:
+    """The closest valid name, as the end of a message; "" where none is near."""
+    near = nearest(name, allowed)
+    return f", did you mean '{near}'?" if near else ""
+
+
 def unknown(what: str, name: str, allowed: Iterable[str]) -> str:
     """The sentence for an unknown name: what was found, the closest valid name, and what is allowed."""
     names = sorted(allowed)
-    near = nearest(name, names)
-    hint = f", did you mean '{near}'?" if near else ""
-    return f"unknown {what} '{name}'{hint} (allowed: {', '.join(names)})"
+    return f"unknown {what} '{name}'{suggestion(name, names)} (allowed: {', '.join(names)})"
 
 
 def unknown_of_many(what: str, name: str, names: Sequence[str]) -> str:
     """As `unknown`, for names that may be too many to list: only their number and an example are given."""
-    near = nearest(name, names)
-    hint = f", did you mean '{near}'?" if near else ""
-    return f"unknown {what} '{name}'{hint} (there are {len(names):,}, such as '{names[0]}')"
+    return f"unknown {what} '{name}'{suggestion(name, names)} (there are {len(names):,}, such as '{names[0]}')"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
-from sim.base.errors import cut, nearest
+from sim.base.errors import cut, suggestion
 from sim.base.naming import Keys
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -41,8 +41,7 @@ def unknown_key(allowed: Sequence[str], key: str, value: object) -> str:
 
 def hint(name: object, allowed: Sequence[str]) -> str:
     """The closest valid name, if one is close, and all valid names."""
-    near = nearest(str(name), allowed)
-    return (f", did you mean '{near}'?" if near else "") + f" (allowed: {', '.join(allowed)})"
+    return f"{suggestion(str(name), allowed)} (allowed: {', '.join(allowed)})"
 
 
 def show(value: object) -> str:

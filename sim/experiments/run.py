@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -77,7 +77,10 @@ def run_experiment(
         options = replace(options, jobs=1)
     bases = {folder: load_workload(folder) for folder in prepared_folders(experiment)}
     with naming(experiment):
-        _check_steps(experiment, bases)
+        for scenario in experiment.scenarios:
+            # Where the horizon is that of a prepared workload; other scenarios are checked when read
+            if scenario.horizon is None and scenario.workload.path is not None:
+                check_steps(scenario, bases[scenario.workload.path].horizon)
     hashes = {folder: base.hash for folder, base in bases.items()}
     with Store(out, Question(experiment, hashes)) as store:
         work = Work(store, options, sweep=len(experiment.points) > 1)
@@ -187,19 +190,11 @@ class Work:
         return False
 
 
-def _check_steps(experiment: Experiment, bases: Mapping[Path, Workload]) -> None:
-    """Check the number of periodic steps where the horizon is that of a prepared workload; other scenarios are checked when read."""
-    for point in experiment.points:
-        for scenario in point.variants.values():
-            if scenario.horizon is None and scenario.workload.path is not None:
-                check_steps(scenario, bases[scenario.workload.path].horizon)
-
-
 def _several(experiment: Experiment) -> bool:
     """Whether there are more runs than one, or may be."""
     if experiment.precision is not None or experiment.detects_warm_up:
         return True
-    return experiment.base.replications * sum(len(point.variants) for point in experiment.points) > 1
+    return experiment.base.replications * len(list(experiment.scenarios)) > 1
 
 
 def _found(ended: Conclusion) -> Raw:
@@ -227,10 +222,8 @@ def _shared(bases: dict[Path, Workload], store: Store) -> Generator[None]:
 
 def prepared_folders(experiment: Experiment) -> list[Path]:
     """The prepared workloads that the variants name. Raises ScenarioError where one names none."""
-    folders = (
-        prepared_folder(experiment, scenario) for point in experiment.points for scenario in point.variants.values()
-    )
-    return list(dict.fromkeys(folder for folder in folders if folder is not None))
+    folders = dict.fromkeys(prepared_folder(experiment, scenario) for scenario in experiment.scenarios)
+    return [folder for folder in folders if folder is not None]
 
 
 def prepared_folder(experiment: Experiment, scenario: Scenario) -> Path | None:

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
-from sim.base.errors import cut, nearest
+from sim.base.errors import cut, nearest, suggestion
 from sim.base.naming import Raw
 from sim.files.compression import Damaged, pieces
 from sim.files.hashing import sha256_of
@@ -138,17 +138,13 @@ def _check_header(header: list[str], line: int, required: Sequence[str], optiona
     allowed = f"(allowed: {', '.join(known)})"
     for name in required:
         if name not in header:
-            near = nearest(name, [other for other in header if other not in known])
-            hint = f", did you mean '{near}'?" if near else ""
-            raise ValueError(f"line {line}: no column '{name}'{hint} (columns found: {', '.join(header)})")
+            near = suggestion(name, [other for other in header if other not in known])
+            raise ValueError(f"line {line}: no column '{name}'{near} (columns found: {', '.join(header)})")
     for name in header:
         if name in known and header.count(name) > 1:
             raise ValueError(f"line {line}: column '{name}' appears twice")
         if name not in known and not others:
-            near = nearest(name, known)
-            raise ValueError(
-                f"line {line}: unknown column '{name}'{f', did you mean {near!r}?' if near else ''} {allowed}"
-            )
+            raise ValueError(f"line {line}: unknown column '{name}'{suggestion(name, known)} {allowed}")
 
 
 def _bytes(path: Path) -> bytes:

@@ -118,8 +118,7 @@ def judge(number: Interval, target: Target) -> ClaimVerdict:
     """
     if number.n == 0:
         return "not run"
-    low = number.mean if number.low is None else number.low
-    high = number.mean if number.high is None else number.high
+    low, high = number.ends
     if target.low <= low and high <= target.high:
         return "reproduces"
     return "in part" if low <= target.high and target.low <= high else "does not"

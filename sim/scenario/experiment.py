@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -64,6 +64,11 @@ class Experiment:
     def variants(self) -> Mapping[str, Scenario]:
         """The variants at the first point."""
         return self.points[0].variants
+
+    @property
+    def scenarios(self) -> Iterator[Scenario]:
+        """Every variant at every point."""
+        return (scenario for point in self.points for scenario in point.variants.values())
 
     @property
     def parameters(self) -> list[str]:

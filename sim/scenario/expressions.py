@@ -13,7 +13,7 @@ from typing import Any
 
 from sim.base.errors import InputError
 from sim.base.units import parse_duration, write_duration
-from sim.base.validation import hint, show
+from sim.base.validation import Mistake, hint, show
 from sim.metrics import METRICS
 
 Value = int | float | str | bool
@@ -252,6 +252,15 @@ class Limit:
     def __str__(self) -> str:
         limit = write_duration(self.value) if METRICS[self.metric].unit == "s" else f"{self.value:g}"
         return f"{self.metric} {self.op} {limit}"
+
+
+def unknown_metrics(names: Iterable[object]) -> list[Mistake]:
+    """What is wrong with names of metrics, by their positions."""
+    return [
+        ((i,), f"unknown metric{hint(name, list(METRICS))} (got {show(name)})")
+        for i, name in enumerate(names)
+        if not (isinstance(name, str) and name in METRICS)
+    ]
 
 
 KEEPS_UP = Limit("saturated_brokers", "<", 0.5)

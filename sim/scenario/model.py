@@ -23,12 +23,13 @@ from pydantic import (
 
 from sim.base.naming import Keys, Raw
 from sim.base.units import Duration, Period, PositiveDuration, Quantity, Repeats
-from sim.base.validation import Mistake, hint, nested, show
+from sim.base.validation import Mistake, nested, show
 from sim.files.inputs import File, InputFile, NoSuchFile
 from sim.metrics import METRICS
 from sim.overlay.sites import Sites, parse_sites
 from sim.plugins import Parameters
 from sim.scenario.brokers import Brokers
+from sim.scenario.expressions import unknown_metrics
 from sim.scenario.fixed_table import FixedTable
 from sim.scenario.kinds import Kinds, OwnMetrics, Table
 from sim.scenario.reading import tables_of
@@ -272,19 +273,14 @@ def _repeats(model: BaseModel, keys: Keys = ()) -> Iterator[tuple[Keys, str, flo
 def _metrics(names: object) -> tuple[str, ...]:
     if not isinstance(names, (list, tuple)) or not names:
         raise ValueError(f"expected a list of metrics, found {show(names)}")
-    wrong: list[Mistake] = [
-        ((i,), f"unknown metric{hint(name, list(METRICS))} (got {show(name)})")
-        for i, name in enumerate(names)
-        if not (isinstance(name, str) and name in METRICS)
-    ]
-    if wrong:
+    if wrong := unknown_metrics(names):
         raise nested(wrong)
     return tuple(names)
 
 
 def _metric(name: str) -> str:
-    if name not in METRICS:
-        raise ValueError(f"unknown metric{hint(name, list(METRICS))} (got {show(name)})")
+    for _, wrong in unknown_metrics([name]):
+        raise ValueError(wrong)
     return name
 
 

@@ -24,7 +24,7 @@ from sim.base.units import parse_duration
 from sim.base.validation import Mistake, dotted, hint, nested, problems, show, unknown_key
 from sim.files import toml
 from sim.metrics import METRICS
-from sim.scenario.expressions import Limit, guarded
+from sim.scenario.expressions import Limit, guarded, unknown_metrics
 from sim.scenario.sweep import OPTIONS
 from sim.scenario.sweep_reader import leaves
 
@@ -88,13 +88,8 @@ def _metrics(names: object) -> tuple[str, ...]:
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, (list, tuple)):
         raise ValueError(f"expected a metric or a list of metrics, found {show(names)}")
-    wrong: list[Mistake] = [
-        ((i,) if listed is names else (), f"unknown metric{hint(name, list(METRICS))} (got {show(name)})")
-        for i, name in enumerate(listed)
-        if not (isinstance(name, str) and name in METRICS)
-    ]
-    if wrong:
-        raise nested(wrong)
+    if wrong := unknown_metrics(listed):
+        raise nested(wrong if listed is names else [((), text) for _, text in wrong])
     return tuple(dict.fromkeys(listed))
 
 

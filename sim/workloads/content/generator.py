@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
 from sim import plugins
-from sim.base.errors import nearest
+from sim.base.errors import suggestion
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, unit
 from sim.base.validation import show
@@ -41,11 +41,8 @@ def _sizes(value: object) -> object:
             return tuple(value)
     elif value in names:
         return value
-    near = nearest(str(value), names)
-    raise ValueError(
-        f"expected {', '.join(map(repr, names))} or a list of weights from 0 to {MOST_WEIGHT:g}, found {show(value)}"
-        + (f", did you mean '{near}'?" if near else "")
-    )
+    allowed = f"{', '.join(map(repr, names))} or a list of weights from 0 to {MOST_WEIGHT:g}"
+    raise ValueError(f"expected {allowed}, found {show(value)}{suggestion(str(value), names)}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from sim.base.errors import WorkloadError, nearest
+from sim.base.errors import WorkloadError, suggestion
 from sim.files.compression import ENDINGS
 from sim.workloads.traces.layouts import Layout, lay_over
 from sim.workloads.traces.sources import Inputs
@@ -150,8 +150,7 @@ def _find(folder: Path, file: str, preset: Preset) -> Inputs:
     for ending in ("", *ENDINGS):
         if (folder / f"{file}{ending}").is_file():
             return (folder / f"{file}{ending}",)
-    near = nearest(file, (entry.name for entry in folder.iterdir()))
-    hint = f", did you mean '{near}'?" if near else ""
+    hint = suggestion(file, (entry.name for entry in folder.iterdir()))
     allowed = f"plain or compressed ({', '.join(ENDINGS)})"
     raise WorkloadError(f"{folder}: no {file} in it, {allowed}{hint} (--format {preset.name} needs it)")
 

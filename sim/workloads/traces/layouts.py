@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
-from sim.base.errors import WorkloadError, nearest
+from sim.base.errors import WorkloadError, nearest, suggestion
 from sim.workloads.traces.sources import is_parquet
 
 Kind = Literal["text", "jsonl", "parquet"]
@@ -84,8 +84,7 @@ def zone_of(name: str) -> tzinfo:
             return datetime.strptime(name, "%z").tzinfo or UTC
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        near = nearest(name, available_timezones())
-        hint = f", did you mean '{near}'?" if near else ""
+        hint = suggestion(name, available_timezones())
         raise WorkloadError(
             f"--time-zone '{name}': no such zone{hint} (expected such as Europe/Paris or +02:00)"
         ) from None

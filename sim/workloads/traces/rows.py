@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sim.base.errors import WorkloadError, nearest
+from sim.base.errors import WorkloadError, suggestion
 from sim.files.compression import Damaged, first_bytes
 from sim.files.parquet import arrow
 from sim.workloads.traces.layouts import Layout
@@ -127,9 +127,8 @@ def _check_columns(file: Path, layout: Layout, fields: Sequence[str], names: Seq
     for field in fields:
         column = layout.columns[field]
         if column not in names:
-            near = nearest(column, names)
-            hint = f", did you mean '{near}'?" if near else ""
-            raise WorkloadError(f"{file}: no column '{column}' for {field}{hint} (it has {', '.join(names)})")
+            near = suggestion(column, names)
+            raise WorkloadError(f"{file}: no column '{column}' for {field}{near} (it has {', '.join(names)})")
         if list(names).count(column) > 1:
             raise WorkloadError(f"{file}: two columns '{column}', one of them for {field}")
 
