@@ -21,7 +21,7 @@ def demo(
 ) -> None:
     """Try it: generate check-ins, prepare them, compare three policies, write a report. Takes 1 to 3 minutes on two cores."""
     from sim.cli.display import display
-    from sim.cli.run import print_summary
+    from sim.cli.shown import print_summary
     from sim.studies import demo as study
 
     results = study.demo(out, options, terminal.speaker(quiet), lambda experiment: display(experiment, quiet))
