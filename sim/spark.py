@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -19,8 +20,23 @@ from typing import TYPE_CHECKING
 from sim.base.errors import InputError
 from sim.base.private import temporary_folder, temporary_home, user_cache
 
+
+class _Lazy:
+    """A module that is imported once something in it is used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(import_module(self._name), name)
+
+
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession, functions, types
+
+    F, T = functions, types
+else:  # PySpark takes a second to import: mistakes of whoever types a command are reported before
+    F, T = _Lazy("pyspark.sql.functions"), _Lazy("pyspark.sql.types")
 
 _UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}  # powers of two
 _LEAST_MEMORY = 512 << 20  # bytes; Spark itself needs 450 MiB of the heap that Java makes of them

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
 from sim.base.naming import name_key
+from sim.spark import F
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.quarantine import row_number
 from sim.workloads.traces.rows import NUMBER, found, named, read_rows, with_texts
@@ -115,8 +116,6 @@ def read_checkins(spark: SparkSession, folder: Path, layout: Layout, places: tup
 
     Where a place has several rows, the first counts.
     """
-    from pyspark.sql import functions as F
-
     if places is None:
         return read_rows(spark, folder, layout, _fields(layout, None))
     where = _position(places[1])
@@ -132,7 +131,6 @@ def judge_checkins(rows: DataFrame, layout: Layout, box: Box | None, window: Win
     Adds `reason`, null where the row is usable as far as one row can tell, and, for a reason that speaks of a field's form,
     `column` and `found`, its name and its text. No row raises, whatever it holds, under ANSI rules too.
     """
-    from pyspark.sql import functions as F
 
     def inside(value: Column, low: float, high: float) -> Column:
         return (value >= low) | (value < high) if low > high else (value >= low) & (value < high)

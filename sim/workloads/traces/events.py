@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError, unknown
+from sim.spark import F
 from sim.workloads.models.event_kernels import CONNECT, DISCONNECT, SUBSCRIBE, UNSUBSCRIBE
 from sim.workloads.models.event_log import Control, Delivered, EventLog, EventPublications
 from sim.workloads.traces.layouts import Layout
@@ -80,8 +81,6 @@ def judge_events(rows: DataFrame, layout: Layout, words: Mapping[str, int], wind
     since 1970, `size` is that of publications without one. `raw` is kept where it may be needed later. No row raises,
     whatever it holds.
     """
-    from pyspark.sql import functions as F
-
     word = F.lower(F.trim("action"))
     code = F.coalesce(*(F.when(word == known, number) for known, number in words.items())).cast("tinyint")
     given = named(rows, "size")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.randomness import Streams
+from sim.spark import F
 from sim.workloads.models.follow_log import EVER, UNENDING, FollowLog, FollowPublications, Follows
 from sim.workloads.traces.follow_tables import FollowTable, Labels, Span
 from sim.workloads.traces.rows import found, named, read_rows, with_texts
@@ -38,7 +39,6 @@ def judge_follows(rows: DataFrame, table: FollowTable, window: Window, streams: 
     as far as one row can tell; `column` and `found`, the name and the text of the field that is wrong. `window` is [first,
     end) in µs since 1970 for what is published. No row raises, whatever it holds.
     """
-    from pyspark.sql import functions as F
 
     def bound(field: str) -> Column:
         text, otherwise = named(rows, field), {"since": EVER, "until": UNENDING}[field]
@@ -92,8 +92,6 @@ def _moment(micros: Column, row: Column, span: Span, streams: Streams) -> Column
 
     The share is the first twelve hexadecimal digits of the SHA-256 of the key, a colon and the text, as a fraction.
     """
-    from pyspark.sql import functions as F
-
     start = F.date_trunc(span, F.timestamp_micros(micros))
     begin, end = F.unix_micros(start), F.unix_micros(F.timestamp_add(span.upper(), F.lit(1), start))
     digest = F.sha2(F.concat(F.lit(f"{streams.key('workload.moments')}:"), row), 256)
@@ -106,8 +104,6 @@ def read_labels(spark: SparkSession, folder: Path, labels: Labels) -> dict[str, 
 
     A header is a row among the others: nothing bears the name of its field.
     """
-    from pyspark.sql import functions as F
-
     rows = read_rows(spark, folder, labels.layout, tuple(dict.fromkeys((*labels.fields, labels.name))))
     topics = rows.select(named(rows, *labels.fields).alias("topic"), F.col(labels.name).alias("name"))
     called = topics.where("trim(name) != ''").groupBy("topic").agg(F.min("name").alias("name")).toArrow()

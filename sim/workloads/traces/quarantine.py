@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
 from sim.files.parquet import ROW_GROUP, arrow, strings
+from sim.spark import F
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.rows import name_keys
 from sim.workloads.traces.sources import Source
@@ -50,8 +51,6 @@ def check_form(
     and what stands there; `expected` tells what should, unless it is a time. `sources` are numbered from `first` on.
     WorkloadError where a source has no rows, or where more than half of all rows have such a reason.
     """
-    from pyspark.sql import functions as F
-
     counted = rows.groupBy("source", "reason", "column").agg(F.count("*").alias("rows")).collect()
     for number in sorted(set(range(len(sources))) - {row["source"] - first for row in counted}):
         raise WorkloadError(f"{sources[number].path}: the file is empty{' but for its header' * layout.header}")

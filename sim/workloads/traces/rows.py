@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from sim.base.errors import WorkloadError, suggestion
 from sim.files.compression import Damaged, first_bytes
 from sim.files.parquet import arrow
+from sim.spark import F, T
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.sources import is_parquet, readable
 from sim.workloads.traces.times import TYPED, check_times
@@ -34,8 +35,6 @@ _NAMES = ("user", "place", "client", "publisher", "topic", "kind")
 
 def named(rows: DataFrame, *fields: str) -> Column:
     """The first of these fields that is not empty; null where all are, or the layout has none of them."""
-    from pyspark.sql import functions as F
-
     return F.coalesce(
         F.lit(None).cast("string"), *(F.when(F.trim(f) != "", F.col(f)) for f in fields if f in rows.columns)
     )
@@ -43,15 +42,11 @@ def named(rows: DataFrame, *fields: str) -> Column:
 
 def with_texts(rows: DataFrame, fields: Sequence[str]) -> DataFrame:
     """`read_rows` with the texts of these fields kept beside what they are typed as, for `found`."""
-    from pyspark.sql import functions as F
-
     return rows.withColumns({f"{field}_text": F.col(field) for field in rows.columns if field in fields})
 
 
 def found(rows: DataFrame) -> Column:
     """The text of the field that a row's `column` names, of those kept by `with_texts`; null for a row as a whole."""
-    from pyspark.sql import functions as F
-
     texts = [name for name in rows.columns if name.endswith("_text")]
     return F.coalesce(*(F.when(F.col("column") == name.removesuffix("_text"), F.col(name)) for name in texts))
 
@@ -84,8 +79,6 @@ def read_rows(spark: SparkSession, folder: Path, layout: Layout, used: Sequence[
 
 def number_lines(rows: DataFrame, layout: Layout) -> DataFrame:
     """Replace block and row by `line`, from 1 in each source (in Parquet the row's number); a header is no row."""
-    from pyspark.sql import functions as F
-
     # Counted once and held as a table of a row per block: whoever reads the numbered rows would count them anew.
     blocks = rows.groupBy("source", "block").agg(F.count("*").alias("lines"), F.min("row").alias("first")).toArrow()
     blocks = blocks.sort_by([("source", "ascending"), ("block", "ascending")])
@@ -159,8 +152,6 @@ def _read_lines(spark: SparkSession, paths: list[str]) -> DataFrame:
 
     `row` ascends in a block, the part of a file from byte `block` on that one task reads.
     """
-    from pyspark.sql import functions as F
-
     value, raw = F.make_valid_utf8("value"), F.col("raw")
     # "\n" alone ends a line: Spark would also cut at a lone "\r", and no tool then agrees on line numbers.
     lines = spark.read.text(paths, lineSep="\n").select(
@@ -176,16 +167,12 @@ def _read_lines(spark: SparkSession, paths: list[str]) -> DataFrame:
 
 
 def _source() -> Column:
-    from pyspark.sql import functions as F
-
     return F.substring("_metadata.file_name", 1, 6).cast("int").alias("source")
 
 
 def _read_text(
     spark: SparkSession, paths: list[str], layout: Layout, fields: Sequence[str], names: tuple[str, ...] | None
 ) -> DataFrame:
-    from pyspark.sql import functions as F
-
     order = list(layout.columns) if names is None else list(names)
     column = layout.columns if isinstance(layout.columns, Mapping) else {field: field for field in fields}
     text, count = F.col("text"), len(order)
@@ -205,31 +192,26 @@ def _read_text(
 
 
 def _unquoted(field: Column) -> Column:
-    from pyspark.sql import functions as F
-
     inner = F.substring(field, F.lit(2), F.length(field) - 2)
     return F.when(field.startswith('"'), F.replace(inner, F.lit('""'), F.lit('"'))).otherwise(field)
 
 
 def _read_json(spark: SparkSession, paths: list[str], layout: Layout, fields: Sequence[str]) -> DataFrame:
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import ArrayType, StringType, StructField, StructType, VariantType
-
     assert isinstance(layout.columns, Mapping)
     keys = list(dict.fromkeys(layout.columns[field] for field in fields))
     # As an array of one, because the parser would not look at what stands behind an object.
     text = F.when(F.col("text").rlike(r"^\s*\{[\s\S]*\}\s*$"), F.concat(F.lit("["), "text", F.lit("]")))
 
     def objects(type: DataType) -> Column:
-        row = ArrayType(StructType([StructField(key, type) for key in keys]))
+        row = T.ArrayType(T.StructType([T.StructField(key, type) for key in keys]))
         return F.from_json(text, row, {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"})
 
     def no_name(key: str) -> Column:
         """Whether a list, an object, true or false stands there: as text they look like names, so few are parsed for it."""
-        kind = F.schema_of_variant(F.get(objects(VariantType()), F.lit(0)).getField(key))
+        kind = F.schema_of_variant(F.get(objects(T.VariantType()), F.lit(0)).getField(key))
         return F.when(F.col("object").getField(key).rlike(r"^(?:[\[{]|true$|false$)"), ~kind.eqNullSafe("STRING"))
 
-    lines = _read_lines(spark, paths).withColumn("objects", objects(StringType()))
+    lines = _read_lines(spark, paths).withColumn("objects", objects(T.StringType()))
     lines = lines.withColumn("object", F.when(F.size("objects") == 1, F.get("objects", F.lit(0))))
     for key in name_keys(layout, fields):
         lines = lines.withColumn("object", F.when(~F.coalesce(no_name(key), F.lit(False)), F.col("object")))
@@ -249,13 +231,10 @@ def name_keys(layout: Layout, fields: Sequence[str] = _NAMES) -> list[str]:
 def _read_parquet(
     spark: SparkSession, paths: list[str], layout: Layout, fields: Sequence[str], schema: pa.Schema
 ) -> DataFrame:
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import StructField, StructType
-
     assert isinstance(layout.columns, Mapping)
     # Said and not left to Spark, which refuses the whole file where it does not know the type of a column.
     types = {column.name: _spark_type(column.type) for column in schema}
-    known = StructType([StructField(name, type) for name, type in types.items() if type is not None])
+    known = T.StructType([T.StructField(name, type) for name, type in types.items() if type is not None])
     # Names are quoted so that a dot in one is no path.
     columns = {name: F.col(f"`{name.replace('`', '``')}`") for name in known.names}
     values = {name: _timed(column, schema.field(name).type).alias(name) for name, column in columns.items()}
@@ -285,20 +264,19 @@ def _spark_type(type: pa.DataType) -> DataType | None:
     """The type that Spark reads a column of Parquet as; None where it has none."""
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import from_arrow_type
-    from pyspark.sql.types import DecimalType, IntegerType, LongType, ShortType, StringType
 
     type = _plain(type)
     special = {
-        pa.uint8(): ShortType(),
-        pa.uint16(): IntegerType(),
-        pa.uint32(): LongType(),
-        pa.uint64(): DecimalType(20),
-        pa.string_view(): StringType(),
+        pa.uint8(): T.ShortType(),
+        pa.uint16(): T.IntegerType(),
+        pa.uint32(): T.LongType(),
+        pa.uint64(): T.DecimalType(20),
+        pa.string_view(): T.StringType(),
     }
     if type in special:
         return special[type]
     if _in_ns(type):
-        return LongType()
+        return T.LongType()
     inner = [type.field(n).type for n in range(type.num_fields)] if pa.types.is_nested(type) else []
     if any(_spark_type(part) is None or _in_ns(part) for part in inner):
         return None
@@ -316,8 +294,6 @@ def _in_ns(type: pa.DataType) -> bool:
 
 def _timed(value: Column, type: pa.DataType) -> Column:
     """The value itself, but times that Spark reads as whole ns as times to the µs, of no zone."""
-    from pyspark.sql import functions as F
-
     if not _in_ns(type):
         return value
     micros = F.call_function("div", value, F.lit(1000)) - F.when(value % 1000 < 0, 1).otherwise(0)
@@ -325,8 +301,6 @@ def _timed(value: Column, type: pa.DataType) -> Column:
 
 
 def _text_of(value: Column, type: pa.DataType) -> Column:
-    from pyspark.sql import functions as F
-
     text = value.cast("string")
     if pa.types.is_timestamp(type):
         if type.tz is not None and not _in_ns(type):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.spark import F
 from sim.workloads.traces.sources import Source, is_parquet
 from sim.workloads.traces.times import iso
 
@@ -77,8 +78,6 @@ def warn_of_strays(times: Sequence[NDArray[np.int64]], what: str, rows: DataFram
 
     `times` are those of the usable rows, which are `what`; `rows` have source, line, micros and reason, sources numbered from 0.
     """
-    from pyspark.sql import functions as F
-
     if not any(map(len, times)):
         return
     span, total, micros = find_span(times), sum(map(len, times)), F.col("micros")

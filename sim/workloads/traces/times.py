@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.base.errors import WorkloadError
+from sim.spark import F
 from sim.workloads.traces.layouts import NAMED_TIMES, Layout
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ def iso(micros: int) -> str:
 
 def outside(micros: Column, window: Window) -> Column:
     """Whether times (µs since 1970) are before or after a window."""
-    from pyspark.sql import functions as F
-
     first, end = window
     before = F.lit(False) if first is None else micros < first
     return before if end is None else before | (micros >= end)
@@ -48,8 +47,6 @@ def parse_time(column: Column, layout: Layout, *, bound: bool = False) -> Column
     time, what they skipped was never. Programs write the years 1 and 9999 for times that they do not have, so only a `bound`
     may be in them.
     """
-    from pyspark.sql import functions as F
-
     formats = list(layout.time_formats)
     if layout.kind == "parquet" and "iso" not in formats:  # its own times and dates need no format
         formats.append("iso")
@@ -60,8 +57,6 @@ def parse_time(column: Column, layout: Layout, *, bound: bool = False) -> Column
 
 
 def _micros(column: Column, pattern: str, zone: str) -> Column:
-    from pyspark.sql import functions as F
-
     if pattern in NAMED_TIMES:
         digits = {"epoch": 6, "epoch-ms": 3}[pattern]
         number = F.when(column.rlike(_EPOCH), F.trim(column).try_cast(f"decimal(22,{digits})"))
@@ -81,15 +76,11 @@ def _micros(column: Column, pattern: str, zone: str) -> Column:
 
 
 def _local_time(column: Column, pattern: str) -> Column:
-    from pyspark.sql import functions as F
-
     return F.call_function("to_timestamp_ntz", column, F.lit(pattern))
 
 
 def example_time(spark: SparkSession, layout: Layout) -> str:
     """A time as the first of the layout's formats writes it."""
-    from pyspark.sql import functions as F
-
     first = layout.time_formats[0]
     if first in NAMED_TIMES:
         return NAMED_TIMES[first]
@@ -116,7 +107,6 @@ def _without_options(pattern: str) -> str:
 def check_times(spark: SparkSession, layout: Layout) -> None:
     """Raise WorkloadError where a format of the layout is no datetime pattern of Spark."""
     from pyspark.errors import PySparkException
-    from pyspark.sql import functions as F
 
     for pattern in set(layout.time_formats) - set(NAMED_TIMES):
         try:
