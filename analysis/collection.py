@@ -227,17 +227,11 @@ def _values(results: Results, keys: Sequence[str]) -> list[_Values]:
 def _value(results: Results, key: str) -> Any:
     """A key's value in a folder that does not sweep it: that of all variants, or else of the base."""
     variants = results.manifest["variants"]
-    first, *rest = toml.split(key)
-    if first == "variant":
-        return _simple(_inner(variants.get(rest[0], {}), rest[1:]))
-    values = {_simple(_inner(scenario, (first, *rest))) for scenario in variants.values()}
-    return values.pop() if len(values) == 1 else _simple(_inner(results.manifest["scenario"], (first, *rest)))
-
-
-def _inner(scenario: Any, keys: Sequence[int | str]) -> Any:
-    for key in keys:
-        scenario = scenario.get(key) if isinstance(scenario, dict) else None
-    return scenario
+    keys = toml.split(key)
+    if keys[0] == "variant":
+        return _simple(toml.at(variants, keys[1:]))
+    values = {_simple(toml.at(scenario, keys)) for scenario in variants.values()}
+    return values.pop() if len(values) == 1 else _simple(toml.at(results.manifest["scenario"], keys))
 
 
 def _simple(value: Any) -> Any:
@@ -252,11 +246,11 @@ def _simple(value: Any) -> Any:
 def _check_varied(key: str, parts: Sequence[Results], labels: Sequence[str]) -> None:
     """Raise ResultsError where a varied key is neither swept nor different between the folders."""
     scenarios = [list(part.manifest["variants"].values()) for part in parts]
-    known = sorted({name for part in scenarios for scenario in part for name in _flat(scenario)})
+    known = sorted({name for part in scenarios for scenario in part for name in toml.flat(scenario)})
     if not any(name == key or name.startswith(f"{key}.") for name in known):
         raise ResultsError(f"vary: {unknown_of_many('key', key, known)}")
     keys = toml.split(key)
-    values = [{_simple(_inner(scenario, keys)) for scenario in part} for part in scenarios]
+    values = [{_simple(toml.at(scenario, keys)) for scenario in part} for part in scenarios]
     for label, found in zip(labels, values, strict=True):
         if len(found) > 1:
             differing = ", ".join(sorted(map(_text, found)))
@@ -286,14 +280,14 @@ def _described(source: VariantSource) -> Raw:
     """A variant's settings by dotted key; a swept key has the tuple of its values unless the variant sets it."""
     manifest = source.results.manifest
     scenario, base = manifest["variants"][source.variant], manifest["scenario"]
-    found = _flat({**scenario, "title": None, "precision": manifest.get("precision")})
+    found = toml.flat({**scenario, "title": None, "precision": manifest.get("precision")})
     for key in manifest["parameters"]:
         own = toml.split(key)
         if own[0] == "variant":
             if own[1] != source.variant:
                 continue
             own = own[2:]
-        elif _inner(scenario, own) != _inner(base, own):
+        elif toml.at(scenario, own) != toml.at(base, own):
             continue
         path = ".".join(map(str, own))
         found = {name: value for name, value in found.items() if name != path and not name.startswith(f"{path}.")}
@@ -312,17 +306,6 @@ def _shown_value(key: str, value: Any, source: VariantSource) -> str:
         return _text(value, unit)
     texts = [_text(one, unit) for one in value]
     return ", ".join(texts) if len(texts) <= _LISTED else f"{texts[0]} … {texts[-1]} ({len(texts)} values)"
-
-
-def _flat(values: Raw, prefix: str = "") -> Raw:
-    """Nested tables flattened to dotted keys; keys that are not set are left out."""
-    found: Raw = {}
-    for key, value in values.items():
-        if isinstance(value, dict):
-            found |= _flat(value, f"{prefix}{key}.")
-        elif value is not None:
-            found[prefix + key] = value
-    return found
 
 
 def _text(value: Any, unit: str = "") -> str:

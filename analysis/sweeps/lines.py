@@ -48,14 +48,10 @@ def along(
     title = title or f"{label(metric)} by {axis.key}"
     value = _scale(whole, factor)
     shown["low"] = shown["low"].clip(lower=float(value.domain[0]))
+    height = 240 if axis.numeric else len(axis.values) * (14 + 12 * len(names)) + 10
     if axis.numeric:
         shown = shown.assign(x=rounded(table[axis.key].astype(np.float64) / axis.scale[0]))
-        drawing = _lines(shown, axis, metric, names, value, unit)
-        spec = {**spec_of(drawing), "height": 240}
-    else:
-        rows = len(axis.values)
-        drawing = _rows(shown, axis, metric, names, value, unit)
-        spec = {**spec_of(drawing), "height": rows * (14 + 12 * len(names)) + 10}
+    spec = {**spec_of(_drawing(shown, axis, metric, names, value, unit)), "height": height}
     return Figure(name, "lines", title, caption, _described(shown, axis, metric, unit), spec)
 
 
@@ -108,48 +104,36 @@ def slug(text: str) -> str:
     return "".join(c if c.isalnum() or c in "_-" else "-" for c in text)[:60]
 
 
-def _lines(
+def _drawing(
     shown: pd.DataFrame, axis: Axis, metric: str, names: Sequence[str], value: alt.Scale, unit: str
 ) -> alt.TopLevelMixin:
+    """Lines over numbers, points in rows of categories; each with its interval."""
     title = axis_title(label(metric), unit)
-    base = alt.Chart(shown).encode(x=axis.x(), color=by_colour(names))
-    bounded = base.transform_filter("isValid(datum.low)")
-    around = (
-        bounded.mark_rule(strokeWidth=1.6, opacity=0.75)
-        if len(axis.values) <= BARS
-        else bounded.mark_area(opacity=0.18)
-    )
-    return alt.layer(
-        around.encode(y=alt.Y("low:Q", scale=value, title=title), y2="high:Q"),
-        base.mark_line(strokeWidth=1.8, point={"size": 34 if len(axis.values) <= BARS else 12}).encode(
-            y=alt.Y("mean:Q", title=title, scale=value),
-            strokeDash=by_dash(names),
-            tooltip=[
-                alt.Tooltip("variant:N"),
-                alt.Tooltip("said:N", title=axis.key),
-                *(alt.Tooltip(f"{column}:Q", title=column, format=",.4~g") for column in ("mean", "low", "high")),
-            ],
-        ),
-    )
-
-
-def _rows(
-    shown: pd.DataFrame, axis: Axis, metric: str, names: Sequence[str], value: alt.Scale, unit: str
-) -> alt.TopLevelMixin:
-    title = axis_title(label(metric), unit)
-    shown_axis = alt.Axis(labelLimit=110)
-    y = alt.Y("said:N", title=axis.name, axis=shown_axis, sort=[axis.text(value) for value in axis.values])
+    tooltip = [
+        alt.Tooltip("variant:N"),
+        alt.Tooltip("said:N", title=axis.key),
+        *(alt.Tooltip(f"{column}:Q", title=column, format=",.4~g") for column in ("mean", "low", "high")),
+    ]
+    if axis.numeric:
+        few = len(axis.values) <= BARS
+        base = alt.Chart(shown).encode(x=axis.x(), color=by_colour(names))
+        bounded = base.transform_filter("isValid(datum.low)")
+        around = bounded.mark_rule(strokeWidth=1.6, opacity=0.75) if few else bounded.mark_area(opacity=0.18)
+        mean = alt.Y("mean:Q", title=title, scale=value)
+        return alt.layer(
+            around.encode(y=alt.Y("low:Q", scale=value, title=title), y2="high:Q"),
+            base.mark_line(strokeWidth=1.8, point={"size": 34 if few else 12}).encode(
+                y=mean, strokeDash=by_dash(names), tooltip=tooltip
+            ),
+        )
+    sort = [axis.text(value) for value in axis.values]
+    y = alt.Y("said:N", title=axis.name, axis=alt.Axis(labelLimit=110), sort=sort)
     base = alt.Chart(shown).encode(y=y, color=by_colour(names), yOffset=alt.YOffset("variant:N", sort=list(names)))
-    bounded = base.transform_filter("isValid(datum.low)")
+    around = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2)
     return alt.layer(
-        bounded.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=value, title=title), x2="high:Q"),
+        around.encode(x=alt.X("low:Q", scale=value, title=title), x2="high:Q"),
         base.mark_point(filled=True, size=70, opacity=1).encode(
-            x=alt.X("mean:Q", title=title, scale=value),
-            tooltip=[
-                alt.Tooltip("variant:N"),
-                alt.Tooltip("said:N", title=axis.key),
-                *(alt.Tooltip(f"{column}:Q", title=column, format=",.4~g") for column in ("mean", "low", "high")),
-            ],
+            x=alt.X("mean:Q", title=title, scale=value), tooltip=tooltip
         ),
     )
 

@@ -43,7 +43,7 @@ class Question:
         """Raise ResultsError where a folder, whose manifest is `previous`, has runs of another question and none of this one."""
         if "scenario" not in previous or not (done := Index(folder).done):
             return
-        before, now = _flat(_compared(previous)), _flat(_compared(self.asked))
+        before, now = toml.flat(_compared(previous)), toml.flat(_compared(self.asked))
         differ = [key for key in {**before, **now} if before.get(key) != now.get(key)]
         if self.experiment.detects_warm_up:  # a detected warm-up is in the manifest
             differ = [key for key in differ if key.rpartition(".")[2] != "warm_up"]
@@ -98,11 +98,3 @@ def _compared(manifest: Manifest) -> Manifest:
 
 def _essence(scenario: Raw) -> Raw:
     return {key: value for key, value in scenario.items() if key not in ASIDE}
-
-
-def _flat(values: Raw, prefix: str = "") -> Raw:
-    """The values of nested tables by dotted keys."""
-    found: Raw = {}
-    for key, value in values.items():
-        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return found

@@ -138,6 +138,22 @@ def join(keys: Keys) -> str:
     return ".".join(_key(str(key)) for key in keys)
 
 
+def flat(values: Raw, prefix: str = "") -> Raw:
+    """The values of nested tables by dotted keys, but for what is None."""
+    found: Raw = {}
+    for key, value in values.items():
+        if value is not None:
+            found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return found
+
+
+def at(values: Any, keys: Keys) -> Any:
+    """The value at a key path of nested tables; None where there is none."""
+    for key in keys:
+        values = values.get(key) if isinstance(values, dict) else None
+    return values
+
+
 def lines(text: str) -> dict[Keys, int]:
     """The line (from 1) of each key path in valid TOML; elements of arrays are numbered from 0."""
     scanner = _Scanner(text)

@@ -235,10 +235,7 @@ def _quoted(name: str) -> str:
 
 def value_at(scenario: Scenario, key: str) -> Any:
     """The value of a scenario at a key path, durations in seconds; None where there is none."""
-    found: Any = scenario.model_dump(mode="json")
-    for part in toml.split(key):
-        found = found.get(part) if isinstance(found, dict) else None
-    return found
+    return toml.at(scenario.model_dump(mode="json"), toml.split(key))
 
 
 def _resolved(scenario: Scenario, key: str, said: Any) -> Value:
