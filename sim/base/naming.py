@@ -7,7 +7,7 @@ from typing import Any
 Keys = tuple[str | int, ...]
 """The way to a value through nested tables and lists: names, and positions from 0."""
 Raw = dict[str, Any]
-"""A table as TOML and JSON have it, with values of all types: what files say, and what other programs are told."""
+"""A table as TOML and JSON have it, with values of all types: what files say, and what is written for other programs."""
 
 
 def name_key(name: str) -> tuple[bool, int, str, str]:
