@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Concatenate, ParamSpec
 
 import pandas as pd
 
 from sim.papers.claims import ClaimedQuantity
 
+_P = ParamSpec("_P")
 NOTHING = pd.Series(dtype=float)
 """No value in any replication: the runs that a number needs are missing."""
 
@@ -25,23 +29,34 @@ def _extreme(table: pd.DataFrame, largest: bool) -> pd.Series:
     return NOTHING if means.empty else table[means.idxmax() if largest else means.idxmin()]
 
 
-def largest_ratio(metric: str, variant: str, baseline: str, by: str) -> ClaimedQuantity:
+def _quantity(
+    name: str, unit: str = ""
+) -> Callable[[Callable[Concatenate[pd.DataFrame, _P], pd.Series]], Callable[_P, ClaimedQuantity]]:
+    """Make of a function of a table of runs and of what is asked for a quantity of that; `name` has its arguments in braces."""
+
+    def decorate(of: Callable[Concatenate[pd.DataFrame, _P], pd.Series]) -> Callable[_P, ClaimedQuantity]:
+        @wraps(of)
+        def asked(*arguments: _P.args, **named: _P.kwargs) -> ClaimedQuantity:
+            said = inspect.signature(of).bind(None, *arguments, **named).arguments
+            said |= {"metric": said["metric"].replace("_", " "), "variants": ", ".join(said.get("variants", ()))}
+            return ClaimedQuantity(name.format_map(said), unit, lambda runs: of(runs, *arguments, **named))
+
+        return asked
+
+    return decorate
+
+
+@_quantity("largest {variant} / {baseline}, over {by}")
+def largest_ratio(runs: pd.DataFrame, metric: str, variant: str, baseline: str, by: str) -> pd.Series:
     """The ratio of two variants at the point where it is largest on average."""
-
-    def of(runs: pd.DataFrame) -> pd.Series:
-        ratio = _table(runs, metric, variant, by) / _table(runs, metric, baseline, by)
-        return _extreme(ratio, largest=True)
-
-    return ClaimedQuantity(f"largest {variant} / {baseline}, over {by}", "", of)
+    ratio = _table(runs, metric, variant, by) / _table(runs, metric, baseline, by)
+    return _extreme(ratio, largest=True)
 
 
-def mean_gain(metric: str, variant: str, baseline: str, by: str) -> ClaimedQuantity:
+@_quantity("mean gain of {variant} over {baseline}", " %")
+def mean_gain(runs: pd.DataFrame, metric: str, variant: str, baseline: str, by: str) -> pd.Series:
     """By how many per cent a variant is below another, mean over the points."""
-
-    def of(runs: pd.DataFrame) -> pd.Series:
-        return (100 * (1 - _table(runs, metric, variant, by) / _table(runs, metric, baseline, by))).mean(axis=1)
-
-    return ClaimedQuantity(f"mean gain of {variant} over {baseline}", " %", of)
+    return (100 * (1 - _table(runs, metric, variant, by) / _table(runs, metric, baseline, by))).mean(axis=1)
 
 
 def change(metric: str, variant: str, by: str, *between: float) -> ClaimedQuantity:
@@ -58,14 +73,11 @@ def change(metric: str, variant: str, by: str, *between: float) -> ClaimedQuanti
     return ClaimedQuantity(f"change of {variant} from {ends}", " %", of)
 
 
-def shift(metric: str, variant: str, by: str) -> ClaimedQuantity:
+@_quantity("{metric} of {variant}, most minus least {by}")
+def shift(runs: pd.DataFrame, metric: str, variant: str, by: str) -> pd.Series:
     """The difference between the last point and the first, which may be 0."""
-
-    def of(runs: pd.DataFrame) -> pd.Series:
-        table = _table(runs, metric, variant, by)
-        return table.iloc[:, -1] - table.iloc[:, 0] if table.size else NOTHING
-
-    return ClaimedQuantity(f"{metric.replace('_', ' ')} of {variant}, most minus least {by}", "", of)
+    table = _table(runs, metric, variant, by)
+    return table.iloc[:, -1] - table.iloc[:, 0] if table.size else NOTHING
 
 
 def extreme_step(metric: str, variant: str, by: str, largest: bool) -> ClaimedQuantity:
@@ -80,73 +92,52 @@ def extreme_step(metric: str, variant: str, by: str, largest: bool) -> ClaimedQu
     return ClaimedQuantity(f"{which} change of {variant} from one number of {by} to the next", " %", of)
 
 
-def largest(metric: str, variants: Sequence[str]) -> ClaimedQuantity:
+@_quantity("largest {metric} of {variants}")
+def largest(runs: pd.DataFrame, metric: str, variants: Sequence[str]) -> pd.Series:
     """The largest value in any run of these variants."""
-
-    def of(runs: pd.DataFrame) -> pd.Series:
-        return runs[runs["variant"].isin(variants)].groupby("replication")[metric].max()
-
-    return ClaimedQuantity(f"largest {metric.replace('_', ' ')} of {', '.join(variants)}", "", of)
+    return runs[runs["variant"].isin(variants)].groupby("replication")[metric].max()
 
 
-def metric_value(metric: str, variant: str, point: str) -> ClaimedQuantity:
+@_quantity("{metric} of {variant}")
+def metric_value(runs: pd.DataFrame, metric: str, variant: str, point: str) -> pd.Series:
     """A metric itself, at one point."""
-
-    def of(runs: pd.DataFrame) -> pd.Series:
-        chosen = runs[(runs["variant"] == variant) & (runs["point"] == point)]
-        return chosen.set_index("replication")[metric]
-
-    return ClaimedQuantity(f"{metric.replace('_', ' ')} of {variant}", "", of)
+    chosen = runs[(runs["variant"] == variant) & (runs["point"] == point)]
+    return chosen.set_index("replication")[metric]
 
 
-def gain(metric: str, variant: str, baseline: str, by: str, point: object) -> ClaimedQuantity:
+@_quantity("gain of {variant} over {baseline}, {by} {point}", " %")
+def gain(runs: pd.DataFrame, metric: str, variant: str, baseline: str, by: str, point: object) -> pd.Series:
     """By how many per cent a variant is below another, at one point."""
-
-    def of(runs: pd.DataFrame) -> pd.Series:
-        one, other = (_table(runs, metric, name, by) for name in (variant, baseline))
-        if point not in one or point not in other:
-            return NOTHING
-        return 100 * (1 - one[point] / other[point])
-
-    return ClaimedQuantity(f"gain of {variant} over {baseline}, {by} {point}", " %", of)
+    one, other = (_table(runs, metric, name, by) for name in (variant, baseline))
+    if point not in one or point not in other:
+        return NOTHING
+    return 100 * (1 - one[point] / other[point])
 
 
-def mean_of(metric: str, variant: str) -> ClaimedQuantity:
+@_quantity("{metric} of {variant}")
+def mean_of(runs: pd.DataFrame, metric: str, variant: str) -> pd.Series:
     """A number itself, mean over all that a replication has of it."""
-
-    def of(runs: pd.DataFrame) -> pd.Series:
-        return runs[runs["variant"] == variant].groupby("replication")[metric].mean()
-
-    return ClaimedQuantity(f"{metric.replace('_', ' ')} of {variant}", "", of)
+    return runs[runs["variant"] == variant].groupby("replication")[metric].mean()
 
 
-def least(metric: str, variant: str, by: str, point: object, over: str) -> ClaimedQuantity:
+@_quantity("least {metric} of {variant}, {by} {point}", " %")
+def least(runs: pd.DataFrame, metric: str, variant: str, by: str, point: object, over: str) -> pd.Series:
     """The least value at one point, over all that another column has."""
-
-    def of(runs: pd.DataFrame) -> pd.Series:
-        chosen = runs[(runs["variant"] == variant) & (runs[by] == point) & runs[over].notna()]
-        return chosen.groupby("replication")[metric].min()
-
-    return ClaimedQuantity(f"least {metric.replace('_', ' ')} of {variant}, {by} {point}", " %", of)
+    chosen = runs[(runs["variant"] == variant) & (runs[by] == point) & runs[over].notna()]
+    return chosen.groupby("replication")[metric].min()
 
 
-def variant_difference(metric: str, variant: str, by: str, one: object, other: object) -> ClaimedQuantity:
+@_quantity("{metric} of {variant}, {one} minus {other}", " points")
+def variant_difference(runs: pd.DataFrame, metric: str, variant: str, by: str, one: object, other: object) -> pd.Series:
     """By how much a number is higher in one group of points than in another, on average."""
-
-    def of(runs: pd.DataFrame) -> pd.Series:
-        table = _table(runs, metric, variant, by)
-        return table[one] - table[other] if {one, other} <= set(table) else NOTHING
-
-    return ClaimedQuantity(f"{metric.replace('_', ' ')} of {variant}, {one} minus {other}", " points", of)
+    table = _table(runs, metric, variant, by)
+    return table[one] - table[other] if {one, other} <= set(table) else NOTHING
 
 
-def between_variants(metric: str, variant: str, baseline: str) -> ClaimedQuantity:
+@_quantity("{metric} of {variant} against {baseline}", " %")
+def between_variants(runs: pd.DataFrame, metric: str, variant: str, baseline: str) -> pd.Series:
     """The relative difference between two variants, mean over the points."""
-
-    def of(runs: pd.DataFrame) -> pd.Series:
-        one, other = (
-            runs[runs["variant"] == name].set_index(["replication", "point"])[metric] for name in (variant, baseline)
-        )
-        return (100 * (one / other - 1)).groupby("replication").mean()
-
-    return ClaimedQuantity(f"{metric.replace('_', ' ')} of {variant} against {baseline}", " %", of)
+    one, other = (
+        runs[runs["variant"] == name].set_index(["replication", "point"])[metric] for name in (variant, baseline)
+    )
+    return (100 * (one / other - 1)).groupby("replication").mean()
