@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -15,7 +14,7 @@ from markupsafe import Markup
 
 from sim.base.errors import ResultsError
 from sim.base.escaping import all_printable
-from sim.base.naming import Raw
+from sim.base.naming import Raw, RawValue
 from sim.files.atomic import whole_file
 
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
@@ -96,7 +95,7 @@ def _html(spec: Raw) -> str:
     return f"{before}{script(spec)}{after}"
 
 
-def script(value: Any) -> Markup:
+def script(value: RawValue) -> Markup:
     """JSON that can stand in a script element whatever text it holds."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704 - no tag can end or begin

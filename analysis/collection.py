@@ -8,20 +8,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from analysis.comparison import headline_of, metrics_of
 from sim.base.errors import ResultsError, unknown, unknown_of_many
-from sim.base.naming import Raw
+from sim.base.naming import Raw, RawValue
 from sim.base.units import parse_duration, write_duration
 from sim.experiments.results import Manifest, Results, load_runs, read_run
 from sim.files import toml
 from sim.metrics import METRICS
 from sim.scenario.experiment import unit_of
 
-_Values = tuple[Any, ...]
+_Values = tuple[RawValue, ...]
 """The swept keys' values at a point."""
 MISSING = "–"
 """Shown for a key that a scenario does not have."""
@@ -224,7 +223,7 @@ def _values(results: Results, keys: Sequence[str]) -> list[_Values]:
     ]
 
 
-def _value(results: Results, key: str) -> Any:
+def _value(results: Results, key: str) -> RawValue:
     """A key's value in a folder that does not sweep it: that of all variants, or else of the base."""
     variants = results.manifest["variants"]
     keys = toml.split(key)
@@ -234,7 +233,7 @@ def _value(results: Results, key: str) -> Any:
     return values.pop() if len(values) == 1 else _simple(toml.at(results.manifest["scenario"], keys))
 
 
-def _simple(value: Any) -> Any:
+def _simple(value: RawValue) -> RawValue:
     """A value in the form recorded for swept keys: a table as its kind, a file as its name."""
     if value is None:
         return MISSING
@@ -298,7 +297,7 @@ def _described(source: VariantSource) -> Raw:
     return {**found, "workload": workload or None, "version": manifest["version"]}
 
 
-def _shown_value(key: str, value: Any, source: VariantSource) -> str:
+def _shown_value(key: str, value: RawValue, source: VariantSource) -> str:
     if value is None:
         return MISSING
     unit = unit_of(key, source.results.manifest["variants"][source.variant], {})
@@ -308,7 +307,7 @@ def _shown_value(key: str, value: Any, source: VariantSource) -> str:
     return ", ".join(texts) if len(texts) <= _LISTED else f"{texts[0]} … {texts[-1]} ({len(texts)} values)"
 
 
-def _text(value: Any, unit: str = "") -> str:
+def _text(value: RawValue, unit: str = "") -> str:
     """A value with its unit, and all its digits."""
     if unit == "s" and isinstance(value, int | float):
         text = write_duration(value)

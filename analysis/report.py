@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from analysis.charts import Figure, colour_of, write_atomically
 from analysis.comparison import (
@@ -30,7 +30,7 @@ from analysis.sweeps.page import point_said, sweep_page
 from analysis.sweeps.pareto import DEFAULT
 from sim import plugins
 from sim.base.errors import ResultsError
-from sim.base.naming import Raw
+from sim.base.naming import Raw, RawValue
 from sim.base.units import format_duration
 from sim.experiments.results import Results, read_run
 from sim.experiments.statistics import Interval
@@ -349,7 +349,7 @@ def _assignments(values: Raw, prefix: str = "") -> Iterator[str]:
             yield f"{path} = {_toml(value)}"
 
 
-def _toml(value: Any) -> str:
+def _toml(value: RawValue) -> str:
     if isinstance(value, dict):
         return "{ " + ", ".join(_assignments(value)) + " }"
     if isinstance(value, (list, tuple)):
@@ -357,7 +357,7 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _parameter(value: Any, unit: str | None) -> str:
+def _parameter(value: RawValue, unit: str | None) -> str:
     if unit == "s":
         return format_duration(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

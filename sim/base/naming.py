@@ -6,8 +6,10 @@ from typing import Any
 
 Keys = tuple[str | int, ...]
 """The way to a value through nested tables and lists: names, and positions from 0."""
-Raw = dict[str, Any]
-"""A table as TOML and JSON have it, with values of all types: what files say, and what is written for other programs."""
+RawValue = Any
+"""A value as TOML and JSON have it, of any type: what files say, and what is written for other programs."""
+Raw = dict[str, RawValue]
+"""A table of such values."""
 
 
 def name_key(name: str) -> tuple[bool, int, str, str]:

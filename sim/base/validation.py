@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
 from sim.base.errors import cut, suggestion
-from sim.base.naming import Keys
+from sim.base.naming import Keys, RawValue
 
 Model = TypeVar("Model", bound=BaseModel)
 Mistake = tuple[Keys, str]
@@ -19,7 +19,7 @@ Mistake = tuple[Keys, str]
 UNKNOWN = "unknown key"
 
 
-def validate(model: type[Model], values: Any) -> Model:
+def validate(model: type[Model], values: RawValue) -> Model:
     """Validate values read from TOML, strictly: neither "5" nor true is a number. Raises ValidationError."""
     return model.model_validate_json(json.dumps(values, default=str), strict=True)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from sim.base.errors import InputError, unknown
 from sim.base.memory import need
-from sim.base.naming import Raw
+from sim.base.naming import Raw, RawValue
 
 SHOWN = 40
 """Entries of a list that are printed, at most."""
@@ -18,7 +18,7 @@ _BYTES = 10
 """Bytes of memory per byte of a file, once its numbers and lists are objects."""
 
 
-def read_instances(source: Path) -> tuple[list[Any], bool]:
+def read_instances(source: Path) -> tuple[list[RawValue], bool]:
     """The objects of a JSON file, and whether they came as a list. Raises InputError where it cannot be read, or is too large."""
     try:
         need(_BYTES * source.stat().st_size, f"{source}")

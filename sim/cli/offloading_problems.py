@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Discriminator, Field, PlainValidator, Tag
 
 from sim.base.errors import InputError
-from sim.base.naming import Keys, Raw
+from sim.base.naming import Keys, Raw, RawValue
 from sim.base.units import Quantity
 from sim.base.validation import Mistake, dotted
 from sim.cli.problems import Instance, wrong_topics
@@ -106,7 +106,7 @@ def _plain(number: float) -> float | int:
     return int(number) if number < 2**53 and float(number).is_integer() else float(number)
 
 
-def read_problem(content: Any, place: Keys = ()) -> OffloadingProblem:
+def read_problem(content: RawValue, place: Keys = ()) -> OffloadingProblem:
     """The problem of a JSON object. Raises InputError with a sentence on the first mistake; `place` is the object's position."""
     instance = _Instance.read(content, place)
     try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from sim.base.errors import InputError
-from sim.base.naming import Keys
+from sim.base.naming import Keys, RawValue
 from sim.base.validation import Mistake, dotted, nested, problems, show
 
 
@@ -32,7 +32,7 @@ class Instance(Strict):
         yield from ()
 
     @classmethod
-    def read(cls, content: Any, place: Keys = ()) -> Self:
+    def read(cls, content: RawValue, place: Keys = ()) -> Self:
         """The problem of a JSON object. Raises InputError with a sentence on the first mistake; `place` is the object's position."""
         if not isinstance(content, dict):
             required = [key for key, field in cls.model_fields.items() if field.is_required()]

@@ -7,8 +7,9 @@ import shlex
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
+from sim.base.naming import RawValue
 from sim.cli.options import Overrides, option, resumable
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def bench(
         yield opened
 
 
-def said(bench: Bench, values: Any) -> str:
+def said(bench: Bench, values: RawValue) -> str:
     """The options by which `brokersim run` takes these values."""
     from sim.scenario.keys import option_of
 

@@ -6,11 +6,11 @@ import csv
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from sim.base.errors import InputError
 from sim.base.escaping import csv_cell
-from sim.base.naming import Raw
+from sim.base.naming import Raw, RawValue
 from sim.cli import terminal
 from sim.cli.instances import few, policy_of, print_solutions, read_instances
 from sim.cli.options import Quiet, argument, option
@@ -149,7 +149,7 @@ def _given(capacity: str | None, tau: str | None, seed: int | None) -> Raw:
     return given if seed is None else {**given, "seed": seed}
 
 
-def _of_file(source: Path, content: Any, given: Raw, place: Keys) -> OffloadingProblem:
+def _of_file(source: Path, content: RawValue, given: Raw, place: Keys) -> OffloadingProblem:
     from sim.cli.offloading_problems import read_problem
 
     try:

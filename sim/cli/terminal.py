@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from typer.core import TyperCommand
 
 from sim.base.escaping import printable
+from sim.base.naming import RawValue
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,7 +90,7 @@ def listing(title: str, entries: Callable[[], Iterable[tuple[str, str]]]) -> typ
     return Listing
 
 
-def print_json(value: Any) -> None:
+def print_json(value: RawValue) -> None:
     """Print what a command has found, for programs."""
     print(json.dumps(value, indent=2, ensure_ascii=False))
 

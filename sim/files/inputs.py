@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
@@ -62,11 +62,11 @@ class InputFile(Generic[_T]):
             raise ValueError(f"{path}, {error}") from None
         return File(Path(path).name, sha256_of(data), content)
 
-    def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+    def __get_pydantic_core_schema__(self, _source: object, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         dump = core_schema.plain_serializer_function_ser_schema(File.dump)
         return core_schema.no_info_plain_validator_function(self.read, serialization=dump)
 
-    def __get_pydantic_json_schema__(self, _schema: Any, _handler: GetJsonSchemaHandler) -> Raw:
+    def __get_pydantic_json_schema__(self, _schema: object, _handler: GetJsonSchemaHandler) -> Raw:
         return {"type": "string", "format": "path"}
 
 

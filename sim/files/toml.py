@@ -12,10 +12,9 @@ from collections.abc import Iterator, Mapping
 from datetime import date, time
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from sim.base.errors import ScenarioError
-from sim.base.naming import Keys, Raw
+from sim.base.naming import Keys, Raw, RawValue
 
 _DEEPEST = 50
 """The deepest nesting of tables and lists: far more than any scenario has, and within recursion limits."""
@@ -61,7 +60,7 @@ def read(path: Path) -> tuple[Raw, dict[Keys, int]]:
     raise ScenarioError(f"{at}: {_shown(keys)}: {reason}")
 
 
-def value(text: str) -> Any:
+def value(text: str) -> RawValue:
     """Parse TOML text such as `5`, `true` or `[1, 2]`; text that is not a TOML value is returned as a string."""
     try:
         values = tomllib.loads(f"value = {text}")
@@ -72,7 +71,7 @@ def value(text: str) -> Any:
     return text
 
 
-def plain(value: Any) -> Any:
+def plain(value: RawValue) -> RawValue:
     """A copy of a value with dates and times as text."""
     if isinstance(value, Mapping):
         return {key: plain(inner) for key, inner in value.items()}
@@ -88,7 +87,7 @@ def checked(values: Raw, what: str) -> Raw:
     return {key: plain(inner) for key, inner in values.items()}
 
 
-def _odd(value: Any, keys: Keys = ()) -> Iterator[tuple[Keys, str]]:
+def _odd(value: RawValue, keys: Keys = ()) -> Iterator[tuple[Keys, str]]:
     """Yield integers beyond TOML's range and values nested too deeply: their path and the mistake."""
     if len(keys) > _DEEPEST:
         yield keys, f"nested too deeply (allowed: {_DEEPEST} levels)"
@@ -106,12 +105,12 @@ def _shown(keys: Keys) -> str:
     return f"{text}…" if len(keys) > 5 else text
 
 
-def text(value: Any) -> str:
+def text(value: RawValue) -> str:
     """A value as TOML on one line; a single string is returned without quotes."""
     return value if isinstance(value, str) else _text(value)
 
 
-def _text(value: Any) -> str:
+def _text(value: RawValue) -> str:
     if isinstance(value, dict):
         return f"{{ {', '.join(f'{_key(key)} = {_text(inner)}' for key, inner in value.items())} }}"
     if isinstance(value, list):
@@ -147,7 +146,7 @@ def flat(values: Raw, prefix: str = "") -> Raw:
     return found
 
 
-def at(values: Any, keys: Keys) -> Any:
+def at(values: RawValue, keys: Keys) -> RawValue:
     """The value at a key path of nested tables; None where there is none."""
     for key in keys:
         values = values.get(key) if isinstance(values, dict) else None

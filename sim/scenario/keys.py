@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from sim.base.naming import Keys, Raw
+from sim.base.naming import Keys, Raw, RawValue
 from sim.base.units import parse_duration, write_duration
 from sim.files import toml
 from sim.scenario.kinds import Kinds, Table
@@ -34,7 +34,7 @@ def unit_at(model: type[BaseModel], keys: Keys, values: object) -> str:
     return next((str(part["x-unit"]) for part in (schema, *schema.get("anyOf", ())) if "x-unit" in part), "")
 
 
-def text_of(value: Any, unit: str = "") -> str:
+def text_of(value: RawValue, unit: str = "") -> str:
     """A value with its unit, numbers with six digits at most: `36 ms`, `0.3 km`, `20`."""
     if isinstance(value, (bool, str)):
         return toml.text(value)
@@ -44,7 +44,7 @@ def text_of(value: Any, unit: str = "") -> str:
     return f"{text} {unit}".rstrip()
 
 
-def option_of(value: Any, unit: str = "") -> str:
+def option_of(value: RawValue, unit: str = "") -> str:
     """A value as `--set` takes it, with all its digits; durations with their unit: `36ms`, `20`."""
     if unit != "s" or isinstance(value, (bool, str)):
         return toml.text(value)

@@ -74,11 +74,11 @@ class Kinds:
         """The default kind with its default parameters."""
         return self.read({})
 
-    def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+    def __get_pydantic_core_schema__(self, _source: object, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         dump = core_schema.plain_serializer_function_ser_schema(Table.dump)
         return core_schema.no_info_plain_validator_function(self.read, serialization=dump)
 
-    def __get_pydantic_json_schema__(self, _schema: Any, handler: GetJsonSchemaHandler) -> Raw:
+    def __get_pydantic_json_schema__(self, _schema: object, handler: GetJsonSchemaHandler) -> Raw:
         return {"oneOf": [self._json_schema_of(kind, handler) for kind in self.names()]}
 
     def _json_schema_of(self, kind: str, handler: GetJsonSchemaHandler) -> Raw:
@@ -132,12 +132,12 @@ class OwnMetrics:
         return cls(tuple(found))
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+    def __get_pydantic_core_schema__(cls, _source: object, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         dump = core_schema.plain_serializer_function_ser_schema(cls.dump)
         return core_schema.no_info_plain_validator_function(cls.read, serialization=dump)
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, _schema: Any, handler: GetJsonSchemaHandler) -> Raw:
+    def __get_pydantic_json_schema__(cls, _schema: object, handler: GetJsonSchemaHandler) -> Raw:
         models = {name: plugins.load("metric", name).Parameters for name in own_names()}
         properties = {name: handler(model.__pydantic_core_schema__) for name, model in models.items()}
         return {"type": "object", "properties": properties, "additionalProperties": False}

@@ -11,12 +11,11 @@ from fractions import Fraction
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from sim.base.errors import InputError, ScenarioError, cut, nearest
-from sim.base.naming import Keys, Raw
+from sim.base.naming import Keys, Raw, RawValue
 from sim.base.validation import Model, dotted, hint, problems, show, validate
 from sim.files import toml
 from sim.files.inputs import File
@@ -217,7 +216,7 @@ class _Reader:
         if sweep is None or self.mistakes or not isinstance(seed, int) or seed < 0:
             few = islice(sweep.one_at_a_time(), _FEW) if sweep else [()]
             return [point for laid in few if (point := self._point(raw, laid))]
-        points: dict[Any, Point] = {}
+        points: dict[RawValue, Point] = {}
         for number, laid in enumerate(sweep.points(seed)):
             if point := self._point(raw, laid, sweep.where):
                 points.setdefault(tuple(point.values.values()) if sweep.sample == GRID else number, point)
@@ -247,7 +246,7 @@ class _Reader:
             if all(wrong):
                 self.mistakes.add(("tune", key), str(wrong[0]))
 
-    def _wrong_there(self, raw: Raw, key: str, values: Sequence[Any]) -> str | None:
+    def _wrong_there(self, raw: Raw, key: str, values: Sequence[RawValue]) -> str | None:
         """What is wrong with some value of a key, laid over a scenario."""
         for value in values:
             _, wrong = self.reading.read(Scenario, merge(raw, _nested(toml.split(key), value)), MORE_SHARED)
@@ -333,7 +332,7 @@ def merge(below: Raw, above: Raw) -> Raw:
     return {**below, **above, **both}
 
 
-def _nested(keys: Keys, value: Any) -> Any:
+def _nested(keys: Keys, value: RawValue) -> RawValue:
     """Tables in tables, with the value at a key path."""
     for key in reversed(keys):
         value = {key: value}
@@ -350,7 +349,7 @@ def _is_path(keys: Keys) -> bool:
     return own in PATHS or (own != () and (own[-1] == "file" or str(own[-1]).endswith("_file")))
 
 
-def _resolve_paths(values: Any, folder: Path, keys: Keys = ()) -> None:
+def _resolve_paths(values: RawValue, folder: Path, keys: Keys = ()) -> None:
     """Lays the folder before all paths, but "cells", in a table, or in a list of what a key may be."""
     table = isinstance(values, dict)
     for key, value in values.items() if table else enumerate(values):
@@ -361,9 +360,9 @@ def _resolve_paths(values: Any, folder: Path, keys: Keys = ()) -> None:
             values[key] = str(folder / value)
 
 
-def _found(scenario: Scenario, keys: Keys) -> Any:
+def _found(scenario: Scenario, keys: Keys) -> RawValue:
     """What a resolved scenario has at a key path; None where it has nothing."""
-    value: Any = scenario
+    value: RawValue = scenario
     for key in keys:
         if isinstance(value, Table):
             value = value.kind if key == "kind" else vars(value.parameters).get(str(key))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sim.base.naming import Raw
+from sim.base.naming import Raw, RawValue
 from sim.scenario.model import DETECT, SHARED, Precision, Report, Scenario
 from sim.scenario.sweep import GRID, SAMPLES, SCALES
 from sim.scenario.tuning import Tune
@@ -33,7 +31,7 @@ def json_schema() -> Raw:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "brokersim scenario"}
 
 
-def _partial(schema: Any, definitions: Raw) -> Any:
+def _partial(schema: RawValue, definitions: Raw) -> RawValue:
     """The schema of what may be laid over values of another: nothing is required, and a table may leave its kind out."""
     if isinstance(schema, list):
         return [_partial(item, definitions) for item in schema]

@@ -10,9 +10,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
-from sim.base.naming import Keys, Raw
+from sim.base.naming import Keys, Raw, RawValue
 from sim.base.randomness import Streams
 from sim.files import toml
 from sim.scenario.expressions import Expression
@@ -31,7 +30,7 @@ class Override:
     """One value of a swept key. `place` is where it stands, as keys from the [sweep] table; `text` is how people read it."""
 
     keys: Keys
-    value: Any
+    value: RawValue
     place: Keys
     text: str
 
@@ -71,7 +70,7 @@ class SweptAxis:
 
     keys: Keys
     place: Keys
-    said: Any
+    said: RawValue
     values: tuple[Override, ...] = ()
     range: SweptRange | None = None
 

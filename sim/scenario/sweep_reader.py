@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from sim.base.errors import InputError
-from sim.base.naming import Keys, Raw
+from sim.base.naming import Keys, Raw, RawValue
 from sim.base.units import parse_duration
 from sim.base.validation import Mistake, hint, show, unknown_key
 from sim.files import toml
@@ -56,7 +55,7 @@ def place_of(table: object, keys: Keys) -> Keys:
     return keys
 
 
-def _zipped(table: Raw) -> tuple[bool, list[Any]]:
+def _zipped(table: Raw) -> tuple[bool, list[RawValue]]:
     """Whether a [sweep] table has one list of keys that are zipped, and all such lists."""
     zipped = table.get("zip", [])
     single = not isinstance(zipped, list) or any(isinstance(name, str) for name in zipped)
@@ -70,7 +69,7 @@ def _path(before: Keys, keys: Sequence[str | int]) -> Keys:
     return before
 
 
-def leaves(table: object, place: Keys = (), keys: Keys = ()) -> Iterator[tuple[Keys, Keys, Any]]:
+def leaves(table: object, place: Keys = (), keys: Keys = ()) -> Iterator[tuple[Keys, Keys, RawValue]]:
     """Each key that a [sweep] table sweeps: where it stands, its key path (empty where it is none), and its values."""
     for key, value in table.items() if isinstance(table, dict) else ():
         if place or key not in OPTIONS:
@@ -277,14 +276,14 @@ def _whole(value: object, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def _texts(values: Sequence[Any], paths: bool) -> list[str]:
+def _texts(values: Sequence[RawValue], paths: bool) -> list[str]:
     """Values that may be text or tables, as the shortest distinct texts."""
     short = [_short(value, paths) for value in values]
     often = Counter(short)
     return [toml.text(value) if often[text] > 1 else text for text, value in zip(short, values, strict=True)]
 
 
-def _short(value: Any, path: bool) -> str:
+def _short(value: RawValue, path: bool) -> str:
     if isinstance(value, dict) and "kind" in value:
         return str(value["kind"])
     if isinstance(value, str):

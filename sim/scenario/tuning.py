@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import (
     BaseModel,
@@ -19,7 +19,7 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 
 from sim.base.errors import InputError
-from sim.base.naming import Keys, Raw
+from sim.base.naming import Keys, Raw, RawValue
 from sim.base.units import parse_duration
 from sim.base.validation import Mistake, dotted, hint, nested, problems, show, unknown_key
 from sim.files import toml
@@ -51,7 +51,7 @@ class TunedRange:
         return int(self.high - self.low) + 1 if self.whole else None
 
     @property
-    def examples(self) -> list[Any]:
+    def examples(self) -> list[RawValue]:
         """The least and the largest."""
         return [self.low, self.high]
 
@@ -65,7 +65,7 @@ class TunedRange:
 class Choices:
     """Some values, tables among them maybe, of which no order is known."""
 
-    values: tuple[Any, ...]
+    values: tuple[RawValue, ...]
 
     @property
     def size(self) -> int:
@@ -73,7 +73,7 @@ class Choices:
         return len(self.values)
 
     @property
-    def examples(self) -> list[Any]:
+    def examples(self) -> list[RawValue]:
         """All of them."""
         return list(self.values)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sim.base.errors import ResultsError
-from sim.base.naming import Raw
+from sim.base.naming import Raw, RawValue
 from sim.base.randomness import Streams, mix
 from sim.scenario.tuning import Parameter, Tune, TunedRange
 from sim.studies.search import Values
@@ -164,12 +164,12 @@ def _distribution(parameter: Parameter) -> optuna.distributions.BaseDistribution
     return FloatDistribution(parameter.low, parameter.high, log=parameter.log)
 
 
-def _label(value: Any) -> Any:
+def _label(value: RawValue) -> RawValue:
     """A value as Optuna accepts it: tables become text."""
     return value if isinstance(value, (int, float, str, bool)) else json.dumps(value)
 
 
-def _value(parameter: Parameter, drawn: Any) -> Any:
+def _value(parameter: Parameter, drawn: RawValue) -> RawValue:
     """The drawn value; fractional numbers are rounded to few digits."""
     if not isinstance(parameter, TunedRange):
         return next(value for value in parameter.values if _label(value) == drawn)

@@ -8,13 +8,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.errors import InputError, ResultsError, ScenarioError, unknown
-from sim.base.naming import Keys, Raw
+from sim.base.naming import Keys, Raw, RawValue
 from sim.experiments import engines
 from sim.experiments.options import DEFAULT_OPTIONS, RunOptions
 from sim.experiments.plan import RunSpec, plan
@@ -123,7 +123,7 @@ class Bench:
         """The hashes of the variant's unmodified runs, which cover everything that identifies runs."""
         return [spec.hash for spec in self._plan([self.point({})], self.subject.replications)]
 
-    def check(self, vary: Mapping[str, Iterable[Any]]) -> None:
+    def check(self, vary: Mapping[str, Iterable[RawValue]]) -> None:
         """Raises InputError where the variant itself cannot be run, a key cannot vary, or not to one of these values."""
         self._plan([self.point({})], 1)
         for key, values in vary.items():
@@ -233,12 +233,12 @@ def _quoted(name: str) -> str:
         return json.dumps(name, ensure_ascii=False)
 
 
-def value_at(scenario: Scenario, key: str) -> Any:
+def value_at(scenario: Scenario, key: str) -> RawValue:
     """The value of a scenario at a key path, durations in seconds; None where there is none."""
     return toml.at(scenario.model_dump(mode="json"), toml.split(key))
 
 
-def _resolved(scenario: Scenario, key: str, said: Any) -> Value:
+def _resolved(scenario: Scenario, key: str, said: RawValue) -> Value:
     """A value as tables hold it: a number, or text."""
     found = value_at(scenario, key)
     return found if isinstance(found, (int, float, str)) else toml.text(said)

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from sim.base.naming import RawValue
 from sim.experiments.outcomes import clock
 from sim.experiments.statistics import Interval, mean_interval, paired_t
 from sim.files import toml
@@ -94,7 +95,7 @@ def frame(tuned: Tuned, wanted: Tune) -> pd.DataFrame:
     import pandas as pd
 
     best = {trial.number for trial in tuned.best}
-    columns: dict[str, list[Any]] = {
+    columns: dict[str, list[RawValue]] = {
         "trial": [trial.number for trial in tuned.trials],
         "state": [trial.state for trial in tuned.trials],
         "reason": [trial.reason for trial in tuned.trials],
