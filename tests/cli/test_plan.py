@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sweeping import SWEEP, Spy
 
-from sim.cli import run as running
+from sim.cli import shown
 from sim.experiments import perform
 from sim.experiments.store import Store
 
@@ -102,7 +102,7 @@ def test_a_plan_as_json(brokersim: Brokersim, tmp_path: Path) -> None:
 
 
 def test_a_sweep_is_summarised_by_its_points(brokersim: Brokersim, monkeypatch: pytest.MonkeyPatch, spy: Spy) -> None:
-    monkeypatch.setattr(running, "SHOWN", 3)
+    monkeypatch.setattr(shown, "SHOWN", 3)
     spy.fails[4, 1] = ValueError("no")
     status, out, err = brokersim("run", "sweep.toml", "--out", "r", "--jobs", "1")
     assert status == 1
