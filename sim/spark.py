@@ -32,11 +32,12 @@ class _Lazy:
 
 
 if TYPE_CHECKING:
+    from pyspark import sql as sql
     from pyspark.sql import SparkSession, functions, types
 
     F, T = functions, types
 else:  # PySpark takes a second to import: mistakes of whoever types a command are reported before
-    F, T = _Lazy("pyspark.sql.functions"), _Lazy("pyspark.sql.types")
+    sql, F, T = map(_Lazy, ("pyspark.sql", "pyspark.sql.functions", "pyspark.sql.types"))
 
 _UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}  # powers of two
 _LEAST_MEMORY = 512 << 20  # bytes; Spark itself needs 450 MiB of the heap that Java makes of them

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +16,11 @@ from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
 from sim.base.naming import name_key
-from sim.spark import F
+from sim.spark import F, sql
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.quarantine import row_number
 from sim.workloads.traces.rows import NUMBER, found, named, read_rows, with_texts
 from sim.workloads.traces.times import Window, outside, parse_time
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 _FIELDS = ("user", "time", "place", "space", "latitude", "longitude")
 CHECKIN_COLUMNS = ("user", "micros", "latitude", "longitude", "source", "line")
@@ -111,7 +107,9 @@ def _position(layout: Layout) -> tuple[str, ...]:
     return ("space",) if "space" in layout.columns and "latitude" not in layout.columns else ("latitude", "longitude")
 
 
-def read_checkins(spark: SparkSession, folder: Path, layout: Layout, places: tuple[Path, Layout] | None) -> DataFrame:
+def read_checkins(
+    spark: sql.SparkSession, folder: Path, layout: Layout, places: tuple[Path, Layout] | None
+) -> sql.DataFrame:
     """`read_rows` of the check-ins in `folder`, their positions from the files in the folder of `places` where it is given.
 
     Where a place has several rows, the first counts.
@@ -125,17 +123,17 @@ def read_checkins(spark: SparkSession, folder: Path, layout: Layout, places: tup
     return read_rows(spark, folder, layout, _fields(layout, places[1])).join(known, "place", "left")
 
 
-def judge_checkins(rows: DataFrame, layout: Layout, box: Box | None, window: Window) -> DataFrame:
+def judge_checkins(rows: sql.DataFrame, layout: Layout, box: Box | None, window: Window) -> sql.DataFrame:
     """Type the fields of `read_checkins`: user, micros, latitude, longitude; null where they are not usable.
 
     Adds `reason`, null where the row is usable as far as one row can tell, and, for a reason that speaks of a field's form,
     `column` and `found`, its name and its text. No row raises, whatever it holds, under ANSI rules too.
     """
 
-    def inside(value: Column, low: float, high: float) -> Column:
+    def inside(value: sql.Column, low: float, high: float) -> sql.Column:
         return (value >= low) | (value < high) if low > high else (value >= low) & (value < high)
 
-    def number(text: Column, limit: float) -> Column:
+    def number(text: sql.Column, limit: float) -> sql.Column:
         value = F.when(text.rlike(NUMBER), text.try_cast("double"))
         return F.when(F.abs(value) <= limit, value)
 

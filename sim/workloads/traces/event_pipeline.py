@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from sim.spark import sql
 from sim.workloads.format.workload import Workload
 from sim.workloads.models.event_log import event_workload
 from sim.workloads.traces import events as stages
@@ -14,9 +14,6 @@ from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.rows import read_rows
 from sim.workloads.traces.sources import Inputs
 from sim.workloads.traces.workshop import TraceOptions, TraceProgress, open_workshop, size_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,7 @@ class EventOptions(TraceOptions):
 
 
 def prepare_events(
-    spark: SparkSession,
+    spark: sql.SparkSession,
     inputs: Inputs,
     out: Path,
     layout: Layout,

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError, unknown
-from sim.spark import F
+from sim.spark import F, sql
 from sim.workloads.models.event_kernels import CONNECT, DISCONNECT, SUBSCRIBE, UNSUBSCRIBE
 from sim.workloads.models.event_log import Control, Delivered, EventLog, EventPublications
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.rows import found, named, with_texts
 from sim.workloads.traces.times import Window, outside, parse_time
 from sim.workloads.traces.typed import Names, read_typed
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 FIELDS = ("time", "action", "client", "topic", "size", "publisher")
 NEEDED = FIELDS[:4]
@@ -73,7 +70,9 @@ def action_words(text: str | None = None) -> dict[str, int]:
     return words
 
 
-def judge_events(rows: DataFrame, layout: Layout, words: Mapping[str, int], window: Window, size: int) -> DataFrame:
+def judge_events(
+    rows: sql.DataFrame, layout: Layout, words: Mapping[str, int], window: Window, size: int
+) -> sql.DataFrame:
     """Type the fields of `read_rows`: micros, action, client, topic, size, publisher; null where they are not usable.
 
     Adds `reason`, null where the row is usable as far as one row can tell; `column` and `found`, the name and the text of the field

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
 from sim.base.units import format_duration
+from sim.spark import sql
 from sim.workloads.format.workload import DAY, Workload
 from sim.workloads.models.follow_log import follow_workload
 from sim.workloads.traces import follows as stages
@@ -17,9 +17,6 @@ from sim.workloads.traces.follow_tables import FollowTable, Trace
 from sim.workloads.traces.rows import read_rows
 from sim.workloads.traces.user_filters import check_sample, sampled
 from sim.workloads.traces.workshop import TraceOptions, TraceProgress, Workshop, open_workshop, size_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class FollowOptions(TraceOptions):
 
 
 def prepare_follows(
-    spark: SparkSession,
+    spark: sql.SparkSession,
     trace: Trace,
     out: Path,
     options: FollowOptions | None = None,

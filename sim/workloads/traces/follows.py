@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.randomness import Streams
-from sim.spark import F
+from sim.spark import F, sql
 from sim.workloads.models.follow_log import EVER, UNENDING, FollowLog, FollowPublications, Follows
 from sim.workloads.traces.follow_tables import FollowTable, Labels, Span
 from sim.workloads.traces.rows import found, named, read_rows, with_texts
 from sim.workloads.traces.times import Window, outside, parse_time
 from sim.workloads.traces.typed import Names, read_typed
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 _DIGITS = 12  # hexadecimal, of which a share is made: a float holds it exactly
 
@@ -32,7 +29,7 @@ def expected_text(table: FollowTable) -> dict[str, str]:
     return {**fields, table.user: "a user, which is not empty", **dates}
 
 
-def judge_follows(rows: DataFrame, table: FollowTable, window: Window, streams: Streams) -> DataFrame:
+def judge_follows(rows: sql.DataFrame, table: FollowTable, window: Window, streams: Streams) -> sql.DataFrame:
     """Type the fields of `read_rows`: user, a `topic_<n>` for each of the table's, kind, and micros, or since and until.
 
     Null where they are not usable, and since and until where there is no such limit. Adds `reason`, null where the row is usable
@@ -40,7 +37,7 @@ def judge_follows(rows: DataFrame, table: FollowTable, window: Window, streams: 
     end) in µs since 1970 for what is published. No row raises, whatever it holds.
     """
 
-    def bound(field: str) -> Column:
+    def bound(field: str) -> sql.Column:
         text, otherwise = named(rows, field), {"since": EVER, "until": UNENDING}[field]
         return F.when(text.isNull(), otherwise).otherwise(parse_time(text, table.layout, bound=True))
 
@@ -87,7 +84,7 @@ def loaded(table: FollowTable) -> tuple[str, ...]:
     return ("user", *topics, *(("micros",) if table.events else ("kind", *table.bounds)))
 
 
-def _moment(micros: Column, row: Column, span: Span, streams: Streams) -> Column:
+def _moment(micros: sql.Column, row: sql.Column, span: Span, streams: Streams) -> sql.Column:
     """A moment in the day or month of a time: a share of it that belongs to the seed and to the row's text.
 
     The share is the first twelve hexadecimal digits of the SHA-256 of the key, a colon and the text, as a fraction.
@@ -99,7 +96,7 @@ def _moment(micros: Column, row: Column, span: Span, streams: Streams) -> Column
     return begin + F.floor(share * (end - begin))
 
 
-def read_labels(spark: SparkSession, folder: Path, labels: Labels) -> dict[str, str]:
+def read_labels(spark: sql.SparkSession, folder: Path, labels: Labels) -> dict[str, str]:
     """What the topics of a kind are called, by the text that names them; of several names the first by code points.
 
     A header is a row among the others: nothing bears the name of its field.

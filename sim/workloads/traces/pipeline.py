@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from sim.base.randomness import Streams
 from sim.files.parquet import strings
+from sim.spark import sql
 from sim.workloads.format.workload import DAY, Publications, Workload
 from sim.workloads.models.location import (
     LARGEST_CELL,
@@ -27,9 +28,6 @@ from sim.workloads.traces.sources import Inputs
 from sim.workloads.traces.times import iso
 from sim.workloads.traces.user_filters import UserFilters, select_users
 from sim.workloads.traces.workshop import LARGEST_INT32, TraceOptions, TraceProgress, open_workshop, size_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _DAY = int(DAY) * 1_000_000
 
@@ -58,7 +56,7 @@ class CheckinOptions(TraceOptions):
 
 
 def prepare_checkins(
-    spark: SparkSession,
+    spark: sql.SparkSession,
     inputs: Inputs,
     out: Path,
     layout: Layout,

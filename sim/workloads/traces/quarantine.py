@@ -6,7 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,14 +15,11 @@ from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
 from sim.files.parquet import ROW_GROUP, arrow, strings
-from sim.spark import F
+from sim.spark import F, sql
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.rows import name_keys
 from sim.workloads.traces.sources import Source
 from sim.workloads.traces.times import example_time
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 # A row's reason is the first of these that applies. The last three are of users of whom no row is used.
 _REASONS = (
@@ -43,7 +40,7 @@ def row_number(source: NDArray[np.int32], line: NDArray[np.int64]) -> NDArray[np
 
 
 def check_form(
-    rows: DataFrame, layout: Layout, sources: Sequence[Source], expected: Mapping[str, str], first: int = 0
+    rows: sql.DataFrame, layout: Layout, sources: Sequence[Source], expected: Mapping[str, str], first: int = 0
 ) -> Counter[str | None]:
     """How many rows have each reason, and how many have none. Raises where a source is empty or not in this layout.
 
@@ -95,7 +92,7 @@ def _column(layout: Layout, field: str) -> str:
 
 
 def store_quarantine(
-    spark: SparkSession, rows: DataFrame, dropped: Mapping[str, NDArray[np.int64]], folder: Path
+    spark: sql.SparkSession, rows: sql.DataFrame, dropped: Mapping[str, NDArray[np.int64]], folder: Path
 ) -> None:
     """Fill `folder`/sorted with Parquet of the rows that have a reason or are among `dropped`: row numbers by reason.
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,14 +16,10 @@ import pyarrow.parquet as pq
 from sim.base.errors import WorkloadError, suggestion
 from sim.files.compression import Damaged, first_bytes
 from sim.files.parquet import arrow
-from sim.spark import F, T
+from sim.spark import F, T, sql
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.sources import is_parquet, readable
 from sim.workloads.traces.times import TYPED, check_times
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import DataType
 
 TIMES = ("time", "since", "until")
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
@@ -33,25 +29,25 @@ _DIGITS = 38  # of a decimal number of Spark
 _NAMES = ("user", "place", "client", "publisher", "topic", "kind")
 
 
-def named(rows: DataFrame, *fields: str) -> Column:
+def named(rows: sql.DataFrame, *fields: str) -> sql.Column:
     """The first of these fields that is not empty; null where all are, or the layout has none of them."""
     return F.coalesce(
         F.lit(None).cast("string"), *(F.when(F.trim(f) != "", F.col(f)) for f in fields if f in rows.columns)
     )
 
 
-def with_texts(rows: DataFrame, fields: Sequence[str]) -> DataFrame:
+def with_texts(rows: sql.DataFrame, fields: Sequence[str]) -> sql.DataFrame:
     """`read_rows` with the texts of these fields kept beside what they are typed as, for `found`."""
     return rows.withColumns({f"{field}_text": F.col(field) for field in rows.columns if field in fields})
 
 
-def found(rows: DataFrame) -> Column:
+def found(rows: sql.DataFrame) -> sql.Column:
     """The text of the field that a row's `column` names, of those kept by `with_texts`; null for a row as a whole."""
     texts = [name for name in rows.columns if name.endswith("_text")]
     return F.coalesce(*(F.when(F.col("column") == name.removesuffix("_text"), F.col(name)) for name in texts))
 
 
-def read_rows(spark: SparkSession, folder: Path, layout: Layout, used: Sequence[str]) -> DataFrame:
+def read_rows(spark: sql.SparkSession, folder: Path, layout: Layout, used: Sequence[str]) -> sql.DataFrame:
     """The rows of the files in `folder` (see `link_sources`), a string per field.
 
     Columns: source, block, row (from which `number_lines` finds the line, once the rows are stored), raw, `parsed` (false
@@ -77,7 +73,7 @@ def read_rows(spark: SparkSession, folder: Path, layout: Layout, used: Sequence[
     return reduce(lambda one, other: one.unionByName(other), frames)
 
 
-def number_lines(rows: DataFrame, layout: Layout) -> DataFrame:
+def number_lines(rows: sql.DataFrame, layout: Layout) -> sql.DataFrame:
     """Replace block and row by `line`, from 1 in each source (in Parquet the row's number); a header is no row."""
     # Counted once and held as a table of a row per block: whoever reads the numbered rows would count them anew.
     blocks = rows.groupBy("source", "block").agg(F.count("*").alias("lines"), F.min("row").alias("first")).toArrow()
@@ -147,7 +143,7 @@ def _field(layout: Layout) -> str:
     return rf'{delimiter}("(?:[^"]++|"")*+"|{plain})'
 
 
-def _read_lines(spark: SparkSession, paths: list[str]) -> DataFrame:
+def _read_lines(spark: sql.SparkSession, paths: list[str]) -> sql.DataFrame:
     """Source, block, row, raw, and `text`, null where it is not UTF-8.
 
     `row` ascends in a block, the part of a file from byte `block` on that one task reads.
@@ -166,13 +162,13 @@ def _read_lines(spark: SparkSession, paths: list[str]) -> DataFrame:
     return lines.select("source", "block", "row", "raw", F.when(F.col("valid"), text).alias("text"))
 
 
-def _source() -> Column:
+def _source() -> sql.Column:
     return F.substring("_metadata.file_name", 1, 6).cast("int").alias("source")
 
 
 def _read_text(
-    spark: SparkSession, paths: list[str], layout: Layout, fields: Sequence[str], names: tuple[str, ...] | None
-) -> DataFrame:
+    spark: sql.SparkSession, paths: list[str], layout: Layout, fields: Sequence[str], names: tuple[str, ...] | None
+) -> sql.DataFrame:
     order = list(layout.columns) if names is None else list(names)
     column = layout.columns if isinstance(layout.columns, Mapping) else {field: field for field in fields}
     text, count = F.col("text"), len(order)
@@ -191,22 +187,22 @@ def _read_text(
     )
 
 
-def _unquoted(field: Column) -> Column:
+def _unquoted(field: sql.Column) -> sql.Column:
     inner = F.substring(field, F.lit(2), F.length(field) - 2)
     return F.when(field.startswith('"'), F.replace(inner, F.lit('""'), F.lit('"'))).otherwise(field)
 
 
-def _read_json(spark: SparkSession, paths: list[str], layout: Layout, fields: Sequence[str]) -> DataFrame:
+def _read_json(spark: sql.SparkSession, paths: list[str], layout: Layout, fields: Sequence[str]) -> sql.DataFrame:
     assert isinstance(layout.columns, Mapping)
     keys = list(dict.fromkeys(layout.columns[field] for field in fields))
     # As an array of one, because the parser would not look at what stands behind an object.
     text = F.when(F.col("text").rlike(r"^\s*\{[\s\S]*\}\s*$"), F.concat(F.lit("["), "text", F.lit("]")))
 
-    def objects(type: DataType) -> Column:
+    def objects(type: T.DataType) -> sql.Column:
         row = T.ArrayType(T.StructType([T.StructField(key, type) for key in keys]))
         return F.from_json(text, row, {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"})
 
-    def no_name(key: str) -> Column:
+    def no_name(key: str) -> sql.Column:
         """Whether a list, an object, true or false stands there: as text they look like names, so few are parsed for it."""
         kind = F.schema_of_variant(F.get(objects(T.VariantType()), F.lit(0)).getField(key))
         return F.when(F.col("object").getField(key).rlike(r"^(?:[\[{]|true$|false$)"), ~kind.eqNullSafe("STRING"))
@@ -229,8 +225,8 @@ def name_keys(layout: Layout, fields: Sequence[str] = _NAMES) -> list[str]:
 
 
 def _read_parquet(
-    spark: SparkSession, paths: list[str], layout: Layout, fields: Sequence[str], schema: pa.Schema
-) -> DataFrame:
+    spark: sql.SparkSession, paths: list[str], layout: Layout, fields: Sequence[str], schema: pa.Schema
+) -> sql.DataFrame:
     assert isinstance(layout.columns, Mapping)
     # Said and not left to Spark, which refuses the whole file where it does not know the type of a column.
     types = {column.name: _spark_type(column.type) for column in schema}
@@ -260,7 +256,7 @@ def _plain(type: pa.DataType) -> pa.DataType:
     return type.value_type if pa.types.is_dictionary(type) else type
 
 
-def _spark_type(type: pa.DataType) -> DataType | None:
+def _spark_type(type: pa.DataType) -> T.DataType | None:
     """The type that Spark reads a column of Parquet as; None where it has none."""
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import from_arrow_type
@@ -292,7 +288,7 @@ def _in_ns(type: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(type) and type.unit == "ns")
 
 
-def _timed(value: Column, type: pa.DataType) -> Column:
+def _timed(value: sql.Column, type: pa.DataType) -> sql.Column:
     """The value itself, but times that Spark reads as whole ns as times to the µs, of no zone."""
     if not _in_ns(type):
         return value
@@ -300,7 +296,7 @@ def _timed(value: Column, type: pa.DataType) -> Column:
     return F.timestamp_add("MICROSECOND", micros, F.lit("1970-01-01").cast("timestamp_ntz"))
 
 
-def _text_of(value: Column, type: pa.DataType) -> Column:
+def _text_of(value: sql.Column, type: pa.DataType) -> sql.Column:
     text = value.cast("string")
     if pa.types.is_timestamp(type):
         if type.tz is not None and not _in_ns(type):

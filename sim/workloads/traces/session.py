@@ -6,15 +6,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sim.base.errors import WorkloadError
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from sim.spark import sql
 
 
-def partitioned(spark: SparkSession, partitions: int | None, time_zone: str) -> SparkSession:
+def partitioned(spark: sql.SparkSession, partitions: int | None, time_zone: str) -> sql.SparkSession:
     """A session of the same application that cuts whatever it reads, and shuffles, into this many parts.
 
     None leaves files to Spark and shuffles into a part per core. Times without a zone are in `time_zone`. Casts follow ANSI
@@ -50,14 +47,14 @@ def partitioned(spark: SparkSession, partitions: int | None, time_zone: str) -> 
     return session
 
 
-def store(frame: DataFrame, folder: Path) -> DataFrame:
+def store(frame: sql.DataFrame, folder: Path) -> sql.DataFrame:
     """Write a table as Parquet to a new folder; what it gives reads it from there."""
     frame.write.parquet(str(folder))
     return frame.sparkSession.read.schema(frame.schema).parquet(str(folder))
 
 
 @contextmanager
-def watched(spark: SparkSession, report: Callable[[str], None], every: float = 0.5) -> Iterator[None]:
+def watched(spark: sql.SparkSession, report: Callable[[str], None], every: float = 0.5) -> Iterator[None]:
     """While the body runs Spark jobs, report how many tasks of the running stages are done; "" at the start.
 
     Where the body is left by an exception, an interrupt for one, its jobs are cancelled.

@@ -5,17 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.spark import F
+from sim.spark import F, sql
 from sim.workloads.traces.sources import Source, is_parquet
 from sim.workloads.traces.times import iso
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 _DAY = 86_400_000_000  # µs
 _QUIET = 30  # days from one row to the next that are always plausible
@@ -73,7 +69,9 @@ def find_span(times: Sequence[NDArray[np.int64]]) -> PlausibleSpan:
     return PlausibleSpan(first, end, least, most, rows_before, int(before[-1] - before[high]))
 
 
-def warn_of_strays(times: Sequence[NDArray[np.int64]], what: str, rows: DataFrame, sources: Sequence[Source]) -> None:
+def warn_of_strays(
+    times: Sequence[NDArray[np.int64]], what: str, rows: sql.DataFrame, sources: Sequence[Source]
+) -> None:
     """Warn, with a place and a value, of times that lie far from all others, and of a trace that takes decades without them.
 
     `times` are those of the usable rows, which are `what`; `rows` have source, line, micros and reason, sources numbered from 0.
@@ -109,7 +107,7 @@ def _warn(message: str) -> None:
     warnings.warn(message, TraceWarning, stacklevel=3)
 
 
-def _first(rows: DataFrame, order: Sequence[Column], sources: Sequence[Source]) -> str:
+def _first(rows: sql.DataFrame, order: Sequence[sql.Column], sources: Sequence[Source]) -> str:
     """The place and the time of the first of these rows."""
     [row] = rows.orderBy(*order).select("source", "line", "micros").limit(1).collect()
     path = sources[row["source"]].path

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sim.base.errors import WorkloadError
-from sim.spark import F
+from sim.spark import F, sql
 from sim.workloads.traces.layouts import NAMED_TIMES, Layout
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 # Times from the first to before the second, µs since 1970; None where there is no such limit.
 Window = tuple[int | None, int | None]
@@ -33,14 +29,14 @@ def iso(micros: int) -> str:
     return f"{np.datetime64(micros, 'us').astype('datetime64[s]')}Z"
 
 
-def outside(micros: Column, window: Window) -> Column:
+def outside(micros: sql.Column, window: Window) -> sql.Column:
     """Whether times (µs since 1970) are before or after a window."""
     first, end = window
     before = F.lit(False) if first is None else micros < first
     return before if end is None else before | (micros >= end)
 
 
-def parse_time(column: Column, layout: Layout, *, bound: bool = False) -> Column:
+def parse_time(column: sql.Column, layout: Layout, *, bound: bool = False) -> sql.Column:
     """The time that a text stands for, in µs since 1970, UTC; null where it is in none of the layout's formats, or was never.
 
     Times without a zone are in the session's, which `partitioned` takes from the layout: what clocks showed twice was the first
@@ -56,7 +52,7 @@ def parse_time(column: Column, layout: Layout, *, bound: bool = False) -> Column
     return F.when(micros.between(first * 10**6, end * 10**6 - 1), micros)
 
 
-def _micros(column: Column, pattern: str, zone: str) -> Column:
+def _micros(column: sql.Column, pattern: str, zone: str) -> sql.Column:
     if pattern in NAMED_TIMES:
         digits = {"epoch": 6, "epoch-ms": 3}[pattern]
         number = F.when(column.rlike(_EPOCH), F.trim(column).try_cast(f"decimal(22,{digits})"))
@@ -75,11 +71,11 @@ def _micros(column: Column, pattern: str, zone: str) -> Column:
     return F.unix_micros(moment)
 
 
-def _local_time(column: Column, pattern: str) -> Column:
+def _local_time(column: sql.Column, pattern: str) -> sql.Column:
     return F.call_function("to_timestamp_ntz", column, F.lit(pattern))
 
 
-def example_time(spark: SparkSession, layout: Layout) -> str:
+def example_time(spark: sql.SparkSession, layout: Layout) -> str:
     """A time as the first of the layout's formats writes it."""
     first = layout.time_formats[0]
     if first in NAMED_TIMES:
@@ -89,7 +85,7 @@ def example_time(spark: SparkSession, layout: Layout) -> str:
     return str(row[0])
 
 
-def _one_row(spark: SparkSession) -> DataFrame:
+def _one_row(spark: sql.SparkSession) -> sql.DataFrame:
     """A row that Spark holds itself: what is selected from it is found without a job."""
     return spark.sql("VALUES (0)")
 
@@ -104,7 +100,7 @@ def _without_options(pattern: str) -> str:
     return "".join(kept)
 
 
-def check_times(spark: SparkSession, layout: Layout) -> None:
+def check_times(spark: sql.SparkSession, layout: Layout) -> None:
     """Raise WorkloadError where a format of the layout is no datetime pattern of Spark."""
     from pyspark.errors import PySparkException
 

@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import numpy as np
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
 from sim.base.private import claimed_folder
-from sim.spark import cause
+from sim.spark import cause, sql
 from sim.workloads.format.folder import write_workload
 from sim.workloads.format.workload import Workload
 from sim.workloads.traces.layouts import Layout
@@ -29,9 +28,6 @@ from sim.workloads.traces.session import partitioned, store, watched
 from sim.workloads.traces.sources import Inputs, Source, find_groups, link_sources, original
 from sim.workloads.traces.strays import warn_of_strays
 from sim.workloads.traces.times import Window, iso
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 LARGEST_INT32 = 2**31 - 1
 # Called with what is being done and, again and again, with how far it is ("" at its start).
@@ -68,12 +64,12 @@ class Workshop:
     they are not used, None for those that are; `dropped` has the numbers of rows with a reason that is no column of theirs.
     """
 
-    session: SparkSession
+    session: sql.SparkSession
     folder: Path
     out: Path
     groups: Sequence[Sequence[Source]]
     progress: TraceProgress
-    tables: list[DataFrame] = field(default_factory=list)
+    tables: list[sql.DataFrame] = field(default_factory=list)
     reasons: Counter[str | None] = field(default_factory=Counter)
     dropped: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
@@ -92,7 +88,7 @@ class Workshop:
         link_sources(self.groups[group], folder, sum(map(len, self.groups[:group])))
         return folder
 
-    def judge(self, judged: DataFrame, layout: Layout, expected: Mapping[str, str]) -> DataFrame:
+    def judge(self, judged: sql.DataFrame, layout: Layout, expected: Mapping[str, str]) -> sql.DataFrame:
         """The rows of the next group, as they are judged, with their lines, kept on disk.
 
         `expected` is for `check_form`. Raises WorkloadError where a file is empty, or most rows are not in the layout.
@@ -104,7 +100,7 @@ class Workshop:
         self.tables.append(rows)
         return rows
 
-    def all_rows(self, column: str) -> DataFrame:
+    def all_rows(self, column: str) -> sql.DataFrame:
         """The rows of those tables that have this column: their source, line and reason, and it."""
         having = [rows.select("source", "line", "reason", column) for rows in self.tables if column in rows.columns]
         return reduce(lambda one, other: one.unionByName(other), having)
@@ -147,7 +143,7 @@ class Workshop:
 
 @contextmanager
 def open_workshop(
-    spark: SparkSession,
+    spark: sql.SparkSession,
     groups: Sequence[Inputs],
     out: Path,
     time_zone: str,
