@@ -9,18 +9,23 @@ from dataclasses import replace
 from datetime import datetime
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from analysis.report import write_report
 from sim.base.errors import InputError
 from sim.base.randomness import Streams
 from sim.experiments.options import DEFAULT_OPTIONS, RunOptions
-
-if TYPE_CHECKING:
-    from sim.experiments.outcomes import Progress
-    from sim.experiments.results import Results
-    from sim.scenario.experiment import Experiment
-    from sim.workloads.format.workload import Workload
-    from sim.workloads.synthetic.mobility import MobilityWorkload
+from sim.experiments.outcomes import Progress
+from sim.experiments.results import Results
+from sim.experiments.run import run_experiment
+from sim.scenario.experiment import Experiment
+from sim.scenario.reader import load_scenario
+from sim.spark import spark_session
+from sim.workloads.format.workload import Workload
+from sim.workloads.synthetic.checkins import write_checkins
+from sim.workloads.synthetic.mobility import MobilityWorkload
+from sim.workloads.traces.checkins import Box
+from sim.workloads.traces.layouts import GOWALLA
+from sim.workloads.traces.pipeline import CheckinOptions, prepare_checkins
 
 CHECKINS, _WORKLOAD, RESULTS, REPORT = "checkins.tsv", "workload", "results", "report.html"
 SEED = 1
@@ -48,9 +53,6 @@ def demo(
         workload = _prepare(people, folder, say)
         came_to(_told(workload))
     with as_file(files("scenarios") / "quickstart.toml") as scenario:
-        from sim.experiments.run import run_experiment
-        from sim.scenario.reader import load_scenario
-
         experiment = load_scenario(scenario, workload=folder / _WORKLOAD)
         variants, replications = experiment.variants, experiment.base.replications
         with _step(
@@ -61,8 +63,6 @@ def demo(
             published = int(results.runs["publications"].sum())
             came_to(f"{len(results.runs)} runs with {published:,} publications, {len(results.failed)} failed")
     with _step(say, f"4/4  Writing the report: {folder / REPORT}") as came_to:
-        from analysis.report import write_report
-
         write_report(results, folder / REPORT)
         came_to("one page, to be opened in a browser, with or without a network")
     return results
@@ -70,8 +70,6 @@ def demo(
 
 def _people() -> MobilityWorkload:
     """Some hundred users in a region of 8 × 10 cells for three weeks."""
-    from sim.workloads.synthetic.mobility import MobilityWorkload
-
     parameters = MobilityWorkload.Parameters(
         users=500, horizon=21 * 86400.0, box=(36.0, -84.0, 44.0, -74.0), cities=12, gap=6 * 3600.0
     )
@@ -79,19 +77,12 @@ def _people() -> MobilityWorkload:
 
 
 def _write_checkins(people: MobilityWorkload, path: Path) -> str:
-    from sim.workloads.synthetic.checkins import write_checkins
-
     streams = Streams(SEED)
     rows = write_checkins(path, people.checkins(streams), DIRT, streams.generator("workload.dirt"))
     return f"{sum(rows.values()):,} rows, {sum(rows.values()) - rows['good']:,} of them of no use"
 
 
 def _prepare(people: MobilityWorkload, folder: Path, say: _Say) -> Workload:
-    from sim.spark import spark_session
-    from sim.workloads.traces.checkins import Box
-    from sim.workloads.traces.layouts import GOWALLA
-    from sim.workloads.traces.pipeline import CheckinOptions, prepare_checkins
-
     def tell(step: str, detail: str) -> None:
         if not detail:
             say(f"     {step}")

@@ -9,16 +9,19 @@ from dataclasses import dataclass, field
 from itertools import count
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import TrialState, create_trial
 
 from sim.base.errors import ResultsError
 from sim.base.naming import Raw, RawValue
 from sim.base.randomness import Streams, mix
 from sim.scenario.tuning import Parameter, Tune, TunedRange
 from sim.studies.search import Values
-
-if TYPE_CHECKING:
-    import optuna
 
 DRAWS = 10
 """How many times to sample from the model for a point not tried yet; after that, points are drawn uniformly."""
@@ -72,8 +75,6 @@ class Journal:
 
         Source: the tree-structured Parzen estimator (Bergstra et al. 2011), on all parameters jointly where one metric counts.
         """
-        import optuna
-
         sizes = [parameter.size for parameter in self._wanted.vary.values()]
         if None not in sizes and len(self._tried) >= prod(size or 0 for size in sizes):
             return None
@@ -87,7 +88,7 @@ class Journal:
             if draw == 0 and fixed:
                 self._drawn.enqueue_trial(fixed)
             trial = self._drawn.ask(distributions)
-            self._drawn.tell(trial, state=optuna.trial.TrialState.FAIL)
+            self._drawn.tell(trial, state=TrialState.FAIL)
             values = self._values(trial.params)
             if _text(values) not in self._tried:
                 return values
@@ -95,8 +96,6 @@ class Journal:
 
     def end(self, ended: TrialResult) -> None:
         """Record a finished trial."""
-        from optuna.trial import TrialState, create_trial
-
         pruned = ended.state == "pruned"
         trial = create_trial(
             state=next(TrialState[name] for name, state in STATES.items() if state == ended.state),
@@ -117,8 +116,6 @@ class Journal:
 
 def _study(wanted: Tune, **where: Any) -> optuna.Study:
     """Create the study."""
-    import optuna
-
     both = {1: optuna.study.StudyDirection.MINIMIZE, -1: optuna.study.StudyDirection.MAXIMIZE}
     said = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)  # Optuna logs every new study
@@ -129,10 +126,6 @@ def _study(wanted: Tune, **where: Any) -> optuna.Study:
 
 
 def _open(path: Path, name: str, wanted: Tune) -> optuna.Study:
-    import optuna
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
-
     # Left by a killed process: no other process has the file open
     path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
     try:
@@ -154,9 +147,7 @@ def _drop_half_a_line(path: Path) -> None:
         os.truncate(path, whole)
 
 
-def _distribution(parameter: Parameter) -> optuna.distributions.BaseDistribution:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
+def _distribution(parameter: Parameter) -> BaseDistribution:
     if not isinstance(parameter, TunedRange):
         return CategoricalDistribution([_label(value) for value in parameter.values])
     if parameter.whole:

@@ -8,20 +8,21 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
+import pyarrow as pa
 
 from sim.base.naming import RawValue
 from sim.experiments.outcomes import clock
 from sim.experiments.statistics import Interval, mean_interval, paired_t
 from sim.files import toml
+from sim.files.atomic import whole_file
 from sim.files.hashing import sha256_of
+from sim.files.parquet import write_table
 from sim.scenario.expressions import KEEPS_UP, Limit
 from sim.scenario.tuning import Tune
 from sim.studies.journal import Journal, TrialOutcome, TrialResult
 from sim.studies.search import SATURATED, Bench, Measure, Measured, Values, looks, value_at, verdict
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 JOURNAL, TRIALS = "trials.journal", "trials.parquet"
 
@@ -92,8 +93,6 @@ def _identity(bench: Bench, wanted: Tune) -> str:
 
 def frame(tuned: Tuned, wanted: Tune) -> pd.DataFrame:
     """A row per trial: how it ended, its values, and each metric's mean with its 95 % confidence interval (units: `sim.metrics`)."""
-    import pandas as pd
-
     best = {trial.number for trial in tuned.best}
     columns: dict[str, list[RawValue]] = {
         "trial": [trial.number for trial in tuned.trials],
@@ -137,11 +136,6 @@ def tune_sentences(tuned: Tuned, wanted: Tune) -> list[str]:
 
 
 def _write(tuned: Tuned, wanted: Tune, path: Path) -> None:
-    import pyarrow as pa
-
-    from sim.files.atomic import whole_file
-    from sim.files.parquet import write_table
-
     with whole_file(path) as unfinished:
         write_table(unfinished, pa.Table.from_pandas(frame(tuned, wanted), preserve_index=False))
 
