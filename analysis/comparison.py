@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -183,13 +184,16 @@ def compare_table(results: Results, metrics: Sequence[str] | None = None) -> pd.
     return table.astype(dict.fromkeys(_FLOATS, np.float64)) if rows else table
 
 
+def records(table: pd.DataFrame) -> list[Raw]:
+    """The rows of a table for programs: null where there is nothing."""
+    found: list[Raw] = json.loads(table.to_json(orient="records", double_precision=15))
+    return found
+
+
 def _numbers(outcome: VariantOutcome) -> Raw:
     value, difference, test = outcome.value, outcome.difference, outcome.test
     return {
-        "replications": value.n,
-        "mean": value.mean,
-        "low": value.low,
-        "high": value.high,
+        **value.as_json(),
         "difference": difference.mean if difference else None,
         "difference_low": difference.low if difference else None,
         "difference_high": difference.high if difference else None,

@@ -106,10 +106,8 @@ def _json(bench: Bench, question: CapacityQuestion, found: CapacityAnswer) -> di
     tried = [
         {
             "value": one.value,
-            "replications": one.interval.n,
+            **one.interval.as_json(),
             "mean": one.interval.mean if one.interval.n else None,
-            "low": one.interval.low,
-            "high": one.interval.high,
             "verdict": one.verdict,
             "reason": one.reason,
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Sequence
 
@@ -20,6 +19,7 @@ from analysis.comparison import (
     headline_of,
     label,
     method,
+    records,
     texts,
     variants_of,
 )
@@ -31,7 +31,6 @@ from analysis.sweeps.axes import Axis, axes_of
 from sim.base.naming import Raw
 from sim.cli import terminal
 from sim.experiments.results import Results
-from sim.experiments.statistics import Interval
 from sim.metrics import METRICS
 from sim.scenario.experiment import unit_of
 from sim.scenario.expressions import Limit
@@ -116,13 +115,12 @@ def summary_json(results: Results, checks: Sequence[DeliveryCheck] = ()) -> Raw:
     Of a sweep, the headline metrics at all points.
     """
     table = compare_table(results, headline_of(results) if len(results.points) > 1 else None)
-    rows = json.loads(table.to_json(orient="records", double_precision=15))
     place = ("point", "label") if len(results.points) > 1 else ()
     failed = [{key: run[key] for key in (*place, "variant", "replication", "reason")} for run in results.failed]
     checked = [
         {"variant": check.variant, "replication": check.replication, **row}
         for check in checks
-        for row in json.loads(check.counts.to_json(orient="records"))
+        for row in records(check.counts)
     ]
     return {
         "results": str(results.folder),
@@ -130,7 +128,7 @@ def summary_json(results: Results, checks: Sequence[DeliveryCheck] = ()) -> Raw:
         "baseline": results.manifest["report"]["baseline"],
         "replications": results.manifest["replications"],
         **{key: results.manifest[key] for key in ("precision", "warm_up") if results.manifest.get(key)},
-        "metrics": rows,
+        "metrics": records(table),
         "headlines": headlines(results).as_json(),
         "notes": results.notes,
         "failed": failed,
@@ -194,7 +192,7 @@ def comparison_json(collection: Collection) -> Raw:
         "baseline": baseline_of(collection),
         "variants": variants_of(collection),
         "parameters": collection.manifest["parameters"],
-        "metrics": json.loads(table.to_json(orient="records", double_precision=15)),
+        "metrics": records(table),
         "headlines": headlines(collection).as_json(),
         "changes": changes(collection).to_dict("index"),
         "failed": [
@@ -284,11 +282,11 @@ def rankings_json(collection: Collection, rankings: Sequence[Ranking], top: int)
             "values": collection.manifest["points"][candidate.point],
             "set": arguments(collection, candidate.point)[1::2],
             "variant": candidate.variant,
-            **_numbers(candidate.value),
+            **candidate.value.as_json(),
             "limits": {
-                str(bound.limit): {**_numbers(bound.value), "holds": _sure(bound)} for bound in candidate.bounds
+                str(bound.limit): {**bound.value.as_json(), "holds": _sure(bound)} for bound in candidate.bounds
             },
-            "difference": _numbers(candidate.difference) if candidate.difference else None,
+            "difference": candidate.difference.as_json() if candidate.difference else None,
             "tied": candidate.tied,
         }
 
@@ -304,10 +302,6 @@ def rankings_json(collection: Collection, rankings: Sequence[Ranking], top: int)
         for ranking in rankings
     ]
     return {"for_each": list(rankings[0].fixed), "rankings": found} if rankings[0].fixed else found[0]
-
-
-def _numbers(value: Interval) -> Raw:
-    return {"replications": value.n, "mean": value.mean, "low": value.low, "high": value.high}
 
 
 def _bound(bound: Bound) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -107,12 +106,13 @@ def _metrics(trial: Trial, wanted: Tune) -> list[str]:
 
 
 def _json(bench: Bench, tuned: Tuned, wanted: Tune) -> Raw:
+    from analysis.comparison import records
     from sim.studies.tune import frame, tune_sentences
 
     return {
         "results": str(bench.store.folder),
         "variant": bench.variant,
         "best": [{"trial": trial.number, "set": said(bench, trial.values)} for trial in tuned.best],
-        "trials": json.loads(frame(tuned, wanted).to_json(orient="records", double_precision=15)),
+        "trials": records(frame(tuned, wanted)),
         "notes": tune_sentences(tuned, wanted),
     }

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, stdtr, stdtrit
 
+from sim.base.naming import Raw
+
 ROUNDING = 1e-9
 """Relative difference up to which values count as equal: delays are differences of late times, and sums come in any order."""
 
@@ -36,6 +38,10 @@ class Interval:
     def ends(self) -> tuple[float, float]:
         """The ends of the confidence interval; where there is none, the mean twice."""
         return (self.mean if self.low is None else self.low), (self.mean if self.high is None else self.high)
+
+    def as_json(self) -> Raw:
+        """The same for programs."""
+        return {"replications": self.n, "mean": self.mean, "low": self.low, "high": self.high}
 
     def excludes(self, value: float) -> bool:
         """Whether there is a confidence interval and `value` lies outside it."""
