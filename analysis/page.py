@@ -16,6 +16,11 @@ from analysis.charts import VEGA_LITE, Figure, script
 from sim.base.escaping import printable
 from sim.base.naming import Raw
 
+_SECTIONS: dict[str, Raw] = tomllib.loads(
+    (files("analysis") / "templates" / "sections.toml").read_text(encoding="utf-8")
+)
+"""Of each section: its title, and the text above its charts."""
+
 
 def render(template: str, charts: list[Figure], **values: Any) -> str:
     """The page that a template makes of the values, with its charts and what draws them."""
@@ -29,12 +34,7 @@ def render(template: str, charts: list[Figure], **values: Any) -> str:
 
 def section(name: str, charts: Sequence[Figure]) -> Raw:
     """A section by its name, as templates take it: id, title, text, and those of the charts that belong in it."""
-    return {"id": name, **_sections()[name], "figures": [chart for chart in charts if chart.section == name]}
-
-
-@cache
-def _sections() -> Raw:
-    return tomllib.loads((files("analysis") / "templates" / "sections.toml").read_text(encoding="utf-8"))
+    return {"id": name, **_SECTIONS[name], "figures": [chart for chart in charts if chart.section == name]}
 
 
 def _shown(value: Any) -> Any:

@@ -17,7 +17,7 @@ from sim.cli.options import argument, option
 from sim.cli.parameters import described, options, parameters, settings
 
 if TYPE_CHECKING:
-    from sim.workloads.format.workload import Workload
+    pass
 
 DISTRIBUTIONS = {
     "interests_per_user": "topics that a user wants, at the start",
@@ -108,7 +108,8 @@ def generate(
     if out is not None:
         workload = generator.generate(streams)
         write_workload(workload, out, lines=generator.lines(streams) if hasattr(found, "lines") else None)
-        print(f"{out}: {_counted(workload)}")
+        counted = (f"{count:,} {NAMES.get(name, name)}" for name, count in workload.counts.items() if count)
+        print(f"{out}: {', '.join(counted)}")
         if clamped := workload.generator.get("clamped"):
             print(f"{out}: {clamped:,} subscriptions have fewer predicates than drawn: no more fields were available")
 
@@ -132,10 +133,6 @@ def describe(
     for title, heads, rows in _tables(summary):
         console.print(title, style="bold")  # a title of the table's own would be broken at the table's width
         console.print(terminal.plain_table(heads, rows, ("", "changes", "rate")))
-
-
-def _counted(workload: Workload) -> str:
-    return ", ".join(f"{count:,} {NAMES.get(name, name)}" for name, count in workload.counts.items() if count)
 
 
 def _tables(summary: Raw) -> Iterator[tuple[str, Sequence[str], Iterable[Sequence[str]]]]:

@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import le
 from pathlib import Path
 
 import pandas as pd
@@ -165,21 +166,15 @@ def pareto_front(trials: Iterable[Trial], wanted: Tune) -> tuple[Trial, ...]:
     """The completed trials within the limits that no other dominates; of equal ones, the first."""
     found: dict[tuple[float, ...], Trial] = {}
     for trial in _rivals(trials, wanted):
-        found.setdefault(_losses(trial, wanted), trial)
-    return tuple(trial for losses, trial in found.items() if not any(_dominates(other, losses) for other in found))
+        # signed so that all are minimised
+        losses = tuple(sign * trial.interval(metric).mean for metric, sign in wanted.objectives.items())
+        found.setdefault(losses, trial)
+    dominated = {losses for losses in found for other in found if other != losses and all(map(le, other, losses))}
+    return tuple(trial for losses, trial in found.items() if losses not in dominated)
 
 
 def _rivals(trials: Iterable[Trial], wanted: Tune) -> list[Trial]:
     return [trial for trial in trials if trial.state == "complete" and trial.keeps(wanted.limits)]
-
-
-def _losses(trial: Trial, wanted: Tune) -> tuple[float, ...]:
-    """The means of the objectives, signed so that all are minimised."""
-    return tuple(sign * trial.interval(metric).mean for metric, sign in wanted.objectives.items())
-
-
-def _dominates(a: Sequence[float], b: Sequence[float]) -> bool:
-    return a != b and all(x <= y for x, y in zip(a, b, strict=True))
 
 
 def _try(
