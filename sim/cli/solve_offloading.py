@@ -81,16 +81,13 @@ def offloading(
     _check(source, steps, out, plot, curve, names, json_)
     chosen: OffloadingPolicy = policy_of(OffloadingPromises, policy) or KeepAll()
     given = _given(capacity, tau, seed)
-    folder = source.is_dir()
-    contents, listed = ([None], False) if folder else read_instances(source)
+    contents, listed = ([None], False) if source.is_dir() else read_instances(source)
     if len(contents) != 1 and (one := "--out" if out else "--plot" if plot else None):
         raise InputError(f"{one} is for one curve: {source} holds a list of {len(contents)}")
     solutions = []
     with progress_lines(quiet) as tell:
         for i, content in enumerate(contents):
-            problem = (
-                _of_folder(source, given, tell) if folder else _of_file(source, content, given, (i,) if listed else ())
-            )
+            problem = _problem(source, content, given, (i,) if listed else (), tell)
             say = tell if len(problem.indices) >= LONG else lambda step, detail: None
             try:
                 solutions.append(_solve(chosen, problem, bounds, (steps or STEPS) if curve else 0, say))
@@ -149,9 +146,12 @@ def _given(capacity: str | None, tau: str | None, seed: int | None) -> Raw:
     return given if seed is None else {**given, "seed": seed}
 
 
-def _of_file(source: Path, content: RawValue, given: Raw, place: Keys) -> OffloadingProblem:
+def _problem(source: Path, content: RawValue, given: Raw, place: Keys, tell: Tell) -> OffloadingProblem:
+    """That of a workload's folder, or of what a file has at a place."""
     from sim.cli.offloading_problems import read_problem
 
+    if source.is_dir():
+        return _of_folder(source, given, tell)
     try:
         return read_problem({**content, **given} if isinstance(content, dict) else content, place)
     except InputError as error:
