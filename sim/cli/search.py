@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -45,7 +45,7 @@ def bench(
         yield opened
 
 
-def said(bench: Bench, values: RawValue) -> str:
+def said(bench: Bench, values: Mapping[str, RawValue]) -> str:
     """The options by which `brokersim run` takes these values."""
     from sim.scenario.keys import option_of
 
