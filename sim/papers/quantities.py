@@ -37,9 +37,13 @@ def _quantity(
     def decorate(of: Callable[Concatenate[pd.DataFrame, _P], pd.Series]) -> Callable[_P, ClaimedQuantity]:
         @wraps(of)
         def asked(*arguments: _P.args, **named: _P.kwargs) -> ClaimedQuantity:
-            said = inspect.signature(of).bind(None, *arguments, **named).arguments
-            said |= {"metric": said["metric"].replace("_", " "), "variants": ", ".join(said.get("variants", ()))}
-            return ClaimedQuantity(name.format_map(said), unit, lambda runs: of(runs, *arguments, **named))
+            given = inspect.signature(of).bind(pd.DataFrame(), *arguments, **named).arguments
+            said = {"metric": given["metric"].replace("_", " "), "variants": ", ".join(given.get("variants", ()))}
+
+            def number(runs: pd.DataFrame) -> pd.Series:
+                return of(**given | {"runs": runs})  # type: ignore[call-arg]  # all arguments are in it
+
+            return ClaimedQuantity(name.format_map(given | said), unit, number)
 
         return asked
 

@@ -36,7 +36,8 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PaperSweep | 
 
 def asked_of(claim: Claim) -> dict[str, object]:
     """What the number of a claim looks for in the table of runs: the arguments of the function that made it."""
-    return dict(inspect.getclosurevars(claim.quantity.of).nonlocals)
+    found = dict(inspect.getclosurevars(claim.quantity.of).nonlocals)
+    return {**found, **found.get("given", {})}
 
 
 def test_every_figure_of_the_paper_can_be_asked_for(planned: dict[str, PaperSweep | Computed]) -> None:
