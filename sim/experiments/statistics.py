@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, stdtr, stdtrit
 
 from sim.base.naming import Raw
 
@@ -65,7 +65,7 @@ def half_width(
     """Half the width of Student's t interval around a mean with standard error `error`: t(freedom) · error."""
     if not 0 < confidence < 1:
         raise ValueError(f"expected a confidence between 0 and 1, found {confidence}")
-    return np.asarray(np.multiply(stdtrit(freedom, (1 + confidence) / 2), error), dtype=np.float64)
+    return np.asarray(np.multiply(scipy.special.stdtrit(freedom, (1 + confidence) / 2), error), dtype=np.float64)
 
 
 def varies(values: NDArray[np.float64]) -> bool:
@@ -206,11 +206,12 @@ def _interval(mean: float, error: float, freedom: float, confidence: float, n: i
 
 
 def _two_sided(t: float, freedom: float) -> float:
-    return float(2 * stdtr(freedom, -abs(t)))
+    return float(2 * scipy.special.stdtr(freedom, -abs(t)))
 
 
 def _hedges(effect: float, freedom: int) -> float | None:
     """An effect size with Hedges' exact small-sample correction; None where its mean does not exist."""
     if freedom < 2:
         return None
-    return effect * math.exp(gammaln(freedom / 2) - gammaln((freedom - 1) / 2)) / math.sqrt(freedom / 2)
+    log_gamma = scipy.special.gammaln
+    return effect * math.exp(log_gamma(freedom / 2) - log_gamma((freedom - 1) / 2)) / math.sqrt(freedom / 2)
