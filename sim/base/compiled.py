@@ -67,14 +67,12 @@ class _Index(IndexDataCacheFile):
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a plain function over arrays (nopython, cached on disk); results do not depend on threads.
 
-    It is compiled anew when any module that it was made of has changed: constants and other kernels of theirs are compiled in.
+    It is compiled anew when the text of any module that it was made of has changed: constants and other kernels of theirs are
+    compiled in. When files were written does not matter.
     """
     dispatcher: Any = numba.njit(cache=True)(function)
     if hasattr(dispatcher, "_cache"):  # else NUMBA_DISABLE_JIT is set, for those who debug
         index = dispatcher._cache._cache_file
-        index.__class__, index._source_stamp = (
-            _Index,
-            (index._source_stamp, _stamp(Path(function.__code__.co_filename))),
-        )
+        index.__class__, index._source_stamp = _Index, _stamp(Path(function.__code__.co_filename))
     compiled: Callable[P, R] = dispatcher
     return compiled
