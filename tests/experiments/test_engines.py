@@ -59,16 +59,17 @@ selection = { kind = "similarity", update_period = "1h", cluster_size = 4 }
 baseline = "static"
 metrics = ["broker_subscription_changes", "queue_wait"]
 """
-HOURS = [
+MANY = [
     "--set",
-    "workload.users=3000",
+    "workload.users=600",
     "--set",
-    "workload.topics=500",
+    "workload.topics=200",
     "--set",
-    "horizon=90h",
+    "horizon=60h",
     "--set",
-    "replications=4",
+    "replications=40",
 ]
+"""Runs of a second each, so that most are still to do when the first has ended."""
 
 
 @pytest.fixture
@@ -425,7 +426,7 @@ def test_a_run_that_is_ended_leaves_no_result_and_no_process(tiny: Path, tmp_pat
     if signal.getsignal(end) is signal.SIG_IGN:
         pytest.skip("shells start what they leave in the background so that it ignores Ctrl-C")
     out = tmp_path / "r"
-    process = command("run", tiny, "--out", out, "--jobs", 2, *HOURS, start_new_session=True)
+    process = command("run", tiny, "--out", out, "--jobs", 2, *MANY, start_new_session=True)
     wait_for(lambda: any((out / "runs").glob("[0-9a-f]*")), "the first finished run")
     workers = children(process.pid)
     assert len(workers) >= 2
