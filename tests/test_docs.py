@@ -83,7 +83,7 @@ def assert_printed(output: str, shown: list[str], place: str) -> None:
         assert start > 0, f"{place}: not printed, or not in this order: {line!r}\n--- output:\n{output}"
 
 
-def run_block(block: Block, reader: Reader) -> None:
+def check_block(block: Block, reader: Reader) -> None:
     if block.file:
         if (ROOT / block.file).exists():
             assert block.text == (ROOT / block.file).read_text(), f"{block.place}: {block.file} has another text"
@@ -107,7 +107,7 @@ def test_page_does_what_it_shows(page: Path, reader: Reader) -> None:
     try:
         for block in blocks(page):
             if "long" not in block.marks:
-                run_block(block, reader)
+                check_block(block, reader)
     finally:
         reader.forget_plugins()
 
@@ -117,7 +117,7 @@ def test_page_does_what_it_shows(page: Path, reader: Reader) -> None:
 def test_long_commands_of_the_page(page: Path, reader: Reader) -> None:
     for block in blocks(page):
         if "long" in block.marks:
-            run_block(block, reader)
+            check_block(block, reader)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -42,7 +42,7 @@ def differs(made: Generated, **setting: bool) -> str | None:
     return difference(events, compiled)
 
 
-def compare(made: Generated, **setting: bool) -> None:
+def assert_same_bytes(made: Generated, **setting: bool) -> None:
     try:
         found = differs(made, **setting)
     except ScenarioError as error:
@@ -65,20 +65,20 @@ def test_a_third_of_the_cases_each_have_what_is_hard(first: int, cases: int) -> 
 @there
 @pytest.mark.parametrize("seed", range(CASES))
 def test_all_tables_and_metrics_are_the_same_bytes(seed: int) -> None:
-    compare(generated(seed))
+    assert_same_bytes(generated(seed))
 
 
 @there
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(CASES, CASES + MORE))
 def test_all_tables_and_metrics_are_the_same_bytes_in_many_cases(seed: int) -> None:
-    compare(generated(seed))
+    assert_same_bytes(generated(seed))
 
 
 @there
 @pytest.mark.parametrize("seed", range(0, CASES, 5))
 def test_traces_are_the_same_hop_by_hop(seed: int) -> None:
-    compare(generated(seed), trace=1.0)
+    assert_same_bytes(generated(seed), trace=1.0)
 
 
 @there

@@ -29,7 +29,9 @@ OF_ALL = ("costs", "event rates", "expected")
 
 
 @pytest.fixture
-def refused(brokersim: Callable[..., tuple[int, str, str]], tmp_path: Path) -> Callable[[str, Any, Any, str], None]:
+def check_refused(
+    brokersim: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> Callable[[str, Any, Any, str], None]:
     """Checks that `solve` says what is wrong with a problem in i.json, alone and behind another in a list."""
 
     def check(command: str, valid: Any, content: Any, message: str) -> None:

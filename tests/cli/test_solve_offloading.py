@@ -321,8 +321,8 @@ def test_problems_at_the_edge(
         ),
     ],
 )  # fmt: skip
-def test_a_file_that_says_something_else(refused: Callable[..., None], content: Any, message: str) -> None:
-    refused("offloading i.json --policy b3m", SMALL, content, message)
+def test_a_file_that_says_something_else(check_refused: Callable[..., None], content: Any, message: str) -> None:
+    check_refused("offloading i.json --policy b3m", SMALL, content, message)
 
 
 @pytest.mark.parametrize(

@@ -269,8 +269,8 @@ def but(**more: Any) -> dict[str, Any]:
         ),
     ],
 )  # fmt: skip
-def test_a_file_that_says_something_else(refused: Callable[..., None], content: Any, message: str) -> None:
-    refused("reconfiguration i.json --policy ssbr-greedy", FIGURE_2, content, message)
+def test_a_file_that_says_something_else(check_refused: Callable[..., None], content: Any, message: str) -> None:
+    check_refused("reconfiguration i.json --policy ssbr-greedy", FIGURE_2, content, message)
 
 
 @pytest.mark.parametrize(

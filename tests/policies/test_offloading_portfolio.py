@@ -154,7 +154,7 @@ def test_where_many_rates_have_changed_all_is_decided_anew() -> None:
     assert warm_start.kept(before, Decision(first.topics), "satisfied") is None  # nobody knows what has changed
 
 
-def holds(problem: OffloadingProblem, policy: Any, previous: Decision) -> bool:
+def check_decision(problem: OffloadingProblem, policy: Any, previous: Decision) -> bool:
     """A decision that starts from another one keeps topics once, within the capacity, and nothing is left that fits. From a start?"""
     start = warm_start.kept(problem, previous, policy.objective)
     if start is not None:
@@ -178,7 +178,7 @@ def test_decisions_hold_whatever_changes(seed: int, other: int, share: float) ->
     before, case = (problem_of(replace(random_case(s), active=None, kept=())) for s in (seed, other))
     after = case.with_capacity(share * case.capacity)
     for policy in POLICIES:
-        holds(after, policy, decide(policy, before))
+        check_decision(after, policy, decide(policy, before))
 
 
 def test_decisions_hold_whatever_few_topics_change() -> None:
@@ -194,7 +194,7 @@ def test_decisions_hold_whatever_few_topics_change() -> None:
         threshold = int(rng.choice([1, 100, 1000]))
         after = replace(before, event_rate=rates, cost=cost, threshold=threshold)
         after = after.with_capacity(before.capacity * rng.choice([0, 0.5, 0.98, 1, 1.02, 2]))
-        started += sum(holds(after, policy, decide(policy, before)) for policy in POLICIES)
+        started += sum(check_decision(after, policy, decide(policy, before)) for policy in POLICIES)
     assert started >= 20
 
 

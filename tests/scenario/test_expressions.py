@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -146,14 +147,22 @@ def test_mistakes_name_the_place(text: str, message: str) -> None:
     ],
 )
 def test_code_is_refused(text: str) -> None:
-    mistake(text)
+    assert re.search("not (allowed in )?an expression|nested too deeply|expected two arguments", mistake(text))
 
 
 @pytest.mark.parametrize(
-    "text", ["9 ** 9 ** 9 ** 9", "(2 ** 1000) ** 1000", "'x' * 10 ** 9", "2.0 ** 5000", "1e300 * 1e300", "1e999"]
+    ("text", "message"),
+    [
+        ("9 ** 9 ** 9 ** 9", "too large"),
+        ("(2 ** 1000) ** 1000", "too large"),
+        ("'x' * 10 ** 9", "expected a number or a duration"),
+        ("2.0 ** 5000", "too large"),
+        ("1e300 * 1e300", "too large"),
+        ("1e999", "not allowed in an expression"),
+    ],
 )
-def test_nothing_grows_without_bounds(text: str) -> None:
-    mistake(text)
+def test_nothing_grows_without_bounds(text: str, message: str) -> None:
+    assert message in mistake(text)
 
 
 def test_a_limit_holds_or_not() -> None:
