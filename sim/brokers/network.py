@@ -84,16 +84,17 @@ class NetworkSetting:
         return self.horizon - self.warm_up
 
 
-def _plane(setting: NetworkSetting) -> str:
+def _plane(setting: NetworkSetting, content: bool) -> str:
     """The data plane asked for, or the fastest that is exact. Raises ScenarioError where the one asked for is not."""
     floods, trace = "an overlay that floods", "trace = true" if setting.trace == 1 else f"trace = {setting.trace:g}"
     contends = {
         f'brokers.service = "{setting.stations.service}"': setting.stations.service != "none",
         f"jitter {setting.jitter:g}": setting.jitter > 0,
     }
+    weighed_content = content and setting.stations.weighs
     excluded = {
         "folded": contends | {trace: setting.trace > 0, floods: setting.overlay.floods},
-        "compiled": setting.stations.events_only,
+        "compiled": setting.stations.events_only | {"content for whose copies brokers take time": weighed_content},
     }
     found = {plane: [reason for reason, holds in cases.items() if holds] for plane, cases in excluded.items()}
     if found.get(setting.plane):
@@ -194,7 +195,7 @@ class Network:
         """The data plane asked for, or the fastest that is exact. Raises ScenarioError where there is none."""
         setting, workload = self.setting, self.workload
         carried = fabric, self.recorder, self.subscriptions, workload.publications
-        published, plane = workload.publications.time, _plane(setting)
+        published, plane = workload.publications.time, _plane(setting, workload.content is not None)
         takes_time = setting.stations, self.capacity, service_key
         if workload.content is None:
             if plane == "compiled":

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import tiny
-from test_against_oracle import GRAIN, RENDEZVOUS, Case, built, matrix, random_links
+from test_against_oracle import GRAIN, MEASURED, RENDEZVOUS, Case, built, matrix, random_links
 from test_offloading import KEY, Drawn
 from test_reconfiguration import PAYS, Shuffle
 
@@ -47,7 +47,7 @@ def generated(seed: int, kind: str | None = None) -> Generated:
     """The network and workload of this number, of any kind or a given one."""
     rng = random.Random(seed)
     kind = kind or np.repeat(KINDS, SHARES)[seed % sum(SHARES)].item()
-    case = _case(rng, kind, seed)
+    case = _loaded(random.Random(f"load {seed}"), kind, _case(rng, kind, seed))
     timed = case.service[0] != "none"
     users = range(len(case.wants))
     return Generated(
@@ -125,6 +125,23 @@ def _case(rng: random.Random, kind: str, seed: int) -> Case:
         regions=[rng.randrange(3) for _ in range(brokers)] if rng.random() < 0.5 else None,
         looks=[],
     )
+
+
+def _loaded(rng: random.Random, kind: str, case: Case) -> Case:
+    """Half of the cases whose brokers take time, with more that services cost, more servers, and another order."""
+    if case.service[0] == "none" or rng.random() < 0.5:
+        return case
+    costs = () if kind == "content" else ("send", "send_client", "per_byte")
+    load = {name: rng.choice((0.0, GRAIN / 16, 0.01)) / (500 if name == "per_byte" else 1) for name in costs}
+    load |= {
+        "wake_up": rng.choice((0.0, 0.0, GRAIN / 8, 0.01)),
+        "variation": rng.choice((0.5, 2.0)),
+        "servers": rng.choice((1, 1, 2, 3)),
+        "order": rng.choice(("control-first", "fifo")),
+        "histogram": MEASURED,
+    }
+    draws = rng.choice((case.service[0], "gamma", "lognormal", "histogram"))
+    return replace(case, service=(draws, case.service[1]), load=load)
 
 
 def _geometry(rng: random.Random, kind: str) -> str:
@@ -347,6 +364,7 @@ PLAIN = {
     "service": ("none", 0.0),
     "queue": None,
     "regions": None,
+    "load": {},
 }
 """What a case may do without."""
 

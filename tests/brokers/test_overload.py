@@ -157,12 +157,7 @@ def test_a_storm_of_joins_saturates_a_broker_and_holds_publications_up() -> None
 @pytest.mark.parametrize(
     ("setting", "named"),
     [
-        ({"service": "gamma"}, 'brokers.service = "gamma"'),
-        ({"send_client": 0.1}, "brokers.service.send_client"),
-        ({"wake_up": 0.1}, "brokers.service.wake_up"),
-        ({"servers": 2}, "brokers.servers"),
         ({"queue_bytes": 9}, "brokers.queue_bytes"),
-        ({"order": "fifo"}, 'brokers.order = "fifo"'),
         ({"overflow": "drop-oldest"}, 'brokers.overflow = "drop-oldest"'),
     ],
 )

@@ -205,6 +205,10 @@ class Network:
         self.host: list[int | None] = [None] * len(self.wants)
         self.registered: set[tuple[int, int, int]] = set()  # broker, topic, user
         self.joined: list[set[int]] = [set() for _ in setting.roots]  # nodes whose join has come through
+        self.answered: dict[
+            tuple[int, int], int
+        ] = {}  # by topic and broker: the latest join or leave that was answered
+        self.overtaken = 0  # joins and leaves whose answers came after those of the next
 
         self.bootstrap_messages = 0
         self.transitions: list[tuple[float, int, int, int]] = []  # time, topic, broker, ±1
@@ -460,10 +464,8 @@ class Network:
             return
         if self.setting.join_by_message:
             self.requests += 1
-            sides = self.sides[topic, broker]
-            self.control_message(
-                self.requests, path, 0, len(route(node, root)) - 1, partial(self.answer, topic, broker, change, sides)
-            )
+            answer = partial(self.answer, topic, broker, change, self.sides[topic, broker], self.requests)
+            self.control_message(self.requests, path, 0, len(route(node, root)) - 1, answer)
         else:
             self.control += [self.now] * messages
             self.enact(topic, node, change)
@@ -478,10 +480,14 @@ class Network:
             self.trees[topic] = self.tree(topic)
             self.tree_changes_across += any(self.world.publications[p][1] == topic for p in self.travelling)
 
-    def answer(self, topic: int, broker: int, change: int, sides: int) -> None:
-        """Too late where the topic has been offloaded or taken back meanwhile: the tree has followed that."""
-        if self.sides[topic, broker] == sides:
-            self.enact(topic, self.setting.node_of[broker], change)
+    def answer(self, topic: int, broker: int, change: int, sides: int, request: int) -> None:
+        """Too late where the topic has been offloaded or taken back meanwhile, or a later request been answered."""
+        node = self.setting.node_of[broker]
+        if self.sides[topic, broker] == sides and request > self.answered.get((topic, broker), 0):
+            self.answered[topic, broker] = request
+            self.overtaken += (change > 0) == (node in self.joined[topic])
+            if (change > 0) != (node in self.joined[topic]):
+                self.enact(topic, node, change)
 
     def control_message(
         self, number: int, path: list[int], position: int, root: int, enact: Callable[[], None]

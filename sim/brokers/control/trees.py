@@ -36,6 +36,8 @@ class TreeControl:
         self._fabric, self._recorder, self._courier = fabric, recorder, courier
         self._requests, self.before_change, self.offloaded = requests, before_change, offloaded
         self._joined = None if offloaded is None else np.zeros_like(offloaded.kept)  # topics, nodes
+        self._asked: dict[tuple[int, int, int], int] = {}  # joins and leaves so far, by topic, node and side
+        self._last: dict[tuple[int, int, int], int] = {}  # the latest of them that was answered
         self._pending = 0
         self._answered: Callable[[], None] | None = None
         self.bootstrapping = True
@@ -49,12 +51,26 @@ class TreeControl:
             self.enact(topic, node, change)
             return
         recorder.count("broker_subscription_changes", fabric.clock.now)
-        answered = partial(self.enact, topic, node, change)
+        answered, moves = partial(self.enact, topic, node, change), 0
         if self.offloaded is not None:
             if not self.offloaded.kept[topic, broker]:
                 return
-            answered = partial(self._unless_moved, topic, broker, int(self.offloaded.moves[topic, broker]), answered)
-        self.ask(topic, node, "subscription_overhead", answered)
+            moves = int(self.offloaded.moves[topic, broker])
+            answered = partial(self._unless_moved, topic, broker, moves, answered)
+        key = topic, node, moves
+        number = self._asked[key] = self._asked.get(key, 0) + 1
+        self.ask(topic, node, "subscription_overhead", partial(self._unless_overtaken, key, number, answered))
+
+    def _unless_overtaken(self, key: tuple[int, int, int], number: int, enact: Callable[[], None]) -> None:
+        """Enact what was asked for, unless a later answer has come before: a broker with several servers does not keep the order.
+
+        Joins and leaves alternate, so what was overtaken by the one after it has changed nothing, and neither does that one.
+        """
+        last = self._last.get(key, 0)
+        if number > last:
+            self._last[key] = number
+            if (number - last) % 2:
+                enact()
 
     def _unless_moved(self, topic: int, broker: int, moves: int, enact: Callable[[], None]) -> None:
         """Enact what was asked for, unless the topic was offloaded or taken back since: then the tree has followed already."""

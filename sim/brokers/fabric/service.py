@@ -61,19 +61,25 @@ def _factor(setting: StationSetting) -> Callable[[int, int, int], float] | None:
         case "exponential":
             return exponential
         case "gamma":
-            shape = 1.0 / (setting.variation * setting.variation)
+            shape, *_ = spread_of(setting.variation)
             return lambda key, number, place: gamma(key, number, place, shape) / shape
         case "lognormal":
-            variance = math.log1p(setting.variation * setting.variation)
-            sigma = math.sqrt(variance)
+            _, sigma, variance = spread_of(setting.variation)
             return lambda key, number, place: math.exp(sigma * normal(key, number, place) - variance / 2)
         case "histogram":
-            values, shares = _relative(*setting.histogram)
+            values, shares = relative_to_mean(*setting.histogram)
             return lambda key, number, place: values[bisect_right(shares, uniform(key, number, place))]
     return None
 
 
-def _relative(seconds: Sequence[float], counts: Sequence[float]) -> tuple[list[float], list[float]]:
+def spread_of(variation: float) -> tuple[float, float, float]:
+    """The shape of the gamma distribution with this coefficient of variation; σ and σ² of the lognormal one."""
+    square = variation * variation
+    variance = math.log1p(square)
+    return 1.0 / square if square else math.inf, math.sqrt(variance), variance
+
+
+def relative_to_mean(seconds: Sequence[float], counts: Sequence[float]) -> tuple[list[float], list[float]]:
     """Measured values relative to their mean, and the share of measurements up to and with each but the last."""
     values, weights = np.array(seconds), np.array(counts)
     shares = np.cumsum(weights) / weights.sum()

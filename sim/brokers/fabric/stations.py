@@ -51,13 +51,8 @@ class StationSetting:
     @property
     def events_only(self) -> dict[str, bool]:
         """What the compiled engine does not know of how brokers take time, as a scenario says it, and whether it is so."""
-        costs = ("wake_up", "send", "send_client", "per_byte")
         return {
-            f'brokers.service = "{self.service}"': self.service in ("gamma", "lognormal", "histogram"),
-            **{f"brokers.service.{name}": getattr(self, name) > 0 for name in costs},
-            "brokers.servers": self.servers > 1,
             "brokers.queue_bytes": self.queue_bytes is not None,
-            f'brokers.order = "{self.order}"': self.order != "control-first",
             f'brokers.overflow = "{self.overflow}"': self.overflow != "drop-newest",
         }
 

@@ -103,20 +103,26 @@ def count_links(positions: Items, tallies: Items, part: slice, flooded: bool, re
 
 
 @kernel
-def close_servers(servers: Items, messages: Items, horizon: float) -> None:
+def close_servers(states: Items, servers: Items, messages: Items, in_service: Items, horizon: float) -> None:
     """Account for the time up to the end, and for what waits or is in service then."""
-    for server in servers:
+    state = states[0]
+    many = state.servers_each
+    for broker in range(servers.size):
+        server, waiting = servers[broker], 0.0
         integrate(server, horizon)
-        server.held = server.controls + server.waiting
-        waiting = 0.0
-        for first, many in ((server.first_control, server.controls), (server.first, server.waiting)):
+        server.held = server.controls + server.waiting + server.serving
+        for first in (server.first_control, server.first):
             message = first
-            for _ in range(many):
+            while message != NONE:
                 waiting += messages[message].time
                 message = messages[message].next
-        if server.serving == NONE:
-            catch_up(server, horizon)
+        if server.serving < many:
+            catch_up(state, broker, horizon)
             server.backlog = server.refused
         else:
-            server.held += 1
-            server.backlog = server.refused + waiting + server.done_at - horizon
+            server.backlog = server.refused + waiting
+            for place in range(many):
+                server.backlog = server.backlog + messages[in_service[broker * many + place].message].time - horizon
+        server.busy /= many
+        server.backlog /= many
+        server.squares /= many * many

@@ -353,7 +353,7 @@ class CompiledEngine:
         self._act_on_notes()
         self._trace_hops()
         self._close_publications()
-        close_servers(arrays["servers"], arrays["messages"], horizon)
+        close_servers(self._memory.states, arrays["servers"], arrays["messages"], arrays["in_service"], horizon)
         servers = arrays["servers"] if self._state["takes_time"] else arrays["servers"][:0]
         return StationRecord(*(servers[name] for name in StationRecord._fields))
 

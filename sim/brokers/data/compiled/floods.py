@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sim.base.compiled import kernel
 from sim.brokers.data.compiled.cells import cell_of
-from sim.brokers.data.compiled.hops import deliver, end_message, send_message, service_time, take_message, trace_hop
-from sim.brokers.data.compiled.servers import accept
+from sim.brokers.data.compiled.hops import deliver, end_message, send_message, take_message, trace_hop
+from sim.brokers.data.compiled.servers import accept, service_time
 from sim.brokers.data.compiled.state import (
     ACCEPTED,
     ARRIVED,
@@ -32,7 +32,9 @@ def arrive_flooded(state: Item, number: int) -> None:
     first = not cell.state & ARRIVED
     if state.takes_time:
         sender = int(position_at(state.positions, link.children).broker)
-        service = service_time(state, flight.number, int(link.broker), 1 if first else 2 + sender, 0)
+        copies = int(position_at(state.positions, link.first).children) - 1
+        effort = (0, copies, int(link.users), int(flight.size)) if first else (0, 0, 0, int(flight.size))
+        service = service_time(state, flight.number, int(link.broker), 1 if first else 2 + sender, effort)
         message.kind = FLOODED if first else REPEATED
         if not accept(state, link.broker, number, service):
             cell.state |= REFUSED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from sim.base.compiled import kernel
-from sim.base.randomness_kernels import keyed_exponential, keyed_normal
+from sim.base.randomness_kernels import keyed_normal
 from sim.brokers.data.compiled.calendar import schedule
 from sim.brokers.data.compiled.cells import cell_of, end_flood
 from sim.brokers.data.compiled.state import (
@@ -103,17 +103,6 @@ def send_message(state: Item, number: int, publication: int, here: int, there: i
     time = state.now + hop.hop * math.exp(sigma * draw - sigma * sigma / 2)
     last.value = max(time, last.value)
     schedule(state, number, last.value)
-
-
-@kernel
-def service_time(state: Item, publication: int, broker: int, stage: int, increments: int) -> float:
-    """The seconds that a broker needs for a publication at this stage of its way, if it moves so many counters."""
-    mean = real_at(state.service, broker).value
-    if state.matches:
-        mean += increments * real_at(state.matching, broker).value
-    if state.exponential:
-        return float(mean * keyed_exponential(state.service_key, publication, broker << 16 | stage))
-    return float(mean)
 
 
 @kernel

@@ -59,7 +59,7 @@ def _asks(state: Item, position: int, at_broker: bool) -> bool:
     place = position_at(state.positions, position)
     if at_broker or not state.takes_time:
         return bool(place.first == NONE)
-    return full(state, place.broker)
+    return full(state, place.broker) or bool(state.weighs and place.first == NONE)
 
 
 @kernel
@@ -80,13 +80,13 @@ def _step(state: Item) -> int:
     elif kind == FLOODED:
         arrive_flooded(state, number)
     elif kind == SERVED + REQUEST:
-        served(state, position)
+        served(state, position, number)
         state.controls -= 1
         state.stopped_at = message.flight
         free_message(state, number)
         return CONTROL_SERVED
     else:
-        served(state, position_at(state.positions, position).broker)  # of a link, the one that it leads to
+        served(state, position_at(state.positions, position).broker, number)  # of a link, the one that it leads to
         if kind == SERVED + UP:
             climb(state, number)
         else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,7 @@ from sim.brokers.data.compiled import state as st
 from sim.brokers.data.compiled.arena import Arena, longer
 from sim.brokers.data.compiled.calendar import NO_BUCKET
 from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.fabric.service import relative_to_mean, spread_of
 from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.statistics.recorder import Recorder
 
@@ -42,15 +45,20 @@ class Memory:
         sizes |= {"buckets": _BUCKETS, "last_arrival": 1 << 10, "messages": 0, "flights": 0, "heap": 0}
         sizes |= {"cells": 0, "free_cells": 32}
         sizes |= {"sent": 0, "traced": 0 if recorder.trace is None else _HOPS}
-        sizes |= {"servers": len(capacity), "service": len(capacity), "matching": len(capacity)}
+        sizes |= {"servers": len(capacity), "in_service": len(capacity) * stations.servers}
         for name, size in sizes.items():
             self.use(name, np.zeros(size, st.ARRAYS[name]))
         self.arrays["windows"]["measured"] = recorder.measured
         self.arrays["buckets"]["first"] = self.arrays["free_cells"]["value"] = st.NONE
-        self.arrays["servers"][["serving", "first", "first_control"]] = st.NONE
+        self.arrays["servers"][["first", "first_control"]] = st.NONE
         self.arrays["servers"]["since"] = recorder.warm_up
-        self.arrays["service"]["value"] = stations.time / capacity
-        self.arrays["matching"]["value"] = stations.matching / capacity
+        costs = {name: getattr(stations, name) for name in ("matching", "send", "send_client", "per_byte", "wake_up")}
+        for name, cost in {"service": stations.time, **costs}.items():
+            self._use_reals(name, cost / capacity)
+        relative, shares = relative_to_mean(*stations.histogram) if stations.service == "histogram" else ([], [])
+        self._use_reals("relative", relative)
+        self._use_reals("shares", shares)
+        self.state["shares_many"] = len(shares)
         self._grow_messages(1 << 10)
         self._grow_flights(1 << 10)
 
@@ -59,7 +67,11 @@ class Memory:
     ) -> None:
         state, links = self.state, fabric.links
         state["brokers"], state["jitter"], state["jitter_key"] = brokers, links.jitter, links.key
-        state["takes_time"], state["exponential"] = stations.service != "none", stations.service == "exponential"
+        state["takes_time"], state["service_kind"] = stations.service != "none", st.SERVICES[stations.service]
+        state["weighs"], state["wakes_up"] = stations.weighs, stations.wake_up > 0
+        state["servers_each"], state["fifo"] = stations.servers, stations.order == "fifo"
+        spread = spread_of(stations.variation)
+        state["shape"], state["sigma"], state["variance"] = spread
         state["service_key"], state["warm_up"] = service_key, recorder.warm_up
         state["bound"] = -1 if stations.queue is None else stations.queue
         state["free_message"] = state["free_flight"] = state["far"] = state["bucket"] = st.NONE
@@ -75,6 +87,9 @@ class Memory:
         assert array.flags.c_contiguous
         self.arrays[name] = array
         self.state[name] = array.ctypes.data
+
+    def _use_reals(self, name: str, values: Sequence[float] | NDArray[np.float64]) -> None:
+        self.use(name, np.array(values, np.float64).view(st.FLOAT))
 
     def use_arena(self, arena: Arena) -> None:
         """Let the kernels find what the arena holds now."""

@@ -1,10 +1,66 @@
-"""Brokers that take time, compiled: what `sim.brokers.fabric.stations.Server` does, to the same bits."""
+"""Brokers that take time, compiled: what `sim.brokers.fabric.stations.Server` and `service_times` do, to the same bits."""
 
 from __future__ import annotations
 
+import math
+
 from sim.base.compiled import kernel
+from sim.base.randomness_kernels import keyed_exponential, keyed_gamma, keyed_normal, keyed_uniform
 from sim.brokers.data.compiled.calendar import schedule
-from sim.brokers.data.compiled.state import NONE, REQUEST, SERVED, Item, message_at, server_at
+from sim.brokers.data.compiled.state import (
+    DETERMINISTIC,
+    EXPONENTIAL,
+    GAMMA,
+    LOGNORMAL,
+    NONE,
+    REQUEST,
+    SERVED,
+    Item,
+    in_service_at,
+    message_at,
+    real_at,
+    server_at,
+)
+
+# -- how long services take
+
+
+@kernel
+def _factor(state: Item, publication: int, place: int) -> float:
+    """How much longer than the mean a service takes, as it is drawn."""
+    key = state.service_key
+    if state.service_kind == EXPONENTIAL:
+        return keyed_exponential(key, publication, place)
+    if state.service_kind == GAMMA:
+        return float(keyed_gamma(key, publication, place, state.shape) / state.shape)
+    if state.service_kind == LOGNORMAL:
+        return math.exp(state.sigma * keyed_normal(key, publication, place) - state.variance / 2)
+    drawn, low, high = keyed_uniform(key, publication, place), 0, state.shares_many
+    while low < high:  # the first share above it
+        middle = (low + high) // 2
+        if drawn < real_at(state.shares, middle).value:
+            high = middle
+        else:
+            low = middle + 1
+    return float(real_at(state.relative, low).value)
+
+
+@kernel
+def service_time(state: Item, publication: int, broker: int, stage: int, effort: tuple[int, int, int, int]) -> float:
+    """The seconds that a broker needs for a publication at this stage of its way; `effort` has the fields of Effort."""
+    increments, copies, users, size = effort
+    mean = real_at(state.service, broker).value
+    if state.matches:
+        mean += increments * real_at(state.matching, broker).value
+    if state.weighs:
+        mean = mean + copies * real_at(state.send, broker).value
+        mean = mean + users * real_at(state.send_client, broker).value + size * real_at(state.per_byte, broker).value
+    if state.service_kind == DETERMINISTIC:
+        return float(mean)
+    return float(mean * _factor(state, publication, broker << 16 | stage))
+
+
+# -- servers and queues
 
 
 @kernel
@@ -12,36 +68,47 @@ def integrate(server: Item, now: float) -> None:
     """Account for the time up to now."""
     if now > server.since:
         server.waiting_area += (server.controls + server.waiting) * (now - server.since)
-        if server.serving != NONE:
-            server.busy += now - server.since
+        server.busy += server.serving * (now - server.since)
         server.since = now
 
 
 @kernel
-def catch_up(server: Item, now: float) -> None:
-    """The server has been idle up to now."""
-    server.refused -= now - server.done_at
-    if server.refused <= 0.0:
-        server.refused, server.behind_since, server.squares = 0.0, now, 0.0
+def _work_off(state: Item, server: Item, now: float) -> None:
+    """Idle servers have done what was refused, since a service last began or ended."""
+    server.refused = max(server.refused - (state.servers_each - server.serving) * (now - server.changed_at), 0.0)
+    server.changed_at = now
+
+
+@kernel
+def catch_up(state: Item, broker: int, now: float) -> None:
+    """A server of the broker has been idle up to now."""
+    server = server_at(state.servers, broker)
+    _work_off(state, server, now)
+    if server.refused == 0.0:
+        server.behind_since, server.squares = now, 0.0
+        for place in range(server.serving):
+            service = in_service_at(state.in_service, broker * state.servers_each + place).service
+            server.squares += service * service
 
 
 @kernel
 def full(state: Item, broker: int) -> bool:
     """Whether the broker drops a publication that arrives now."""
     server = server_at(state.servers, broker)
-    return bool(state.bound >= 0 and server.serving != NONE and server.waiting >= state.bound)
+    return bool(state.bound >= 0 and server.serving == state.servers_each and server.waiting >= state.bound)
 
 
 @kernel
 def _serve(state: Item, broker: int, number: int, service: float) -> None:
     server, message = server_at(state.servers, broker), message_at(state.messages, number)
-    server.serving = number
+    taken = in_service_at(state.in_service, broker * state.servers_each + server.serving)
+    taken.message, taken.service = number, service
+    server.serving += 1
     if message.arrived >= state.warm_up:
         server.served += 1
         server.wait += state.now - message.arrived
-    server.done_at = state.now + service
     message.kind += SERVED
-    schedule(state, number, server.done_at)
+    schedule(state, number, state.now + service)
 
 
 @kernel
@@ -50,50 +117,74 @@ def accept(state: Item, broker: int, number: int, service: float) -> bool:
     server, message, now = server_at(state.servers, broker), message_at(state.messages, number), state.now
     message.arrived = now
     integrate(server, now)
-    if server.serving == NONE:
-        catch_up(server, now)
+    if server.serving < state.servers_each:
+        catch_up(state, broker, now)
+        if state.wakes_up:
+            service += real_at(state.wake_up, broker).value
         server.squares += service * service
         _serve(state, broker, number, service)
         return True
     server.squares += service * service
     message.time, message.next = service, NONE
     if message.kind == REQUEST:
-        if server.controls == 0:
-            server.first_control = number
-        else:
-            message_at(state.messages, server.last_control).next = number
-        server.last_control = number
         server.controls += 1
+        if not state.fifo:
+            if server.first_control == NONE:
+                server.first_control = number
+            else:
+                message_at(state.messages, server.last_control).next = number
+            server.last_control = number
+            return True
     elif state.bound < 0 or server.waiting < state.bound:
-        if server.waiting == 0:
-            server.first = number
-        else:
-            message_at(state.messages, server.last).next = number
-        server.last = number
         server.waiting += 1
     else:
         server.refused += service
         if now >= state.warm_up:
             server.dropped += 1
         return False
+    if server.first == NONE:
+        server.first = number
+    else:
+        message_at(state.messages, server.last).next = number
+    server.last = number
     return True
 
 
 @kernel
-def served(state: Item, broker: int) -> None:
-    """The broker has served its message, and takes the next one."""
+def served(state: Item, broker: int, number: int) -> None:
+    """The broker has served a message, and takes the next one."""
     server = server_at(state.servers, broker)
     integrate(server, state.now)
-    message_at(state.messages, server.serving).kind -= SERVED
-    server.serving = NONE
-    if server.controls > 0:
-        number = server.first_control
-        server.first_control = message_at(state.messages, number).next
-        server.controls -= 1
-    elif server.waiting > 0:
-        number = server.first
-        server.first = message_at(state.messages, number).next
-        server.waiting -= 1
+    message_at(state.messages, number).kind -= SERVED
+    if state.servers_each == 1:
+        server.changed_at = state.now
+    else:
+        _work_off(state, server, state.now)
+        _remove(state, broker, number)
+    server.serving -= 1
+    if server.first_control != NONE:
+        following = server.first_control
+        server.first_control = message_at(state.messages, following).next
+    elif server.first != NONE:
+        following = server.first
+        server.first = message_at(state.messages, following).next
     else:
         return
-    _serve(state, broker, number, message_at(state.messages, number).time)
+    message = message_at(state.messages, following)
+    if message.kind == REQUEST:
+        server.controls -= 1
+    else:
+        server.waiting -= 1
+    _serve(state, broker, following, message.time)
+
+
+@kernel
+def _remove(state: Item, broker: int, number: int) -> None:
+    """Take a message out of those in service, which stay in the order in which they were taken."""
+    first, found = broker * state.servers_each, False
+    for place in range(first, first + server_at(state.servers, broker).serving - 1):
+        found = found or in_service_at(state.in_service, place).message == number
+        if found:
+            following = in_service_at(state.in_service, place + 1)
+            here = in_service_at(state.in_service, place)
+            here.message, here.service = following.message, following.service

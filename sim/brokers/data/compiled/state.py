@@ -129,11 +129,11 @@ VERSION = np.dtype(
 
 SERVER = np.dtype(
     [
-        ("serving", "i4"),  # message
-        ("controls", "i4"),  # that wait: how many, the first, and the last
+        ("serving", "i4"),  # how many messages
+        ("controls", "i4"),  # that wait: how many, the first, and the last, where they go first
         ("first_control", "i4"),
         ("last_control", "i4"),
-        ("waiting", "i4"),  # publications, likewise
+        ("waiting", "i4"),  # publications, likewise, and control messages where these do not go first
         ("first", "i4"),
         ("last", "i4"),
         ("served", "i8"),
@@ -142,7 +142,7 @@ SERVER = np.dtype(
         ("wait", "f8"),
         ("busy", "f8"),
         ("waiting_area", "f8"),
-        ("done_at", "f8"),
+        ("changed_at", "f8"),
         ("refused", "f8"),
         ("behind_since", "f8"),
         ("squares", "f8"),
@@ -155,6 +155,9 @@ SERVER = np.dtype(
 
 SENDING = np.dtype([("time", "f8"), ("broker", "i4")], align=True)
 """When a message was sent (s), and by whom; where hops are traced."""
+
+IN_SERVICE = np.dtype([("message", "i4"), ("service", "f8")], align=True)
+"""A message that a broker serves, and the seconds that it takes; by broker, in the order in which they were taken."""
 
 PENDING = np.dtype(
     [
@@ -171,6 +174,17 @@ PENDING = np.dtype(
     align=True,
 )
 """A publication that is still to be published."""
+
+# How service times are drawn
+DETERMINISTIC, EXPONENTIAL, GAMMA, LOGNORMAL, HISTOGRAM = range(5)
+SERVICES = {
+    "none": DETERMINISTIC,
+    "deterministic": DETERMINISTIC,
+    "exponential": EXPONENTIAL,
+    "gamma": GAMMA,
+    "lognormal": LOGNORMAL,
+    "histogram": HISTOGRAM,
+}
 
 # What is noted of a flight, for the engine to act on
 LEFT_ROOT, MISSED_ROOT, OVER = range(3)
@@ -276,14 +290,19 @@ _INTEGERS = (
     "brokers",
     "jitter_key",
     "service_key",
-    "exponential",  # whether service is
+    "service_kind",  # one of those below
+    "weighs",  # whether copies, users and bytes take time
+    "wakes_up",  # whether idle servers take longer
+    "servers_each",  # of a broker
+    "fifo",  # whether control messages wait among publications
+    "shares_many",  # how many
     "takes_time",  # whether brokers do
     "bound",  # of their queues; -1: none
     # the recorder's
     "delay_keys",  # that are taken, of
     "delay_slots",
 )
-_REALS = ("now", "width", "jitter", "warm_up", "traced_share")
+_REALS = ("now", "width", "jitter", "warm_up", "traced_share", "shape", "sigma", "variance")
 ARRAYS = {
     "messages": MESSAGE,
     "flights": FLIGHT,
@@ -304,6 +323,13 @@ ARRAYS = {
     "buckets": BUCKET,
     "service": FLOAT,  # brokers; mean seconds
     "matching": FLOAT,  # brokers; mean seconds for every counter moved
+    "send": FLOAT,  # brokers; mean seconds for a copy to a broker, to a user, for a byte
+    "send_client": FLOAT,
+    "per_byte": FLOAT,
+    "wake_up": FLOAT,  # brokers; s
+    "relative": FLOAT,  # measured service times, relative to their mean, and the share of those up to each but the last
+    "shares": FLOAT,
+    "in_service": IN_SERVICE,
     "last_arrival": FLOAT,  # links; s
 }
 """The arrays whose addresses the state holds."""
@@ -365,6 +391,7 @@ tally_at = _accessor(TALLY)
 slot_at = _accessor(SLOT)
 version_at = _accessor(VERSION)
 server_at = _accessor(SERVER)
+in_service_at = _accessor(IN_SERVICE)
 pending_at = _accessor(PENDING)
 note_at = _accessor(NOTE)
 sent_at = _accessor(SENDING)

@@ -13,11 +13,10 @@ from sim.brokers.data.compiled.hops import (
     end_message,
     note,
     send_message,
-    service_time,
     take_message,
     trace_hop,
 )
-from sim.brokers.data.compiled.servers import accept
+from sim.brokers.data.compiled.servers import accept, service_time
 from sim.brokers.data.compiled.state import (
     DOWN,
     FLOODED,
@@ -80,13 +79,28 @@ def arrive_uplink(state: Item, number: int) -> None:
             trace_hop(state, number, flight, place.broker, UPLINK, False)
         climb(state, number)
         return
-    increments = count_increments(state, flight)[place.broker] if state.matches and place.first == NONE else 0
-    if not accept(state, place.broker, number, service_time(state, flight.number, int(place.broker), 0, increments)):
+    service = service_time(state, flight.number, int(place.broker), 0, _effort(state, flight, place))
+    if not accept(state, place.broker, number, service):
         flight.hops -= place.depth
         _miss_root(state, flight)
         end_message(state, number)
     elif came:
         trace_hop(state, number, flight, place.broker, UPLINK, False)
+
+
+@kernel
+def _effort(state: Item, flight: Item, place: Item) -> tuple[int, int, int, int]:
+    """What the broker at a position of the uplink does for the flight: at the root by what stands as it arrives there."""
+    size = int(flight.size)
+    if place.first != NONE:
+        return 0, 1, 0, size
+    increments = int(count_increments(state, flight)[place.broker]) if state.matches else 0
+    if state.weighs:
+        version = version_at(state.versions, slot_at(state.slots, flight.slot).version)
+        if version.size:
+            root = position_at(state.positions, version.first)
+            return increments, int(root.children), int(root.users), size
+    return increments, 0, 0, size
 
 
 @kernel
@@ -173,7 +187,8 @@ def arrive_tree(state: Item, number: int) -> None:
         _forward(state, number, flight)
         return
     increments = int(cell_of(state, flight, message.position).sender) if state.matches else 0
-    if accept(state, place.broker, number, service_time(state, flight.number, int(place.broker), 1, increments)):
+    effort = increments, int(place.children), int(place.users), int(flight.size)
+    if accept(state, place.broker, number, service_time(state, flight.number, int(place.broker), 1, effort)):
         trace_hop(state, number, flight, place.broker, TREE, place.users > 0)
         if state.content:
             cell_of(state, flight, message.position).arrived = state.now
