@@ -91,10 +91,9 @@ def _plane(setting: NetworkSetting, content: bool) -> str:
         f'brokers.service = "{setting.stations.service}"': setting.stations.service != "none",
         f"jitter {setting.jitter:g}": setting.jitter > 0,
     }
-    weighed_content = content and setting.stations.weighs
     excluded = {
         "folded": contends | {trace: setting.trace > 0, floods: setting.overlay.floods},
-        "compiled": setting.stations.events_only | {"content for whose copies brokers take time": weighed_content},
+        "compiled": {"content for whose copies brokers take time": content and setting.stations.weighs},
     }
     found = {plane: [reason for reason, holds in cases.items() if holds] for plane, cases in excluded.items()}
     if found.get(setting.plane):

@@ -138,6 +138,8 @@ def _loaded(rng: random.Random, kind: str, case: Case) -> Case:
         "variation": rng.choice((0.5, 2.0)),
         "servers": rng.choice((1, 1, 2, 3)),
         "order": rng.choice(("control-first", "fifo")),
+        "overflow": rng.choice(("drop-newest", "drop-oldest")),
+        "queue_bytes": rng.choice((None, None, 0, 100, 2500)),
         "histogram": MEASURED,
     }
     draws = rng.choice((case.service[0], "gamma", "lognormal", "histogram"))
@@ -289,13 +291,17 @@ def watched(network: Network) -> Counter[str]:
 
 
 def _watch_control(server: Server, seen: Counter[str]) -> None:
-    accept = server.accept
+    accept, oldest = server.accept, server._oldest
 
     def accepted(message: Any, service: float, control: bool = False) -> bool:
-        seen["control messages that waited"] += control and server._serving is not None
+        seen["control messages that waited"] += control and len(server._serving) == server._servers
         return accept(message, service, control)
 
-    server.accept = accepted
+    def dropped() -> Any:
+        seen["publications that made room"] += 1
+        return oldest()
+
+    server.accept, server._oldest = accepted, dropped
 
 
 # -- what tells two runs apart

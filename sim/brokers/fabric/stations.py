@@ -48,14 +48,6 @@ class StationSetting:
         """Whether a service time depends on copies, users or bytes."""
         return bool(self.send or self.send_client or self.per_byte)
 
-    @property
-    def events_only(self) -> dict[str, bool]:
-        """What the compiled engine does not know of how brokers take time, as a scenario says it, and whether it is so."""
-        return {
-            "brokers.queue_bytes": self.queue_bytes is not None,
-            f'brokers.overflow = "{self.overflow}"': self.overflow != "drop-newest",
-        }
-
 
 NO_TIME = StationSetting()
 """Brokers take no time."""

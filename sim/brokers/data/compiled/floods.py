@@ -37,8 +37,7 @@ def arrive_flooded(state: Item, number: int) -> None:
         service = service_time(state, flight.number, int(link.broker), 1 if first else 2 + sender, effort)
         message.kind = FLOODED if first else REPEATED
         if not accept(state, link.broker, number, service):
-            cell.state |= REFUSED
-            flight.refused = 1
+            refuse_flooded(state, flight, link.first, False)
             end_message(state, number)
             return
     trace_hop(state, number, flight, link.broker, FLOOD, link.users > 0)
@@ -53,6 +52,16 @@ def arrive_flooded(state: Item, number: int) -> None:
         spread(state, number, state.now)
     else:
         end_message(state, number)
+
+
+@kernel
+def refuse_flooded(state: Item, flight: Item, place: int, first: bool) -> None:
+    """The broker at a place has dropped a copy; of the first one, which had waited: another may be the first yet."""
+    cell = cell_of(state, flight, place)
+    if first:
+        cell.state = cell.state % DEPTH & ~ARRIVED
+    cell.state |= REFUSED
+    flight.refused = 1
 
 
 @kernel

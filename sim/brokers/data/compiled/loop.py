@@ -12,7 +12,7 @@ from sim.base.compiled import kernel
 from sim.brokers.data.compiled.calendar import pop, soonest
 from sim.brokers.data.compiled.floods import arrive_flooded
 from sim.brokers.data.compiled.hops import free_message, take_message
-from sim.brokers.data.compiled.servers import accept, full, served
+from sim.brokers.data.compiled.servers import accept, gets_room, lacks_room, oldest, served
 from sim.brokers.data.compiled.state import (
     CHECK,
     CONTROL_SERVED,
@@ -40,7 +40,7 @@ from sim.brokers.data.compiled.state import (
     slot_at,
     version_at,
 )
-from sim.brokers.data.compiled.ways import arrive_tree, arrive_uplink, climb, depart, go_down
+from sim.brokers.data.compiled.ways import arrive_tree, arrive_uplink, climb, depart, drop_waiting, go_down
 
 
 @kernel
@@ -54,12 +54,33 @@ def _stale(state: Item, number: int, period: int) -> bool:
 
 
 @kernel
-def _asks(state: Item, position: int, at_broker: bool) -> bool:
+def _asks(state: Item, position: int, size: int, at_broker: bool) -> bool:
     """Whether a publication at this position of an uplink needs to know what stands now: it leaves its root, or is dropped."""
     place = position_at(state.positions, position)
     if at_broker or not state.takes_time:
         return bool(place.first == NONE)
-    return full(state, place.broker) or bool(state.weighs and place.first == NONE)
+    if state.weighs and place.first == NONE:
+        return True
+    return lacks_room(state, place.broker, size) and not gets_room(state, size)
+
+
+@kernel
+def _has_to_drop(state: Item, broker: int, size: int) -> bool:
+    """Whether the broker makes room for a publication of so many bytes that arrives now."""
+    return bool(state.drops_oldest and state.takes_time) and lacks_room(state, broker, size) and gets_room(state, size)
+
+
+@kernel
+def _make_room(state: Item, broker: int, now: float) -> bool:
+    """Have the broker drop the publication that has waited longest; false where it has to be known first what stands for that."""
+    number = oldest(state, broker)
+    message = message_at(state.messages, number)
+    flight = flight_at(state.flights, message.flight)
+    if message.kind == UP and _stale(state, flight.slot, flight.period):
+        return False
+    state.now = now
+    drop_waiting(state, broker, number)
+    return True
 
 
 @kernel
@@ -67,9 +88,13 @@ def _step(state: Item) -> int:
     """Process the message on top of the heap, or return why that cannot be."""
     message = message_at(state.messages, entry_at(state.heap, 0).message)
     kind, position = message.kind, message.position
+    if kind in (UP, DOWN, FLOODED):
+        broker = position_at(state.positions, position).broker
+        if _has_to_drop(state, broker, flight_at(state.flights, message.flight).size):
+            return DONE if _make_room(state, broker, entry_at(state.heap, 0).time) else CHECK
     if kind == UP or kind == SERVED + UP:
         flight = flight_at(state.flights, message.flight)
-        if _asks(state, position, kind != UP) and _stale(state, flight.slot, flight.period):
+        if _asks(state, position, flight.size, kind != UP) and _stale(state, flight.slot, flight.period):
             return CHECK
     state.now = entry_at(state.heap, 0).time
     number = pop(state)
@@ -122,7 +147,12 @@ def process(states: Items, until: float, at_once: bool, idle: bool, rooted: bool
             if pending.time <= time:
                 if pending.time > until:
                     return DONE
-                if _asks(state, pending.uplink, False) and _stale(state, pending.slot, pending.period):
+                broker = position_at(state.positions, pending.uplink).broker
+                if _has_to_drop(state, broker, pending.size):
+                    if not _make_room(state, broker, pending.time):
+                        return CHECK
+                    continue
+                if _asks(state, pending.uplink, pending.size, False) and _stale(state, pending.slot, pending.period):
                     return CHECK
                 depart(state)
                 continue

@@ -74,6 +74,8 @@ class Memory:
         state["shape"], state["sigma"], state["variance"] = spread
         state["service_key"], state["warm_up"] = service_key, recorder.warm_up
         state["bound"] = -1 if stations.queue is None else stations.queue
+        state["bytes_bound"] = -1 if stations.queue_bytes is None else stations.queue_bytes
+        state["drops_oldest"] = stations.overflow == "drop-oldest"
         state["free_message"] = state["free_flight"] = state["far"] = state["bucket"] = st.NONE
         state["far_bucket"], state["width"], state["bucket_count"] = NO_BUCKET, 1e-3, _BUCKETS
         state["floods"] = fabric.overlay.floods

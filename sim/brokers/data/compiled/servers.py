@@ -16,6 +16,7 @@ from sim.brokers.data.compiled.state import (
     REQUEST,
     SERVED,
     Item,
+    flight_at,
     in_service_at,
     message_at,
     real_at,
@@ -92,10 +93,60 @@ def catch_up(state: Item, broker: int, now: float) -> None:
 
 
 @kernel
-def full(state: Item, broker: int) -> bool:
-    """Whether the broker drops a publication that arrives now."""
+def _fits(state: Item, server: Item, size: int) -> bool:
+    """Whether a publication of so many bytes may wait beside those that do."""
+    return bool(
+        (state.bound < 0 or server.waiting < state.bound)
+        and (state.bytes_bound < 0 or server.bytes + size <= state.bytes_bound)
+    )
+
+
+@kernel
+def lacks_room(state: Item, broker: int, size: int) -> bool:
+    """Whether a publication that arrives now has to wait, and there is no room for it."""
     server = server_at(state.servers, broker)
-    return bool(state.bound >= 0 and server.serving == state.servers_each and server.waiting >= state.bound)
+    return bool(server.serving == state.servers_each and not _fits(state, server, size))
+
+
+@kernel
+def gets_room(state: Item, size: int) -> bool:
+    """Whether others make room for a publication of so many bytes."""
+    return bool(state.drops_oldest and state.bound != 0 and (state.bytes_bound < 0 or size <= state.bytes_bound))
+
+
+@kernel
+def oldest(state: Item, broker: int) -> int:
+    """The publication that has waited longest, of which there is one."""
+    number = server_at(state.servers, broker).first
+    while message_at(state.messages, number).kind == REQUEST:
+        number = message_at(state.messages, number).next
+    return int(number)
+
+
+@kernel
+def drop_oldest(state: Item, broker: int, number: int) -> None:
+    """Take the publication that has waited longest out of the queue."""
+    server, message = server_at(state.servers, broker), message_at(state.messages, number)
+    integrate(server, state.now)
+    before, here = NONE, int(server.first)
+    while here != number:
+        before, here = here, int(message_at(state.messages, here).next)
+    if before == NONE:
+        server.first = message.next
+    else:
+        message_at(state.messages, before).next = message.next
+    if server.last == number:
+        server.last = before
+    server.waiting -= 1
+    server.bytes -= flight_at(state.flights, message.flight).size
+    _refuse(state, server, message.time)
+
+
+@kernel
+def _refuse(state: Item, server: Item, service: float) -> None:
+    server.refused += service
+    if state.now >= state.warm_up:
+        server.dropped += 1
 
 
 @kernel
@@ -135,13 +186,13 @@ def accept(state: Item, broker: int, number: int, service: float) -> bool:
                 message_at(state.messages, server.last_control).next = number
             server.last_control = number
             return True
-    elif state.bound < 0 or server.waiting < state.bound:
-        server.waiting += 1
     else:
-        server.refused += service
-        if now >= state.warm_up:
-            server.dropped += 1
-        return False
+        size = flight_at(state.flights, message.flight).size
+        if not _fits(state, server, size):
+            _refuse(state, server, service)
+            return False
+        server.waiting += 1
+        server.bytes += size
     if server.first == NONE:
         server.first = number
     else:
@@ -175,6 +226,7 @@ def served(state: Item, broker: int, number: int) -> None:
         server.controls -= 1
     else:
         server.waiting -= 1
+        server.bytes -= flight_at(state.flights, message.flight).size
     _serve(state, broker, following, message.time)
 
 

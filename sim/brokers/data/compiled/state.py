@@ -136,6 +136,7 @@ SERVER = np.dtype(
         ("waiting", "i4"),  # publications, likewise, and control messages where these do not go first
         ("first", "i4"),
         ("last", "i4"),
+        ("bytes", "i8"),  # of publications that wait
         ("served", "i8"),
         ("dropped", "i8"),
         ("since", "f8"),
@@ -298,6 +299,8 @@ _INTEGERS = (
     "shares_many",  # how many
     "takes_time",  # whether brokers do
     "bound",  # of their queues; -1: none
+    "bytes_bound",  # likewise
+    "drops_oldest",  # whether the publication that has waited longest makes room
     # the recorder's
     "delay_keys",  # that are taken, of
     "delay_slots",

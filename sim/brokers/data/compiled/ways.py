@@ -7,7 +7,7 @@ import numpy as np
 from sim.base.compiled import kernel
 from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.data.compiled.cells import begin_copy, begin_flood, cell_of, count_increments
-from sim.brokers.data.compiled.floods import flood_on, spread
+from sim.brokers.data.compiled.floods import flood_on, refuse_flooded, spread
 from sim.brokers.data.compiled.hops import (
     deliver,
     end_message,
@@ -16,7 +16,7 @@ from sim.brokers.data.compiled.hops import (
     take_message,
     trace_hop,
 )
-from sim.brokers.data.compiled.servers import accept, service_time
+from sim.brokers.data.compiled.servers import accept, drop_oldest, service_time
 from sim.brokers.data.compiled.state import (
     DOWN,
     FLOODED,
@@ -176,6 +176,37 @@ def _leave_root(state: Item, number: int) -> None:
 
 
 @kernel
+def drop_waiting(state: Item, broker: int, number: int) -> None:
+    """The broker drops a publication that waits, to make room for another."""
+    drop_oldest(state, broker, number)
+    message = message_at(state.messages, number)
+    flight, place = flight_at(state.flights, message.flight), position_at(state.positions, message.position)
+    if message.kind == UP:
+        flight.hops -= place.depth
+        _miss_root(state, flight)
+    elif message.kind == DOWN:
+        _refuse_tree(state, flight, message.position)
+    else:
+        refuse_flooded(state, flight, place.first, message.kind == FLOODED)
+    end_message(state, number)
+
+
+# -- below the root
+
+
+@kernel
+def _refuse_tree(state: Item, flight: Item, position: int) -> None:
+    """A broker on the tree has dropped the flight: what is due at it and below is lost."""
+    place, window = position_at(state.positions, position), window_at(state.windows, flight.window)
+    if state.content:
+        cell = cell_of(state, flight, position)
+        cell.state |= REFUSED
+        cell.arrived = np.nan
+    window.refused_brokers += place.below_brokers
+    window.refused_users += place.below_users
+
+
+@kernel
 def arrive_tree(state: Item, number: int) -> None:
     """The message has come to the broker at its position."""
     message = message_at(state.messages, number)
@@ -193,11 +224,7 @@ def arrive_tree(state: Item, number: int) -> None:
         if state.content:
             cell_of(state, flight, message.position).arrived = state.now
     else:
-        if state.content:
-            cell_of(state, flight, message.position).state |= REFUSED
-        window = window_at(state.windows, flight.window)
-        window.refused_brokers += place.below_brokers
-        window.refused_users += place.below_users
+        _refuse_tree(state, flight, message.position)
         end_message(state, number)
 
 
