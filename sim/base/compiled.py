@@ -68,7 +68,8 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a plain function over arrays (nopython, cached on disk); results do not depend on threads.
 
     It is compiled anew when the text of any module that it was made of has changed: constants and other kernels of theirs are
-    compiled in. When files were written does not matter.
+    compiled in. When files were written does not matter. In a kernel, a loop copies one array into another: for `a[:] = b`, numba
+    compiles for two seconds what it would say of shapes that differ.
     """
     dispatcher: Any = numba.njit(cache=True)(function)
     if hasattr(dispatcher, "_cache"):  # else NUMBA_DISABLE_JIT is set, for those who debug

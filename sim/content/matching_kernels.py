@@ -43,7 +43,8 @@ def match_publications(
         found, predicates = indptr[p], 0
         if found + sizes.size > matches.size:
             larger = np.empty(2 * (found + sizes.size), np.int32)
-            larger[:found] = matches[:found]
+            for i in range(found):
+                larger[i] = matches[i]
             matches = larger
         counters[:] = 0
         for field in range(published.shape[1]):

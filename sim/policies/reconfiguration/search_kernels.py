@@ -79,5 +79,6 @@ def anneal(
             level += rise
             if level < lowest:
                 lowest = level
-                best[:] = state.node_of
+                for node in range(n):
+                    best[node] = state.node_of[node]
     return best

@@ -135,7 +135,8 @@ def chain_subsets(
             write_row(field, value, indptr[done], pool, size - 1, own, held)
             indptr[done + 1] = indptr[done] + size
             done += 1
-        members[start + carry : start + carry + count] = np.arange(done - count, done)
+        for k in range(count):
+            members[start + carry + k] = done - count + k
         carried[subset] = carry
         subset += 1
         subsets[subset] = start + carry + count
@@ -154,7 +155,8 @@ def grid_rows(
     Conjunction i has its private pair in field i mod t of the t others, with value i div t.
     """
     indptr = np.zeros(sizes.size + 1, np.int64)
-    indptr[1:] = np.cumsum(sizes)
+    for i in range(sizes.size):
+        indptr[i + 1] = indptr[i] + sizes[i]
     field, value = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.int32)
     held = np.zeros(order.size, np.int32)
     pool, private = order[:pooled].copy(), order[pooled:]

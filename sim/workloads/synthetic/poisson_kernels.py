@@ -92,5 +92,6 @@ def differences(
                 if not (kept == candidate).any():
                     row[n], topic[n], action[n] = change, candidate, sign
                     n += 1
-        old[:] = new
+        for i in range(new.size):
+            old[i] = new[i]
     return row[:n], topic[:n], action[:n]
