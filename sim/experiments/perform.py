@@ -20,6 +20,8 @@ from sim.workloads.format.workload import Workload
 ALMOST = 0.999
 """The largest progress reported of a run whose result is not written yet."""
 
+_KEYS = ("kind", "hash", "origin", "horizon", "period", "cell", "counts", "sources", "rows", "generator", "seed")
+"""What a run says of its workload, in this order."""
 _Tell = Callable[[float], None]
 
 
@@ -50,19 +52,8 @@ def simulated(spec: RunSpec, base: Path | None, tell: _Tell) -> Record | Failure
 
 def _summary(workload: Workload, hash: str) -> Raw:
     """The workload's entry in a run's results; `hash` is that of the workload folder, "" if generated."""
-    return {
-        "kind": workload.kind,
-        "hash": hash,
-        "origin": workload.origin,
-        "horizon": workload.horizon,
-        "period": workload.period,
-        "cell": workload.cell,
-        "counts": workload.counts,
-        "sources": [dict(source) for source in workload.sources],
-        "rows": dict(workload.rows) if workload.rows is not None else None,
-        "generator": dict(workload.generator),
-        "seed": workload.seed,
-    }
+    about = {**workload.about, "hash": hash}
+    return {key: about[key] for key in _KEYS}
 
 
 def forget() -> None:

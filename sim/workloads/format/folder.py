@@ -67,19 +67,7 @@ def write_workload(
         files.append(name)
         with (folder / name).open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{line}\n" for line in text)
-    values = {
-        "kind": workload.kind,
-        "origin": workload.origin,
-        "horizon": workload.horizon,
-        "period": workload.period,
-        "cell": workload.cell,
-        "counts": workload.counts,
-        "sources": [dict(source) for source in workload.sources],
-        "generator": dict(workload.generator),
-        "seed": workload.seed,
-        "rows": None if workload.rows is None else dict(workload.rows),
-    }
-    write_manifest(folder, values, files)
+    write_manifest(folder, workload.about, files)
 
 
 def _clear(folder: Path) -> None:
@@ -106,20 +94,11 @@ def _is_ours(entry: Path, folder: Path) -> bool:
 def _write_tables(workload: Workload, folder: Path) -> list[str]:
     topics, users, interests = workload.topics, workload.users, workload.interests
     tables: dict[str, Columns] = {
-        "topics.parquet": {
-            "topic": np.arange(len(topics), dtype=np.int32),
-            "name": topics.names,
-            "kind": topics.kinds,
-            "event_rate": topics.event_rate,
-            "latitude": topics.latitude,
-            "longitude": topics.longitude,
-        },
-        "users.parquet": {
-            "user": np.arange(len(users), dtype=np.int32),
-            "name": users.names,
-            "latitude": users.latitude,
-            "longitude": users.longitude,
-        },
+        f"{key}s.parquet": {
+            key: np.arange(len(table), dtype=np.int32),
+            **dict(zip(list(COLUMN_TYPES[f"{key}s"])[1:], vars(table).values(), strict=True)),
+        }
+        for key, table in (("topic", topics), ("user", users))
     }
     for name in EVENT_TABLES:
         if name not in _OPTIONAL or workload.counts.get(name):
@@ -157,8 +136,8 @@ def load_workload(folder: Path) -> Workload:
     workload = Workload(
         kind=manifest["kind"],
         horizon=manifest["horizon"],
-        topics=Topics(topics["name"], topics["kind"], topics["event_rate"], topics["latitude"], topics["longitude"]),
-        users=Users(users["name"], users["latitude"], users["longitude"]),
+        topics=Topics(*list(topics.values())[1:]),
+        users=Users(*list(users.values())[1:]),
         interests=Interests(*read_interests(folder, manifest["files"], len(users["user"]), len(topics["topic"]))),
         **tables,
         content=content_tables.read_content(folder, manifest["counts"])

@@ -205,6 +205,22 @@ class Workload:
     hash: str = ""
 
     @property
+    def about(self) -> dict[str, Any]:
+        """What manifests say of it."""
+        return {
+            "kind": self.kind,
+            "origin": self.origin,
+            "horizon": self.horizon,
+            "period": self.period,
+            "cell": self.cell,
+            "counts": self.counts,
+            "sources": [dict(source) for source in self.sources],
+            "generator": dict(self.generator),
+            "seed": self.seed,
+            "rows": None if self.rows is None else dict(self.rows),
+        }
+
+    @property
     def counts(self) -> dict[str, int]:
         """Rows of each table; no sessions and no deliveries are not counted. Of content: subscriptions, fields and values."""
         return {
