@@ -141,6 +141,8 @@ EQUIVALENT: dict[str, str] = {
     "7194194971b1": "two draws are equal once in 2^53",
     "5713e4fde57f": "equal p values are the same after the correction, whichever comes first",
     "253c1090e320": "who wants a topic is a set: counts by user do not depend on its order",
+    "08cacf139534": "room is made again as long as there is too little: time alone",
+    "0094f783df29": "it is set before it is read",
     "0c1f7cf03644": "which of two components takes the other's label shows in time alone",
 }
 """Mutants that nobody can tell from the code as it is, by their keys, and why."""
