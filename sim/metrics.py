@@ -120,7 +120,8 @@ def _delay(name: str, description: str) -> list[Metric]:
 
 CAUSES = {
     "joining": "the broker was not yet on the tree, or no longer",
-    "queue_full": "a broker's queue was full",
+    "queue_full": "a broker's queue, or its buffer for a link, was full",
+    "link": "a link lost the message",
     "offloaded": "the topic was offloaded and the best-effort channel failed",
 }
 """Why something that was due is lost: the causes, and what follows `because`."""
@@ -276,7 +277,7 @@ OURS: dict[str, Metric] = {
         _count(
             "publications_dropped",
             "count",
-            "publications, or copies of them, dropped by a full queue on the way to the root; the pairs due are lost",
+            "publications, or copies of them, dropped by a full queue or lost by a link before the root; the pairs due are lost",
         ),
         _count("due", "count", "(publication, broker) pairs that became due", "neutral"),
         _count("delivered", "count", "due pairs delivered, that is, served by the due broker", "higher", True),

@@ -18,6 +18,7 @@ from sim.base.validation import dotted
 from sim.brokers.control.manager import ReconfigurationSetting
 from sim.brokers.control.offloading import OffloadingSetting
 from sim.brokers.fabric.stations import StationSetting
+from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
 from sim.brokers.statistics.recorder import RecordedColumns
 from sim.brokers.users.subscriptions import frozen
@@ -36,6 +37,7 @@ from sim.policies.reconfiguration.problem import ReconfigurationPolicy
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.policies.views import SelectionPolicy, SelectionSetting
 from sim.scenario.brokers import Brokers
+from sim.scenario.links import LinksTable
 from sim.scenario.model import Scenario, Unlimited
 from sim.workloads.format.workload import Topics, Workload
 from sim.workloads.models.location import redrawn
@@ -168,6 +170,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         join=scenario.network.join,
         control_count=scenario.network.control_count,
         stations=_stations(scenario.brokers),
+        links=_links(scenario.network.links, workload),
         trace=float(scenario.trace),
         subscribers=scenario.subscribers,
         plane=scenario.network.data_plane,
@@ -185,6 +188,18 @@ def _stations(brokers: Brokers) -> StationSetting:
     queueing = {key: value for key, value in brokers if key != "service"}
     measured = ((), ()) if brokers.service.file is None else brokers.service.file.content
     return StationSetting(brokers.service.kind, **service, histogram=measured, **queueing)
+
+
+def _links(table: LinksTable, workload: Workload) -> LinkSetting:
+    """Rates in bytes per second. Raises ScenarioError where nothing that is published has bytes."""
+    rates = {name: getattr(table, name) for name in ("bandwidth", "interface")}
+    for name, rate in rates.items():
+        if rate is not None and len(workload.publications.size) and not workload.publications.size.any():
+            raise ScenarioError(
+                f"network.links.{name}: no publication of the workload has a size (allowed: publications with bytes, or no {name})"
+            )
+    each = {name: None if rate is None else rate / 8.0 for name, rate in rates.items()}
+    return LinkSetting(**each, loss=table.loss, buffer=table.buffer, buffer_bytes=table.buffer_bytes)
 
 
 def _check_size(scenario: Scenario, workload: Workload) -> None:

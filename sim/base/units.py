@@ -89,6 +89,51 @@ Duration = Annotated[float, BeforeValidator(parse_duration), Field(ge=0, le=_LON
 PositiveDuration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0, le=_LONGEST), _SCHEMA]
 
 
+_BITS = {"b/s": 1.0, "B/s": 8.0}
+_PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+_BIT_RATES = {f"{prefix}{unit}": factor * bits for prefix, factor in _PREFIXES.items() for unit, bits in _BITS.items()}
+_BIT_RATE = re.compile(rf"({_NUMBER})\s*([a-zA-Z/]*)")
+
+
+def parse_bit_rate(value: object) -> float:
+    """Parse a rate such as "0.3Gb/s" or "10 MB/s" to bits per second; a plain number is in bits per second.
+
+    Raises ValueError where the text is no rate or is not finite.
+    """
+    found = cut(repr(value))
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise ValueError(f"expected a rate such as '0.3Gb/s' or '10MB/s', found {found}")
+    if isinstance(value, str):
+        match = _BIT_RATE.fullmatch(value.strip())
+        unit = (match[2] or "b/s") if match else ""
+        if match is None or unit not in _BIT_RATES:
+            raise ValueError(
+                f"expected a rate such as '0.3Gb/s' or '10MB/s' (units: {', '.join(_BIT_RATES)}), found {found}"
+            )
+        value = float(match[1]) * _BIT_RATES[unit]
+    rate = float(value) if abs(value) < 1 << 1023 else math.inf
+    if not math.isfinite(rate):
+        raise ValueError(f"expected a finite rate, found {found}")
+    return rate
+
+
+BitRate = Annotated[
+    float,
+    BeforeValidator(parse_bit_rate),
+    Field(gt=0),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0},
+                {"type": "string", "pattern": rf"^{_NUMBER}\s*({'|'.join(_BIT_RATES)})?$"},
+            ],
+            "x-unit": "b/s",
+        }
+    ),
+]
+"""A rate of transmission in bits per second."""
+
+
 @dataclass(frozen=True)
 class Repeats:
     """Marks a parameter as the period of steps that repeat until the horizon; `what` names the steps.

@@ -32,6 +32,7 @@ from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.links import Links
 from sim.brokers.fabric.service import service_times
 from sim.brokers.fabric.stations import NO_TIME, StationSetting, stations
+from sim.brokers.fabric.transmission import UNLIMITED, LinkSetting, Transmission
 from sim.brokers.statistics.hops import HopTrace
 from sim.brokers.statistics.receipts import Audiences, Receipts
 from sim.brokers.statistics.record_kernels import BROKER_DELIVERED, RECEIVED, RELAYED, SENT
@@ -69,6 +70,7 @@ class NetworkSetting:
     join: Literal["instant", "message"] = "instant"
     control_count: Literal["hops", "requests"] = "hops"
     stations: StationSetting = NO_TIME
+    links: LinkSetting = UNLIMITED
     trace: float = 0.0
     subscribers: bool = False
     plane: Literal["auto", "events", "compiled", "folded"] = "auto"
@@ -90,10 +92,12 @@ def _plane(setting: NetworkSetting, content: bool) -> str:
     contends = {
         f'brokers.service = "{setting.stations.service}"': setting.stations.service != "none",
         f"jitter {setting.jitter:g}": setting.jitter > 0,
+        **setting.links.limits,
     }
     excluded = {
         "folded": contends | {trace: setting.trace > 0, floods: setting.overlay.floods},
-        "compiled": {"content for whose copies brokers take time": content and setting.stations.weighs},
+        "compiled": setting.links.limits
+        | {"content for whose copies brokers take time": content and setting.stations.weighs},
     }
     found = {plane: [reason for reason, holds in cases.items() if holds] for plane, cases in excluded.items()}
     if found.get(setting.plane):
@@ -118,12 +122,15 @@ class Network:
         self.broker_of = np.empty(brokers, np.int32)
         self.broker_of[setting.node_of] = np.arange(brokers)
         self.servers = stations(self.clock, setting.stations, setting.warm_up, self.capacity)
+        links = Links(setting.hop_delay, setting.jitter, streams.key("jitter"))
+        carried = self.clock, links, setting.links, brokers, streams.key("loss"), (setting.warm_up, setting.horizon)
         self._fabric = fabric = Fabric(
             self.clock,
             setting.overlay,
             self.node_of,
             self.broker_of,
-            Links(setting.hop_delay, setting.jitter, streams.key("jitter")),
+            links,
+            Transmission(*carried) if any(setting.links.limits.values()) else None,
             self.servers,
             service_times(setting.stations, self.capacity, service_key),
             setting.stations.weighs,
@@ -284,7 +291,7 @@ class Network:
         tables = {
             "timeseries": recorder.timeseries(),
             "brokers": self._brokers(),
-            "links": link_table(recorder.links, len(self.node_of)),
+            "links": self._links(),
             "delays": recorder.delays(),
             "decisions/selection": self.users.selections(),
             "decisions/configuration": placement.table(),
@@ -298,6 +305,12 @@ class Network:
         if recorder.trace is not None:
             tables["trace"] = recorder.trace.table()
         return tables
+
+    def _links(self) -> RecordedColumns:
+        """One row per link that carried publications after the warm-up; what it did beside, where something limits links."""
+        table, transmission = link_table(self.recorder.links, len(self.node_of)), self._fabric.transmission
+        more = {} if transmission is None else transmission.columns(table["source"], table["destination"])
+        return {**table, **more}
 
     def _brokers(self) -> RecordedColumns:
         """One row per broker: subscriptions and users hosted (time averages), messages carried and served after the warm-up."""

@@ -49,8 +49,8 @@ def _bound(what: str) -> PlainValidator:
 
 _WRITTEN = PlainSerializer(lambda bound: "unbounded" if bound is None else bound)
 _SCHEMA = WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"const": "unbounded"}]})
-_Messages = Annotated[int | None, _bound("messages"), _WRITTEN, _SCHEMA]
-_Bytes = Annotated[int | None, _bound("bytes"), _WRITTEN, _SCHEMA]
+BoundedMessages = Annotated[int | None, _bound("messages"), _WRITTEN, _SCHEMA]
+BoundedBytes = Annotated[int | None, _bound("bytes"), _WRITTEN, _SCHEMA]
 
 
 class Service(FixedTable):
@@ -107,9 +107,9 @@ class Brokers(FixedTable):
     """The service time."""
     servers: int = Field(default=1, ge=1, le=1024)
     """How many messages a broker serves at the same time."""
-    queue: _Messages = Field(default=None, json_schema_extra={"default": "unbounded"})
+    queue: BoundedMessages = Field(default=None, json_schema_extra={"default": "unbounded"})
     """How many messages may wait at a broker."""
-    queue_bytes: _Bytes = Field(default=None, json_schema_extra={"default": "unbounded"})
+    queue_bytes: BoundedBytes = Field(default=None, json_schema_extra={"default": "unbounded"})
     """How many bytes of messages may wait at a broker."""
     order: Literal["control-first", "fifo"] = "control-first"
     """What is served next: control messages before publications, or whatever has waited longest."""

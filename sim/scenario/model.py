@@ -32,6 +32,7 @@ from sim.scenario.brokers import Brokers
 from sim.scenario.expressions import unknown_metrics
 from sim.scenario.fixed_table import FixedTable
 from sim.scenario.kinds import Kinds, OwnMetrics, Table
+from sim.scenario.links import LinksTable
 from sim.scenario.reading import tables_of
 
 MORE_SHARED = ("variant", "report", "precision", "sweep", "tune")
@@ -160,6 +161,8 @@ class NetworkTable(FixedTable):
     """The overlay that routes between the brokers' nodes."""
     latency: Annotated[Table, LATENCY] = Field(default_factory=LATENCY.default_table)
     """Round-trip times between brokers."""
+    links: LinksTable = LinksTable()
+    """Rates, losses and buffers of links."""
     hop_cost: Literal["one_way", "rtt"] = "one_way"
     """The latency of a hop: half of the round-trip time, or all of it."""
     join: Literal["instant", "message"] = "instant"

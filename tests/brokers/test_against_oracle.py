@@ -19,6 +19,7 @@ from oracles import network as oracle
 from oracles import overlays
 
 from sim.base.randomness import Streams, exponential, gamma, normal, uniform
+from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
 from sim.files.inputs import File
 from sim.overlay.chord import Chord, hashed
@@ -71,6 +72,7 @@ class Case:
     regions: list[int] | None
     looks: list[int]  # hundredths of the horizon
     load: dict[str, Any] = field(default_factory=dict)  # what else stations have
+    lines: dict[str, Any] = field(default_factory=dict)  # what limits links beside their latency
 
 
 def matrix(kind: str, brokers: int, seed: int) -> list[list[float]]:
@@ -192,6 +194,21 @@ def loaded(draw: st.DrawFn, **fixed: Any) -> Case:
 MEASURED = (0.5, 1.0, 4.0), (2, 1, 1)  # with a mean of 1.5
 
 
+@st.composite
+def limited(draw: st.DrawFn, **fixed: Any) -> Case:
+    """The same where links and interfaces have rates, buffers and losses; bytes are up to 9, seconds a quarter."""
+    case: Case = draw(cases(**fixed))
+    rates = st.sampled_from((None, 4 / GRAIN, 32 / GRAIN))
+    case.lines = {
+        "bandwidth": draw(rates),
+        "interface": draw(rates),
+        "loss": draw(st.sampled_from((0.0, 0.05, 0.3))),
+        "buffer": draw(st.sampled_from((None, 0, 1, 2))),
+        "buffer_bytes": draw(st.sampled_from((None, None, 3, 12))),
+    }
+    return case
+
+
 def policies(brokers: int) -> list[st.SearchStrategy[tuple[Any, ...]]]:
     reactions = st.sampled_from((("subscription", "movement"), ("subscription",), ("movement",)))
     scripted = st.tuples(st.just("scripted"), st.lists(st.integers(0, brokers - 1), min_size=3, max_size=9), reactions)
@@ -286,6 +303,7 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
             join=case.join,
             control_count=case.control_count,
             regions=None if case.regions is None else np.array(case.regions),
+            links=LinkSetting(**case.lines),
             **tiny.with_stations(
                 {
                     "service": case.service[0],
@@ -401,6 +419,7 @@ def expected_setting(case: Case) -> oracle.Setting:
         service=None if case.service[0] == "none" else expected_service(case),
         queue=case.queue,
         **expected_queueing(case.load),
+        lines=expected_lines(case),
         floods=case.geometry == "topic-connected" and case.dissemination == "flood",
         keeps_members=case.geometry == "tapestry",
         regions=case.regions,
@@ -430,6 +449,19 @@ def expected_service(case: Case) -> Callable[..., float]:
         return (case.service[1] + matching + sum(costs)) * factor(what, broker << 16 | stage)
 
     return service
+
+
+def expected_lines(case: Case) -> oracle.Lines | None:
+    """What limits links."""
+    if not case.lines:
+        return None
+    key, loss = Streams(case.seed).key("loss"), case.lines["loss"]
+    limits = {name: case.lines[name] for name in ("bandwidth", "interface", "buffer", "buffer_bytes")}
+    return oracle.Lines(
+        **limits,
+        loses=lambda what, here, there: uniform(key, what, here * case.brokers + there) < loss,
+        jitter=case.jitter > 0,
+    )
 
 
 def expected_queueing(load: dict[str, Any]) -> dict[str, Any]:
@@ -614,6 +646,27 @@ def test_floods_and_their_losses_agree_too() -> None:
 
     run()
     assert min(tally[what] for what in ("duplicates", "lost", "copies")) >= 25, tally
+
+
+def test_limited_links_agree_too() -> None:
+    tally: Counter[str] = Counter()
+
+    @reproducible(150)
+    @given(limited())
+    def run(case: Case) -> None:
+        truth = compare(case)
+        tally.update(dict.fromkeys(truth.lost.values(), 1))
+        tally.update({"crowded": truth.crowded > 0, "held up": truth.held_up > 0})
+        tally["both"] += truth.crowded > 0 and "link" in truth.lost.values()
+
+    run()
+    assert min(tally[what] for what in ("link", "crowded", "held up", "both")) >= 10, tally
+
+
+@reproducible(60)
+@given(limited(geometry="topic-connected", design=("gm", "1", False, "repair"), dissemination="flood"))
+def test_floods_over_limited_links_agree_too(case: Case) -> None:
+    compare(case)
 
 
 def test_loads_agree_too() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from test_against_oracle import (
     expected_service,
     expected_setting,
     expected_world,
+    limited,
     loaded,
     reproducible,
 )
@@ -58,9 +60,9 @@ class ContentCase:
 
 
 @st.composite
-def contents(draw: st.DrawFn, heavy: bool = False, **fixed: Any) -> ContentCase:
+def contents(draw: st.DrawFn, kind: Callable[..., Any] = cases, **fixed: Any) -> ContentCase:
     """Networks as for topics, with a few subscriptions for each user, of fields and values so few that copies meet at brokers."""
-    case = draw((loaded if heavy else cases)(changes=[], dissemination="tree", **fixed))
+    case = draw(kind(changes=[], dissemination="tree", **fixed))
     rng = random.Random(case.seed)
     fields, values, users = rng.randint(1, 4), rng.randint(1, 4), len(case.wants)
     subscriptions = [
@@ -175,8 +177,14 @@ def test_simulator_and_oracle_agree() -> None:
 
 
 @reproducible(60)
-@given(contents(heavy=True))
+@given(contents(loaded))
 def test_loads_agree_too(made: ContentCase) -> None:
+    compare(made)
+
+
+@reproducible(60)
+@given(contents(limited))
+def test_limited_links_agree_too(made: ContentCase) -> None:
     compare(made)
 
 

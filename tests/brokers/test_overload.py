@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 import tiny
 
+from sim.base.errors import ScenarioError
 from sim.base.randomness import Streams
+from sim.brokers.data.events import EventEngine
 from sim.brokers.fabric.saturation import saturated
 from sim.brokers.fabric.stations import StationSetting
+from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
 
 
@@ -150,3 +153,19 @@ def test_a_storm_of_joins_saturates_a_broker_and_holds_publications_up() -> None
     assert metrics["saturated_brokers"] >= 1
     assert metrics["in_flight"] > 700
     assert metrics["delivery_ratio"] < 0.1
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ({"links": LinkSetting(interface=8.0)}, "network.links.interface"),
+        ({"links": LinkSetting(loss=0.5)}, "network.links.loss"),
+    ],
+)
+def test_the_compiled_plane_names_what_it_does_not_know_and_auto_takes_events(
+    setting: dict[str, Any], named: str
+) -> None:
+    assert isinstance(desk(0.5, 5.0, **setting).engine, EventEngine)
+    with pytest.raises(ScenarioError) as caught:
+        desk(0.5, 5.0, plane="compiled", **setting)
+    assert str(caught.value) == (f'network.data_plane: "compiled" does not know {named} (allowed: "events", "auto")')

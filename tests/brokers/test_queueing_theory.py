@@ -18,6 +18,7 @@ from scipy import stats
 from tiny import Scripted, graph, with_stations, workload
 
 from sim.base.randomness import Streams
+from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
 
 REPLICATIONS, WARM_UP, HORIZON = 10, 1000.0, 13_000.0
@@ -303,3 +304,102 @@ def test_a_broker_that_sends_copies_takes_as_much_longer() -> None:
     assert_agrees((brokers["utilisation"][0] for brokers in measured), rho)
     assert_agrees((brokers["queue_wait"][0] for brokers in measured), rho * seconds / (2 * (1 - rho)))
     assert_agrees((brokers["utilisation"][1] for brokers in measured), rate * (0.2 + 0.05 + 0.2))
+
+
+def over_a_link(rate: float, replication: int, **limits: Any) -> Network:
+    """0 ── 1: publications of 8 bytes at broker 0, which is the root, for a user of broker 1; brokers take no time."""
+    generator = Streams(4, replication).generator("arrivals")
+    times = np.sort(generator.uniform(0.0, HORIZON, generator.poisson(rate * HORIZON))).tolist()
+    network = Network(
+        NetworkSetting(
+            overlay=graph([(0, 1)], [0]),
+            node_of=np.arange(2, dtype=np.int32),
+            hop_delay=np.where(np.eye(2, dtype=bool), 0.0, HOP),
+            jitter=0.0,
+            policy=Scripted([0, 1]),
+            horizon=HORIZON,
+            warm_up=WARM_UP,
+            links=LinkSetting(**limits),
+        ),
+        workload([set(), {0}], [(time, 0, 0, 8) for time in times], horizon=HORIZON),
+        Streams(4, replication),
+    )
+    network.run()
+    return network
+
+
+@pytest.mark.parametrize("limited", ["bandwidth", "interface"])
+def test_delay_over_a_link_of_a_given_rate_is_that_of_m_d_1(limited: str) -> None:
+    """8 bytes at 8 bytes per second: a second each. Two interfaces in a row take no longer than one."""
+    rho = 0.7
+    networks = [over_a_link(rho, replication, **{limited: 8.0}) for replication in range(REPLICATIONS)]
+    assert_agrees((n.metrics()["notification_delay"] for n in networks), HOP + 1.0 + rho / (2 * (1 - rho)))
+    tables = [n.tables()["links"] for n in networks]
+    assert_agrees((links["queue_wait"][0] for links in tables), rho / (2 * (1 - rho)))
+    assert_agrees((links["utilisation"][0] for links in tables), rho)
+
+
+def test_losses_of_a_link_and_of_its_buffer() -> None:
+    lossy = [over_a_link(0.5, replication, loss=0.1).metrics() for replication in range(REPLICATIONS)]
+    assert_agrees((metrics["lost_link"] / metrics["due"] for metrics in lossy), 0.1)
+    assert all(metrics["lost"] == metrics["lost_link"] for metrics in lossy)
+    # Erlang's loss formula: no room to wait
+    full = [over_a_link(0.8, replication, bandwidth=8.0, buffer=0).metrics() for replication in range(REPLICATIONS)]
+    assert_agrees((metrics["lost_queue_full"] / metrics["due"] for metrics in full), 0.8 / 1.8)
+
+
+def test_a_hundred_copies_of_a_megabyte_at_three_tenths_of_a_gigabit_take_as_long_as_they_must() -> None:
+    """100 × 8 Mb / 300 Mb/s = 2.67 s for the last, and half of that (and half a copy) on average."""
+    stars = [(0, leaf) for leaf in range(1, 101)]
+    network = Network(
+        NetworkSetting(
+            overlay=graph(stars, [0]),
+            node_of=np.arange(101, dtype=np.int32),
+            hop_delay=np.zeros((101, 101)),
+            jitter=0.0,
+            policy=Scripted(range(101)),
+            horizon=10.0,
+            links=LinkSetting(interface=0.3e9 / 8),
+        ),
+        workload([set()] + [{0}] * 100, [(0.0, 0, 0, 1_000_000)], horizon=10.0),
+        Streams(1),
+    )
+    network.run()
+    metrics = network.metrics()
+    assert metrics["delivered"] == 100
+    assert metrics["notification_delay_max"] == pytest.approx(100 * 8e6 / 0.3e9)
+    assert metrics["notification_delay"] == pytest.approx(101 / 2 * 8e6 / 0.3e9)
+
+
+def test_of_27_000_clients_with_100_messages_a_second_a_broker_serves_the_share_that_it_has_time_for() -> None:
+    """2.7 M copies/s are needed. At 1 µs each, a broker with all clients saturates, and gets through 1 of 2.7; three share it well."""
+    horizon = 0.2
+
+    def cluster(nodes: int) -> Network:
+        # every client wants the one topic that is published 100 times per second
+        hosts = [client % nodes for client in range(27_000)]
+        publications = [(number / 100, 0, 0, 100) for number in range(int(horizon * 100))]
+        network = Network(
+            NetworkSetting(
+                overlay=graph([(0, node) for node in range(1, nodes)], [0]),
+                node_of=np.arange(nodes, dtype=np.int32),
+                hop_delay=np.zeros((nodes, nodes)),
+                jitter=0.0,
+                policy=Scripted(hosts),
+                horizon=horizon,
+                **with_stations({"service": "deterministic", "send_client": 1e-6}),
+            ),
+            workload([{0}] * 27_000, publications, horizon=horizon),
+            Streams(1),
+        )
+        network.run()
+        return network
+
+    one, three = cluster(1), cluster(3)
+    brokers = one.tables()["brokers"]
+    assert brokers["utilisation"] == pytest.approx([1.0])
+    assert brokers["saturated_since"] == [0.0]
+    assert one.metrics()["delivery_ratio"] == pytest.approx(1 / 2.7, abs=1 / 20)
+    assert three.metrics()["saturated_brokers"] == 0
+    # 9 ms of every 10; the root's work delays that of the others by as much, 8 ms of which they do after the end
+    assert three.tables()["brokers"]["utilisation"] == pytest.approx([0.9, 0.86, 0.86])

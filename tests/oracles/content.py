@@ -156,7 +156,7 @@ class Network(topics.Network):
 
 def best(fates: set[str]) -> str:
     """Of what became of several copies, the best that can be said."""
-    return next(fate for fate in ("in_flight", "queue_full", "joining") if fate in fates)
+    return next(fate for fate in ("in_flight", "queue_full", "link", "joining") if fate in fates)
 
 
 @dataclass
@@ -221,9 +221,10 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "publications": len(kept),
         "due": sum(len(set(each.due.values())) for each in kept),
         "delivered": len(firsts),
-        "lost": missed["joining"] + missed["queue_full"],
+        "lost": missed["joining"] + missed["queue_full"] + missed["link"],
         "lost_joining": missed["joining"],
         "lost_queue_full": missed["queue_full"],
+        "lost_link": missed["link"],
         "in_flight": missed["in_flight"],
         "duplicates": sum(each.duplicates for each in kept),
         "false_positive_messages": sum(each.false_positives for each in kept),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -124,6 +124,20 @@ class Setting:
     regions: list[int] | None = None
     offloading: Offloading | None = None
     factor: Callable[[int, int, int], float] = lambda what, source, destination: 1.0
+    lines: Lines | None = None
+
+
+@dataclass
+class Lines:
+    """What limits messages with publications: bytes per second of each link and of each broker's interface, in each direction; how many
+    messages and bytes may wait for a link; and `loses(what, source, destination)`."""
+
+    bandwidth: float | None
+    interface: float | None
+    buffer: int | None
+    buffer_bytes: int | None
+    loses: Callable[[int, int, int], bool]
+    jitter: bool = False
 
 
 @dataclass
@@ -200,6 +214,12 @@ class Network:
         self.broker_at = {node: broker for broker, node in enumerate(setting.node_of)}
         self.brokers = [Broker() for _ in setting.node_of]
         self.last_arrival: dict[tuple[int, int], float] = {}
+        self.out: dict[int, float] = defaultdict(float)  # when each broker's interface is free
+        self.into: dict[int, float] = defaultdict(float)  # likewise
+        self.along: dict[tuple[int, int], float] = defaultdict(float)  # likewise, of links
+        self.queued: dict[tuple[int, int], list[tuple[float, int]]] = {}  # when they will be sent, and their bytes
+        self.crowded = 0  # messages that did not fit a buffer
+        self.held_up = 0  # that waited for a link or an interface
 
         self.wants = [set(topics) for topics in world.wants]
         self.host: list[int | None] = [None] * len(self.wants)
@@ -240,6 +260,7 @@ class Network:
         self.copies: list[Copy] = []  # on links and at brokers
         self.reached: dict[Pair, int] = {}  # publication, node → hops that the first copy took
         self.duplicates: Counter[int] = Counter()
+        self.short: dict[int, list[tuple[Copy, str]]] = {}  # publication → copies that were lost, and why
         self.travelling: Counter[int] = Counter()  # publication → messages on links and at brokers
         self.trees: list[dict[int, int | None]] = []
         self.tree_changes_across = 0  # while a publication of the topic travelled
@@ -510,6 +531,52 @@ class Network:
 
     # -- links and brokers
 
+    def transmit(
+        self, number: int, source: int, destination: int, arrive: Callable[[], None], lost: Callable[[str], None]
+    ) -> None:
+        """Send a message with a publication: out of one interface, along the link, and into another, as soon as each is free."""
+        lines, size, link = self.setting.lines, self.world.publications[number][3], (source, destination)
+        if lines is None:
+            self.send(number, source, destination, arrive)
+            return
+        start = self.now
+        if lines.interface:
+            start = max(start, self.out[source])
+        if lines.bandwidth:
+            start = max(start, self.along[link])
+        waiting = [held for begins, held in self.queued.setdefault(link, []) if begins > self.now]
+        many = lines.buffer is not None and len(waiting) >= lines.buffer
+        much = lines.buffer_bytes is not None and sum(waiting) + size > lines.buffer_bytes
+        if start > self.now and (many or much):
+            self.crowded += 1
+            lost("queue_full")
+            return
+        end = self.now
+        if lines.interface:
+            end = max(self.now, self.out[source]) + size / lines.interface
+            self.out[source] = end
+        if lines.bandwidth:
+            end = max(start + size / lines.bandwidth, end)
+            self.along[link] = end
+        self.queued[link].append((start, size))
+        self.held_up += start > self.now
+        first = start + self.setting.delay[source][destination] * self.setting.factor(number, source, destination)
+        first = max(first, self.last_arrival.get(link, 0.0)) if lines.jitter else first
+        last = first + (end - start)
+        if lines.jitter:
+            self.last_arrival[link] = last
+        if lines.loses(number, source, destination):
+            lost("link")
+        elif lines.interface:
+            self.at(first, ARRIVALS, partial(self.come_in, destination, last, size / lines.interface, arrive))
+        else:
+            self.at(last, ARRIVALS, arrive)
+
+    def come_in(self, broker: int, last: float, takes: float, arrive: Callable[[], None]) -> None:
+        self.held_up += self.into[broker] > self.now
+        self.into[broker] = max(max(self.now, self.into[broker]) + takes, last)
+        self.at(self.into[broker], ARRIVALS, arrive)
+
     def send(self, what: int, source: int, destination: int, arrive: Callable[[], None]) -> None:
         """First in, first out on each link."""
         time = self.now + self.setting.delay[source][destination] * self.setting.factor(what, source, destination)
@@ -650,10 +717,10 @@ class Network:
         """How many of the broker's users get a copy."""
         return self.due[number, broker] if self.on_tree(number, broker) else 0
 
-    def drop_short_of_root(self, number: int) -> None:
+    def drop_short_of_root(self, number: int, cause: str = "queue_full") -> None:
         self.dropped.add(number)
         self.miss_root(number)
-        self.lost.update((pair, "queue_full") for pair in self.due if pair[0] == number)
+        self.lost.update((pair, cause) for pair in self.due if pair[0] == number)
         self.gone(number)
 
     def climb(self, number: int, position: int) -> None:
@@ -662,11 +729,14 @@ class Network:
         if position == len(path) - 1:
             self.leave_root(number)
             self.gone(number)
+            if self.setting.floods and number not in self.travelling:  # the links lost all copies, or there were none
+                self.lose_flooded(number)
             return
         here, there = path[position : position + 2]
         hop = Hop(number, here, there, "uplink", self.now, False)
         self.hops.append(hop)
-        self.send(number, here, there, partial(self.reach_uplink, number, position + 1, hop))
+        arrive = partial(self.reach_uplink, number, position + 1, hop)
+        self.transmit(number, here, there, arrive, partial(self.drop_short_of_root, number))
 
     def miss_root(self, number: int) -> None:
         """It will not leave the root: it is due to all that want it now."""
@@ -714,7 +784,12 @@ class Network:
                 self.travelling[copy.number] += 1
                 onward = Copy(copy.number, copy.around, copy.node, other)
                 self.copies.append(onward)
-                self.send(copy.number, here, there, partial(self.reach_flood, onward, hop))
+                arrive = partial(self.reach_flood, onward, hop)
+                self.transmit(copy.number, here, there, arrive, partial(self.lose_copy, onward))
+
+    def lose_copy(self, copy: Copy, cause: str) -> None:
+        self.short.setdefault(copy.number, []).append((copy, cause))
+        self.over(copy)
 
     def reach_flood(self, copy: Copy, hop: Hop) -> None:
         """The first copy is the delivery; all of them have to be handled."""
@@ -727,7 +802,7 @@ class Network:
             self.note_flooded(copy, hop)
         if not self.offer(broker, number, stage, work, partial(self.spread, copy), partial(self.forget, copy)):
             copy.first = None
-            self.over(copy)
+            self.lose_copy(copy, "queue_full")
         elif self.setting.service is not None:
             self.note_flooded(copy, hop)
 
@@ -747,7 +822,7 @@ class Network:
         """The broker drops a copy that it has taken in: of a first one it knows nothing any more, and another may be the first."""
         if copy.first:
             del self.reached[copy.number, copy.node], self.arrived[copy.number, self.broker_at[copy.node]]
-        self.over(copy)
+        self.lose_copy(copy, "queue_full")
 
     def spread(self, copy: Copy) -> None:
         if copy.first:
@@ -778,7 +853,18 @@ class Network:
                 and pair not in self.delivered
                 and self.setting.node_of[pair[1]] not in ahead | held
             ):
-                self.lost[pair] = "queue_full"
+                crowded = self.setting.node_of[pair[1]] in self.beyond_those_lost(number, "queue_full")
+                self.lost[pair] = "queue_full" if crowded else "link"
+
+    def beyond_those_lost(self, number: int, cause: str) -> set[int]:
+        """The nodes that copies lost for this cause would have got to, or beyond."""
+        found: set[int] = set()
+        for copy, why in self.short.get(number, []):
+            new = {copy.node} if why == cause else set()
+            while new := {node for node in new - found if (number, self.broker_at[node]) not in self.delivered}:
+                found |= new
+                new = {other for node in new for other in copy.around[node]}
+        return found
 
     def deliver(self, number: int, broker: int) -> None:
         """The broker has handled it, and its users have it."""
@@ -792,7 +878,8 @@ class Network:
             hop = Hop(number, here, there, "tree", self.now, self.on_tree(number, there))
             self.hops.append(hop)
             self.travelling[number] += 1
-            self.send(number, here, there, partial(self.reach_tree, number, parents, child, hop))
+            arrive = partial(self.reach_tree, number, parents, child, hop)
+            self.transmit(number, here, there, arrive, partial(self.drop_below_root, number, parents, child))
 
     def reach_tree(self, number: int, parents: dict[int, int | None], node: int, hop: Hop) -> None:
         broker = hop.destination
@@ -806,11 +893,13 @@ class Network:
             hop.received = None
             dropped()
 
-    def drop_below_root(self, number: int, parents: dict[int, int | None], node: int) -> None:
+    def drop_below_root(
+        self, number: int, parents: dict[int, int | None], node: int, cause: str = "queue_full"
+    ) -> None:
         self.arrived.pop((number, self.broker_at[node]), None)
         for below in self.below(parents, node):
             if self.on_tree(number, self.broker_at[below]):
-                self.lost[number, self.broker_at[below]] = "queue_full"
+                self.lost[number, self.broker_at[below]] = cause
         self.gone(number)
 
     def descend(self, number: int, parents: dict[int, int | None], node: int) -> None:
@@ -967,6 +1056,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "lost": lost.total(),
         "lost_joining": lost["joining"],
         "lost_queue_full": lost["queue_full"],
+        "lost_link": lost["link"],
         "lost_offloaded": lost["offloaded"],
         "best_effort_deliveries": len(delivered) - len(by_tree),
         "in_flight": len(those(network.in_flight)),

@@ -339,6 +339,35 @@ def test_what_services_cost_and_how_they_vary(tmp_path: Path) -> None:
     assert (made.service.send, made.service.wake_up, made.queue_bytes) == (9e-6, 85 * 1e-6, 100)
 
 
+def test_rates_of_links_have_units() -> None:
+    links = {"bandwidth": "10MB/s", "interface": "0.3 Gb/s", "loss": 0.5, "buffer": 3}
+    made = load_scenario({"network": {"links": links}}).base.network.links
+    assert (made.bandwidth, made.interface, made.loss, made.buffer, made.buffer_bytes) == (8e7, 3e8, 0.5, 3, None)
+
+
+@pytest.mark.parametrize(
+    ("links", "mistake"),
+    [
+        ({"bandwidth": 0}, "network.links.bandwidth: expected a value greater than 0 (got 0)"),
+        ({"interface": "-1Mb/s"}, "network.links.interface: expected a value greater than 0 (got '-1Mb/s')"),
+        (
+            {"bandwidth": "3 Mbps"},
+            "network.links.bandwidth: expected a rate such as '0.3Gb/s' or '10MB/s' (units: b/s, B/s, kb/s, kB/s, Mb/s, MB/s, "
+            "Gb/s, GB/s), found '3 Mbps'",
+        ),
+        ({"loss": 1.1}, "network.links.loss: expected a value less than or equal to 1 (got 1.1)"),
+        (
+            {"buffer": 9},
+            "network.links: buffer without a rate, so that nothing waits (allowed with: bandwidth, interface)",
+        ),
+        ({"bandwith": 9}, "network.links"),
+    ],
+)
+def test_mistakes_in_what_limits_links_are_one_sentence(links: dict[str, Any], mistake: str) -> None:
+    (found,) = mistakes({"network": {"links": links}})
+    assert found.startswith(f"scenario: {mistake}")
+
+
 def test_a_preset_gives_costs_that_are_not_said() -> None:
     """As measured: 100 B to one subscriber of a light broker take 11.7 µs of CPU; a bus with ten subscribers sends 4.74 M copies/s."""
     service = load_scenario(

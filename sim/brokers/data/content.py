@@ -24,8 +24,14 @@ from sim.brokers.users.subscriptions import Subscriptions
 from sim.workloads.format.workload import Publications
 
 # what becomes of a copy at a position, and of the copies of a publication together: the better, the higher
-_JOINING, _QUEUE_FULL, _IN_FLIGHT = 1, 2, 3
-_OUTCOMES = {_JOINING: LOST["joining"], _QUEUE_FULL: LOST["queue_full"], _IN_FLIGHT: IN_FLIGHT}
+_JOINING, _LINK, _QUEUE_FULL, _IN_FLIGHT = range(1, 5)
+_OUTCOMES = {
+    _JOINING: LOST["joining"],
+    _LINK: LOST["link"],
+    _QUEUE_FULL: LOST["queue_full"],
+    _IN_FLIGHT: IN_FLIGHT,
+}
+_FATES = {outcome: fate for fate, outcome in _OUTCOMES.items()}
 
 
 class Copy(Flight):
@@ -124,7 +130,7 @@ class ContentRule(Rule):
     def miss_root(self, flight: Flight, outcome: int) -> None:
         """It becomes due to those whom none of the other copies has concerned."""
         assert isinstance(flight, Copy)
-        flight.elsewhere = _IN_FLIGHT if outcome == IN_FLIGHT else _QUEUE_FULL
+        flight.elsewhere = _FATES[outcome]
         self._concern(flight)
 
     def _concern(self, copy: Copy) -> None:
@@ -135,8 +141,10 @@ class ContentRule(Rule):
         """Keep what became of the copy; when no other is on its way, the publication is over."""
         assert isinstance(flight, Copy)
         flight.uplinks_sent = uplinks_sent
+        if flight.lost_on_links:
+            flight.fate[self._lost(flight, flight.lost_on_links, ahead)] = _LINK
         if flight.refused:
-            flight.fate[self._lost(flight, ahead)] = _QUEUE_FULL
+            flight.fate[self._lost(flight, flight.refused, ahead)] = _QUEUE_FULL
         if ahead is not None:
             flight.fate[ahead] = _IN_FLIGHT
         flight.bundle.travelling -= 1

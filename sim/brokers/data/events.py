@@ -15,6 +15,7 @@ from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
 from sim.brokers.fabric.station_record import StationRecord
 from sim.brokers.fabric.stations import station_record
+from sim.brokers.fabric.transmission import Transmission
 from sim.brokers.statistics.hops import UPLINK
 from sim.brokers.statistics.ledger import CLIMBING, DROPPED, IN_FLIGHT, LOST, PUBLISHED
 from sim.brokers.statistics.recorder import Recorder
@@ -28,7 +29,7 @@ class EventEngine:
     def __init__(self, fabric: Fabric, recorder: Recorder, published: NDArray[np.float64], rule: Rule) -> None:
         self.rule, self._published = rule, published
         self._effort, self._flood = rule.effort, rule if isinstance(rule, FloodRule) else None
-        self._clock, self._recorder = fabric.clock, recorder
+        self._clock, self._recorder, self._transmission = fabric.clock, recorder, fabric.transmission
         self._links, self._servers, self._service = fabric.links, fabric.servers, fabric.service
         self._ledger, self._trace = recorder.ledger, recorder.trace
         self._active: dict[Flight, None] = {}
@@ -133,18 +134,33 @@ class EventEngine:
         return self._servers[broker].accept(message, self._seconds(flight, broker, message.position, 0))
 
     def _drop(self, message: Message) -> None:
-        """Drop at a full queue: the flight on its way up, one copy of it below the root."""
+        """A broker drops the message, since its queue is full."""
         flight: Flight = message.carries
-        if flight.tree is not None:
-            if message.handled == self._descend:  # the first copy, which may have waited: another may be the first yet
-                flight.arrival[message.position] = NAN
-            flight.refused = (*flight.refused, message.position)
-            self._one_less(message)
+        if flight.tree is not None and message.handled == self._descend:
+            flight.arrival[message.position] = NAN  # it may have waited: another copy may be the first yet
+        self._lose(message, "queue_full")
+
+    def _lose(self, message: Message, cause: str) -> None:
+        """A message gets no further: the flight on its way up, one copy of it below the root."""
+        flight: Flight = message.carries
+        if flight.tree is None:
+            self._ledger.count_publication(flight.window, DROPPED)
+            self.rule.miss_root(flight, LOST[cause])
+            self._rooted(flight)
+            self._finish(flight, message.position)
             return
-        self._ledger.count_publication(flight.window, DROPPED)
-        self.rule.miss_root(flight, LOST["queue_full"])
-        self._rooted(flight)
-        self._finish(flight, message.position)
+        if cause == "link":
+            flight.lost_on_links = (*flight.lost_on_links, message.position)
+        else:
+            flight.refused = (*flight.refused, message.position)
+        self._one_less(message)
+
+    def _transmit(self, transmission: Transmission, message: Message, here: int, there: int) -> None:
+        """Send a message over a link that may be busy, have a full buffer, or lose it."""
+        if not transmission.fits(here, there, message.size):
+            self._lose(message, "queue_full")
+        elif not transmission.send(message, here, there, message.carries.identity):
+            self._lose(message, "link")
 
     def _seconds(self, flight: Flight, broker: int, position: int, stage: int) -> float:
         """The service time of a flight at this stage (s)."""
@@ -161,6 +177,9 @@ class EventEngine:
         message.position = position
         message.callbacks = self._climbed
         message.sent = self._clock.now
+        if self._transmission is not None:
+            self._transmit(self._transmission, message, here, flight.uplink[position])
+            return
         message.arrived = self._links.arrival(message.sent, here, flight.uplink[position], flight.identity)
         self._clock.at(message.arrived, ARRIVALS, message)
 
@@ -228,6 +247,9 @@ class EventEngine:
             else:
                 message = Message(flight, there, position, self._descended, self._descend, self._drop, flight.size)
             message.sent = now
+            if self._transmission is not None:
+                self._transmit(self._transmission, message, here, brokers[there])
+                continue
             message.arrived = time = (
                 now + times[brokers[there]] if times else links.arrival(now, here, brokers[there], identity)
             )

@@ -31,8 +31,8 @@ class Flight:
     `offloaded` are those that the back end does not serve, if there are any.
 
     `identity` is what keyed draws know it by. Of content, `new_users` are the users, by position, to whom the arrival is the delivery,
-    and `duplicate_at_broker` is true where another copy was the broker's; else they are empty. `refused` are the positions at which a
-    broker refused a copy.
+    and `duplicate_at_broker` is true where another copy was the broker's; else they are empty. `refused` are the positions that a
+    broker had no room for a copy to or at, `lost_on_links` those to which a link lost one.
 
     Where it is flooded, `copies` holds the positions from and to of all messages in turn, and `senders`
     from where the first one came to each position, -1 where none has.
@@ -49,6 +49,7 @@ class Flight:
         "due_users",
         "duplicate_at_broker",
         "identity",
+        "lost_on_links",
         "new_users",
         "number",
         "offloaded",
@@ -94,6 +95,7 @@ class Flight:
         self.new_users = _NONE
         self.duplicate_at_broker = _NOWHERE
         self.refused: tuple[int, ...] = ()
+        self.lost_on_links: tuple[int, ...] = ()
         # until the root is left: empty, and the same for all, as many may wait in a queue
         self.brokers = _NO_INTS
         self.broker_array = _NONE

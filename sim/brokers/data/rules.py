@@ -130,9 +130,9 @@ class Rule(ABC):
         `uplinks_sent` are the hops that it took to its root.
         """
 
-    def _lost(self, flight: Flight, ahead: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-        """The tree positions (k) that no copy will get to, since brokers refused some."""
-        lost = self.ahead(flight, flight.refused)
+    def _lost(self, flight: Flight, missing: Sequence[int], ahead: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+        """The tree positions (k) that no copy will get to, since those to the positions `missing` got no further."""
+        lost = self.ahead(flight, missing)
         return lost if ahead is None else lost & ~ahead
 
 
@@ -181,7 +181,10 @@ class TopicRule(Rule):
         if ahead is not None:
             self._count(flight, IN_FLIGHT, ahead)
         if flight.refused:
-            self._count(flight, LOST["queue_full"], self._lost(flight, ahead))
+            self._count(flight, LOST["queue_full"], self._lost(flight, flight.refused, ahead))
+        if flight.lost_on_links:
+            lost = self._lost(flight, flight.lost_on_links, ahead)
+            self._count(flight, LOST["link"], lost & ~self._lost(flight, flight.refused, ahead))
         self.finished.add(flight, uplinks_sent)
 
     def _count(self, flight: Flight, outcome: int, positions: NDArray[np.bool_]) -> None:

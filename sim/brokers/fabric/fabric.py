@@ -11,6 +11,7 @@ from sim.brokers.fabric.clock import Clock
 from sim.brokers.fabric.links import Links
 from sim.brokers.fabric.service import ServiceTimes
 from sim.brokers.fabric.stations import Server
+from sim.brokers.fabric.transmission import Transmission
 from sim.overlay.geometry import Dissemination
 
 
@@ -18,9 +19,9 @@ from sim.overlay.geometry import Dissemination
 class Fabric:
     """Shared by the data plane and the control of trees.
 
-    `node_of` (brokers) and `broker_of` (nodes) are the live mapping. `servers` is empty where brokers take no time; else
-    `service(number, broker, stage, effort)` gives the seconds that a broker needs for a message; `weighs` tells whether copies, users
-    and bytes count in that. `joins_instantly`: trees change at once.
+    `node_of` (brokers) and `broker_of` (nodes) are the live mapping. `transmission` is None where a hop takes its latency alone.
+    `servers` is empty where brokers take no time; else `service(number, broker, stage, effort)` gives the seconds that a broker needs
+    for a message; `weighs` tells whether copies, users and bytes count in that. `joins_instantly`: trees change at once.
     """
 
     clock: Clock
@@ -28,6 +29,7 @@ class Fabric:
     node_of: NDArray[np.int32]
     broker_of: NDArray[np.int32]
     links: Links
+    transmission: Transmission | None
     servers: list[Server]
     service: ServiceTimes
     weighs: bool

@@ -94,9 +94,8 @@ class Server:
         self.behind_since = 0.0  # when a server last had nothing to do, as if nothing had been refused, s
         self.squares = 0.0  # the sum of the squared service times that have arrived since, or were in service then, s²
         self.held = 0  # messages waiting or in service at the end
-        self.backlog = (
-            0.0  # work left at the end, refused one included, mean over servers; without it 0 if one is idle, s
-        )
+        # work left at the end, refused one included, mean over servers; what was not refused only if none is idle, s
+        self.backlog = 0.0
 
     def accept(self, message: Message, service: float, control: bool = False) -> bool:
         """Take a message that arrives now and needs `service` seconds; whether it was taken.

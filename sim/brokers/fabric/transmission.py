@@ -1,0 +1,150 @@
+"""Transmission: interfaces and links of a limited rate, which take one message at a time, buffers in front of links, and losses.
+
+A message leaves by its broker's interface, then by the link, and comes in by the other broker's interface; in and out do not disturb
+each other (full duplex). As a stream of packets it passes all three at once, each of them as soon as it is free.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.base.randomness import uniform
+from sim.brokers.fabric.clock import ARRIVALS, Clock
+from sim.brokers.fabric.links import Links
+from sim.brokers.fabric.messages import Message
+
+
+@dataclass(frozen=True)
+class LinkSetting:
+    """What limits links: rates in bytes per second, None for any; the probability of `loss`; and how many messages, or bytes, may wait
+    for a link to be free, None for any number."""
+
+    bandwidth: float | None = None
+    interface: float | None = None
+    loss: float = 0.0
+    buffer: int | None = None
+    buffer_bytes: int | None = None
+
+    @property
+    def limits(self) -> dict[str, bool]:
+        """What makes a hop more than its latency, as a scenario says it, and whether it is so."""
+        rates = {name: getattr(self, name) is not None for name in ("bandwidth", "interface")}
+        return {f"network.links.{name}": there for name, there in {**rates, "loss": self.loss > 0}.items()}
+
+
+UNLIMITED = LinkSetting()
+"""Links take any number of messages at a time, and lose none."""
+
+
+class Line:
+    """A direction of a link: when it is free (s), the messages that wait for it, when (s) they will be sent, and their bytes."""
+
+    __slots__ = ("busy", "dropped", "free", "lost", "sent", "starts", "waited", "waiting_bytes")
+
+    def __init__(self) -> None:
+        self.free = 0.0
+        self.starts: deque[tuple[float, int]] = deque()
+        self.waiting_bytes = 0
+        self.busy = 0.0  # s, of messages that were sent after the warm-up
+        self.waited = 0.0  # s, likewise
+        self.sent = 0  # likewise
+        self.dropped = 0  # that did not fit the buffer, likewise
+        self.lost = 0  # likewise
+
+
+class Transmission:
+    """Carries messages over links whose latency `links` has; draws of losses are keyed by (message, link).
+
+    Messages that wait are counted up to the moment at which the link takes them, which is known when they are sent: what is dropped is
+    always the one that comes.
+    """
+
+    def __init__(
+        self, clock: Clock, links: Links, setting: LinkSetting, brokers: int, key: int, measured: tuple[float, float]
+    ) -> None:
+        self._clock, self._links, self._setting, self._brokers, self._key = clock, links, setting, brokers, key
+        self._warm_up, self._horizon = measured
+        self._out_free, self._in_free = [0.0] * brokers, [0.0] * brokers
+        self._arrive = [(partial(self._come_in, broker),) for broker in range(brokers)]
+        self._lines: dict[int, Line] = {}
+
+    def fits(self, here: int, there: int, size: int) -> bool:
+        """Whether a message of so many bytes that is sent now may wait for its link; else it is dropped."""
+        setting = self._setting
+        if setting.buffer is None and setting.buffer_bytes is None:
+            return True
+        now, line = self._clock.now, self._line(here, there)
+        while line.starts and line.starts[0][0] <= now:
+            line.waiting_bytes -= line.starts.popleft()[1]
+        if max(now, self._out_free[here], line.free) <= now:  # it does not wait
+            return True
+        fits = (setting.buffer is None or len(line.starts) < setting.buffer) and (
+            setting.buffer_bytes is None or line.waiting_bytes + size <= setting.buffer_bytes
+        )
+        if not fits and now >= self._warm_up:
+            line.dropped += 1
+        return fits
+
+    def send(self, message: Message, here: int, there: int, identity: int) -> bool:
+        """Send a message that fits, which has its callbacks for its arrival; false where it gets lost on the way."""
+        setting, size, now = self._setting, message.size, self._clock.now
+        line = self._line(here, there)
+        start = last = now
+        if setting.interface is not None:
+            start = max(start, self._out_free[here])
+            self._out_free[here] = last = start + size / setting.interface
+        if setting.bandwidth is not None:
+            start = max(start, line.free)
+            line.free = last = max(start + size / setting.bandwidth, last)
+        if start > now and (setting.buffer is not None or setting.buffer_bytes is not None):
+            line.starts.append((start, size))
+            line.waiting_bytes += size
+        if now >= self._warm_up:
+            line.sent += 1
+            line.waited += start - now
+            line.busy += min(last, self._horizon) - min(start, self._horizon)
+        first = self._links.arrival(start, here, there, identity)
+        message.arrived = first + (last - start)
+        if self._links.jitter:
+            self._links.last[here * self._brokers + there] = message.arrived
+        if setting.loss and uniform(self._key, identity, here * self._brokers + there) < setting.loss:
+            line.lost += now >= self._warm_up
+            return False
+        if setting.interface is None:
+            self._clock.at(message.arrived, ARRIVALS, message)
+        else:
+            message.then, message.callbacks = message.callbacks, self._arrive[there]
+            self._clock.at(first, ARRIVALS, message)
+        return True
+
+    def _come_in(self, there: int, message: Message) -> None:
+        """The beginning of a message has come to the interface of its destination; its end takes until `message.arrived` at least."""
+        assert self._setting.interface is not None
+        start = max(self._clock.now, self._in_free[there])
+        self._in_free[there] = message.arrived = max(start + message.size / self._setting.interface, message.arrived)
+        message.callbacks = message.then
+        self._clock.at(message.arrived, ARRIVALS, message)
+
+    def _line(self, here: int, there: int) -> Line:
+        link = here * self._brokers + there
+        line = self._lines.get(link)
+        if line is None:
+            line = self._lines[link] = Line()
+        return line
+
+    def columns(self, source: NDArray[np.int64], destination: NDArray[np.int64]) -> dict[str, Any]:
+        """What links did after the warm-up, for the table of links."""
+        lines = [self._line(*link) for link in zip(source.tolist(), destination.tolist(), strict=True)]
+        seconds = self._horizon - self._warm_up
+        return {
+            "utilisation": np.array([line.busy / seconds for line in lines]),
+            "queue_wait": [line.waited / line.sent if line.sent else None for line in lines],
+            "queue_full": np.array([line.dropped for line in lines], np.int64),
+            "lost": np.array([line.lost for line in lines], np.int64),
+        }
