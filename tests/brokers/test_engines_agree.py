@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
 from generated import KINDS, Generated, difference, generated, network, shrunk, watched, written
+from test_folded import with_plane
 
 from sim.base.errors import ScenarioError
 from sim.brokers.data.events import EventEngine
 from sim.brokers.network import NetworkSetting
+from sim.scenario.reader import load_scenario
+from sim.simulation import build, prepare_workload
 
 CASES, MORE = 150, 1500
+HOURS = 2 * 3600.0
 HARD = (
     "queues that fill",
     "control messages that waited",
@@ -95,3 +100,31 @@ def test_a_kind_is_taken_or_refused_whatever_else_a_network_has(kind: str) -> No
     assert sum(refused.values()) in (0, CASES), refused
     if refused:
         pytest.skip(f"{CASES} cases refused: {', '.join(refused)}")
+
+
+SHIPPED = Path(__file__).parents[2] / "scenarios"
+LOAD = (
+    "brokers.service={ kind = 'exponential', time = '20ms', send = '2ms', send_client = '1ms' }",
+    "brokers.queue=20",
+)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("load", [(), LOAD], ids=["as it is", "loaded"])
+@pytest.mark.parametrize("name", sorted(str(path.relative_to(SHIPPED)) for path in SHIPPED.rglob("*.toml")))
+def test_shipped_scenarios_come_to_the_same_bytes(name: str, load: tuple[str, ...]) -> None:
+    """The first and the last point, up to four variants, for two hours."""
+    experiment = load_scenario(SHIPPED / name, load)
+    for point in {id(each): each for each in (experiment.points[0], experiment.points[-1])}.values():
+        for variant, scenario in list(point.variants.items())[:4]:
+            if scenario.workload.kind == "prepared":
+                pytest.skip("needs a prepared workload")
+            short = scenario.model_copy(update={"horizon": min(scenario.horizon or HOURS, HOURS), "warm_up": 0.0})
+            workload = prepare_workload(short, 0, None)
+            if load and workload.content is not None:
+                pytest.skip("content for whose copies brokers take time is left to events")
+            networks = []
+            for plane in ("events", "compiled"):
+                networks.append(build(with_plane(short, plane), workload, 0))
+                networks[-1].run()
+            assert difference(*networks) is None, (point.label, variant)
