@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.addresses import integers, small_integers
 from sim.base.compiled import kernel
 from sim.brokers.data.compiled.state import (
     ACCEPTED,
@@ -15,11 +16,9 @@ from sim.brokers.data.compiled.state import (
     Item,
     cell_at,
     integer_at,
-    integers,
     position_at,
     slot_at,
     small_at,
-    small_integers,
     version_at,
     window_at,
 )

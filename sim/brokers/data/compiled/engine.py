@@ -172,7 +172,7 @@ class CompiledEngine:
     def when_idle(self, then: Callable[[], None]) -> None:
         """Call `then()` once, when no publication is in transit."""
         self._catch_up()
-        if self._idle:
+        if self._state["in_transit"] == 0 and self._state["next_pending"] == self._state["pending_end"]:
             self._at_barrier(self._clock.now, then)
         else:
             self._when_idle = then
@@ -186,11 +186,6 @@ class CompiledEngine:
         else:
             self._when_rooted = then
             self._watch()
-
-    @property
-    def _idle(self) -> bool:
-        state = self._state
-        return bool(state["in_transit"] == 0 and state["next_pending"] == state["pending_end"])
 
     def _at_barrier(self, time: float, then: Callable[[], None]) -> None:
         def act() -> None:  # after all that happens at that time

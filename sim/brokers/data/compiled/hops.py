@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from sim.base.addresses import integers
 from sim.base.compiled import kernel
 from sim.base.randomness_kernels import keyed_normal
 from sim.brokers.data.compiled.calendar import schedule
@@ -15,7 +16,6 @@ from sim.brokers.data.compiled.state import (
     flight_at,
     hop_at,
     integer_at,
-    integers,
     message_at,
     note_at,
     position_at,

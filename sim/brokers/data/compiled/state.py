@@ -7,16 +7,12 @@ without a look at its bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
-from numba import from_dtype, types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from sim.base.compiled import kernel
+from sim.base.addresses import accessor
 from sim.brokers.statistics.hops import HOP
 
 Items = NDArray[Any]
@@ -348,64 +344,25 @@ STATE = np.dtype(
 """All of it."""
 
 
-def _pointer(context: Any, address: Any) -> Any:
-    """An address as a pointer."""
-
-    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], target.get_value_type(types.voidptr))
-
-    return types.voidptr(types.int64), generate
-
-
-_pointer_to: Any = intrinsic(_pointer)
-
-
-@kernel
-def small_integers(address: int, size: int) -> NDArray[np.int32]:
-    """So many integers of four bytes each, from an address on."""
-    return numba.carray(_pointer_to(address), (size,), np.int32)  # type: ignore[attr-defined]
-
-
-@kernel
-def integers(address: int, size: int) -> NDArray[np.int64]:
-    """So many integers of an array, from an address on."""
-    return numba.carray(_pointer_to(address), (size,), np.int64)  # type: ignore[attr-defined]
-
-
-def _accessor(dtype: Any) -> Callable[[int, int], Item]:
-    """The accessor of an array of records, by its address."""
-    record = from_dtype(dtype)
-
-    def item(context: Any, address: Any, index: Any) -> Any:
-        def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            size = target.get_constant(types.int64, dtype.itemsize)
-            place = builder.add(arguments[0], builder.mul(arguments[1], size))
-            return builder.inttoptr(place, target.get_value_type(record))
-
-        return record(types.int64, types.int64), generate
-
-    return intrinsic(item)  # type: ignore[return-value]  # numba types it without the context
-
-
-message_at = _accessor(MESSAGE)
-flight_at = _accessor(FLIGHT)
-position_at = _accessor(POSITION)
-tally_at = _accessor(TALLY)
-slot_at = _accessor(SLOT)
-version_at = _accessor(VERSION)
-server_at = _accessor(SERVER)
-in_service_at = _accessor(IN_SERVICE)
-pending_at = _accessor(PENDING)
-note_at = _accessor(NOTE)
-sent_at = _accessor(SENDING)
-hop_at = _accessor(HOP)
-window_at = _accessor(WINDOW)
-entry_at = _accessor(HEAPED)
-bucket_at = _accessor(BUCKET)
-cell_at = _accessor(CELL)
-integer_at = _accessor(INTEGER)
-small_at = _accessor(SMALL)
-real_at = _accessor(FLOAT)
+message_at = accessor(MESSAGE)
+flight_at = accessor(FLIGHT)
+position_at = accessor(POSITION)
+tally_at = accessor(TALLY)
+slot_at = accessor(SLOT)
+version_at = accessor(VERSION)
+server_at = accessor(SERVER)
+in_service_at = accessor(IN_SERVICE)
+pending_at = accessor(PENDING)
+note_at = accessor(NOTE)
+sent_at = accessor(SENDING)
+hop_at = accessor(HOP)
+window_at = accessor(WINDOW)
+entry_at = accessor(HEAPED)
+bucket_at = accessor(BUCKET)
+cell_at = accessor(CELL)
+integer_at = accessor(INTEGER)
+small_at = accessor(SMALL)
+real_at = accessor(FLOAT)
 
 # Why the loop returned
 DONE, CHECK, GROW, EMPTY_DELAYS, EMPTY_NOTES, EMPTY_HOPS, CONTROL_SERVED, IDLE, ROOTED_ALL = range(9)

@@ -1,0 +1,53 @@
+"""Arrays in compiled code by their addresses: items of records by reference, and integers, without a look at bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba import from_dtype, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from sim.base.compiled import kernel
+
+
+def _pointer(context: Any, address: Any) -> Any:
+    """An address as a pointer."""
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], target.get_value_type(types.voidptr))
+
+    return types.voidptr(types.int64), generate
+
+
+_pointer_to: Any = intrinsic(_pointer)
+
+
+@kernel
+def small_integers(address: int, size: int) -> NDArray[np.int32]:
+    """So many integers of four bytes each, from an address on."""
+    return numba.carray(_pointer_to(address), (size,), np.int32)  # type: ignore[attr-defined]
+
+
+@kernel
+def integers(address: int, size: int) -> NDArray[np.int64]:
+    """So many integers of an array, from an address on."""
+    return numba.carray(_pointer_to(address), (size,), np.int64)  # type: ignore[attr-defined]
+
+
+def accessor(dtype: Any) -> Callable[[int, int], Any]:
+    """The accessor of an array of records, by its address."""
+    record = from_dtype(dtype)
+
+    def item(context: Any, address: Any, index: Any) -> Any:
+        def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            size = target.get_constant(types.int64, dtype.itemsize)
+            place = builder.add(arguments[0], builder.mul(arguments[1], size))
+            return builder.inttoptr(place, target.get_value_type(record))
+
+        return record(types.int64, types.int64), generate
+
+    return intrinsic(item)  # type: ignore[return-value]  # numba types it without the context
