@@ -123,6 +123,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "sim/brokers/control/manager": ("tests/brokers/test_reconfiguration.py",),
     "sim/brokers/statistics/record": (*_BROKERS, "tests/brokers/test_offloading.py", "tests/brokers/test_content.py"),
     "sim/brokers/statistics/satisfaction": ("tests/brokers/test_offloading.py",),
+    "sim/brokers/fabric/clock": (*_BROKERS, "tests/brokers/test_reconfiguration.py"),
     "sim/brokers/fabric/station": (
         *_BROKERS,
         "tests/brokers/test_overload.py",
