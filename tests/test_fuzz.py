@@ -238,11 +238,14 @@ def _is_kind(table: str, kind: str) -> bool:
 
 def odd_keys() -> list[str]:
     """The key paths of all parameters of all plug-ins, and of the scenario's own tables."""
-    from sim.scenario.model import Brokers, NetworkTable, Precision, Report, Scenario, Service
+    from sim.scenario.brokers import Brokers, Service
+    from sim.scenario.links import LinksTable
+    from sim.scenario.model import NetworkTable, Precision, Report, Scenario
 
     tables = {"geometry": "network.geometry", "latency": "network.latency"}
     models = {
         "network": NetworkTable,
+        "network.links": LinksTable,
         "brokers": Brokers,
         "brokers.service": Service,
         "report": Report,
