@@ -231,13 +231,14 @@ def test_each_question_has_a_default_folder_of_its_own(brokersim: Command, tmp_p
     assert [re.sub("[0-9a-f]", "x", name.removeprefix("s-capacity-")) for name in others] == ["xxxxxxxx"] * 2
 
 
-def test_a_search_that_is_killed_again_and_again_comes_to_the_same_tables(tmp_path: Path) -> None:
+@pytest.mark.parametrize("most", [3, pytest.param(20, marks=pytest.mark.long)])
+def test_a_search_that_is_killed_again_and_again_comes_to_the_same_tables(tmp_path: Path, most: int) -> None:
     more = ("--trials", "30", "--set", "replications=12", "--vary", "selection.load_weight=0.1..10:log")
     tune = (*TUNE[:-1], "2", *more, "--quiet", "--out")
     began = time.monotonic()
     assert command(tmp_path, *tune, "whole").communicate()[1] == b""
     takes, draw, kills, searches = time.monotonic() - began, random.Random(8), 0, 0
-    while kills < 20:
+    while kills < most:
         searches += 1
         while True:
             process = command(tmp_path, *tune, f"pieces{searches}")
