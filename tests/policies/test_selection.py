@@ -19,9 +19,9 @@ from sim.base.errors import ScenarioError
 from sim.base.randomness import Streams, uniform
 from sim.overlay.latency import great_circle_km
 from sim.policies.selection.fixed import LocationSelection, StaticSelection
-from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, OwnState, Reported, best_broker
+from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, best_broker
 from sim.policies.selection.places import PlaceIndex, clusters
-from sim.policies.selection.similarity import SimilaritySelection
+from sim.policies.selection.similarity import SimilaritySelection, sizes_of
 from sim.policies.views import BrokerStates, Selection, SelectionSetting, SelectionView
 from sim.scenario.reader import load_scenario
 from sim.simulation import simulate
@@ -139,12 +139,12 @@ def test_kernel_equals_algorithm_1(
         decided = best_broker(
             case.candidates,
             view.topics,
-            Reported(states.wanted, states.topics, states.load, states.users),
-            OwnState(case.current, view.own_wanted, view.own_topics, view.own_load, view.own_users),
+            states.wanted,
+            sizes_of(states),
+            (case.current, view.own_topics, view.own_load, view.own_users),
+            view.own_wanted,
             max(view.total_load, 1),
-            FORMULA[similarity],
-            load_weight,
-            hysteresis,
+            (FORMULA[similarity], load_weight, hysteresis),
         )
         expected = oracle.select(
             case.user,
@@ -194,22 +194,21 @@ def test_equal_utilities_tie_whatever_their_denominators() -> None:
     """2/3 - 5/10 and 1/6 - 0/10 are equal (not so as floats): the lower load wins."""
     none = np.zeros(2, np.int32)
     wanted = np.array([[1, 1], [1, 0]], np.int32)
-    topics, load, users = np.array([3, 5]), np.array([5, 0]), np.array([1, 1])
+    sizes = np.array([[3, 5], [5, 0], [1, 1]])  # topics, load, users
     for order in ([0, 1], [1, 0]):
         candidates = np.array(order, np.int32)
-        reported, nobody = Reported(wanted, topics, load, users), OwnState(-1, none, 0, 0, 0)
         wants, rule = np.array([0, 1], np.int32), (JACCARD, 1.0, 0.0)
-        assert best_broker(candidates, wants, reported, nobody, 10, *rule) == 1
+        assert best_broker(candidates, wants, wanted, sizes, (-1, 0, 0, 0), none, 10, rule) == 1
 
 
 def test_all_equal_goes_to_the_current_broker_else_to_the_lowest() -> None:
-    none, zero = np.zeros(1, np.int32), np.zeros(4, np.int64)
-    wants, reported = np.array([0], np.int32), Reported(np.zeros((1, 4), np.int32), zero, zero, zero)
+    none, wants = np.zeros(1, np.int32), np.array([0], np.int32)
+    reported = np.zeros((1, 4), np.int32), np.zeros((3, 4), np.int64)
     for formula in FORMULA.values():
         for candidates in (np.array([1, 2, 3], np.int32), np.array([3, 2, 1], np.int32)):
             for current, expected in ((2, 2), (0, 1), (-1, 1)):
-                own, rule = OwnState(current, none, 0, 0, 0), (formula, 1.0, 0.0)
-                assert best_broker(candidates, wants, reported, own, 1, *rule) == expected
+                own, rule = (current, 0, 0, 0), (formula, 1.0, 0.0)
+                assert best_broker(candidates, wants, *reported, own, none, 1, rule) == expected
 
 
 def test_a_user_that_wants_nothing_stays(cases: list[tuple[Case, SelectionView]]) -> None:

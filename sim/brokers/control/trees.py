@@ -57,9 +57,11 @@ class TreeControl:
                 return
             moves = int(self.offloaded.moves[topic, broker])
             answered = partial(self._unless_moved, topic, broker, moves, answered)
-        key = topic, node, moves
-        number = self._asked[key] = self._asked.get(key, 0) + 1
-        self.ask(topic, node, "subscription_overhead", partial(self._unless_overtaken, key, number, answered))
+        if not fabric.joins_instantly:
+            key = topic, node, moves
+            number = self._asked[key] = self._asked.get(key, 0) + 1
+            answered = partial(self._unless_overtaken, key, number, answered)
+        self.ask(topic, node, "subscription_overhead", answered)
 
     def _unless_overtaken(self, key: tuple[int, int, int], number: int, enact: Callable[[], None]) -> None:
         """Enact what was asked for, unless a later answer has come before: a broker with several servers does not keep the order.

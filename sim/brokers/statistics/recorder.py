@@ -118,7 +118,8 @@ class Recorder:
 
     def count(self, name: str, time: float, amount: float = 1) -> None:
         """So many of what has this name (a key of `sim.metrics.COUNTED`) have happened at a time (s) before the horizon."""
-        self.counted[name][bisect_right(self.edges, time) - 1] += COUNTED[name](amount)
+        exact = amount if type(amount) is int else COUNTED[name](amount)
+        self.counted[name][bisect_right(self.edges, time) - 1] += exact
 
     def attached(self, user: int, broker: int) -> None:
         """The broker hosts the user from now on."""

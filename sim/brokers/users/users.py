@@ -196,7 +196,7 @@ class HostedUsers:
         before = self.wants(user)
         if topics == before:
             return
-        broker = int(self.host[user])
+        broker = self.host.item(user)
         self._touch(broker)
         kept = set(before)
         for topic in topics:
@@ -239,24 +239,23 @@ class HostedUsers:
         touched: dict[int, list[int]] = {}  # user → topics that result
         ask: dict[int, None] = {}
         for row in changing:
-            user = int(events.user[row])
+            user = events.user.item(row)
             if user not in touched:
                 touched[user] = list(self.wants(user))
                 if self._by_subscription:
                     ask[user] = None
-            self._apply(touched[user], row)
+            self._apply(user, touched[user], row)
         for row in moving:
-            user = int(movements.user[row])
+            user = movements.user.item(row)
             self.latitude[user] = movements.latitude[row]
             self.longitude[user] = movements.longitude[row]
             if self._by_movement:
                 ask[user] = None
         for user in dict.fromkeys((*touched, *ask)):
             topics = touched[user] if user in touched else self.wants(user)
-            broker = int(self.host[user])
-            if user in ask:
-                broker = self._select(user, topics, self.wants(user))
-            if broker == self.host[user]:
+            host = self.host.item(user)
+            broker = self._select(user, topics, self.wants(user)) if user in ask else host
+            if broker == host:
                 self._update(user, topics)
             else:
                 self._attach(user, broker, topics)
@@ -266,16 +265,16 @@ class HostedUsers:
             self._load_changed()
             self._report()
 
-    def _apply(self, topics: list[int], row: int) -> None:
+    def _apply(self, user: int, topics: list[int], row: int) -> None:
         events = self._workload.subscription_events
-        topic, action = int(events.topic[row]), int(events.action[row])
+        topic, action = events.topic.item(row), events.action.item(row)
         if (action > 0) == (topic in topics):
             state = "wants it already" if action > 0 else "does not want it"
             raise WorkloadError(
-                f"subscription_events.parquet: row {row}: user {int(events.user[row])} "
+                f"subscription_events.parquet: row {row}: user {user} "
                 f"{'subscribes to' if action > 0 else 'unsubscribes from'} topic {topic} but {state}"
             )
-        self._recorder.interest_changed(int(events.user[row]), topic, action)
+        self._recorder.interest_changed(user, topic, action)
         if action > 0:
             topics.append(topic)
             topics.sort()

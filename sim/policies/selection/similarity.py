@@ -13,9 +13,9 @@ from pydantic import Field
 from sim import plugins
 from sim.base.randomness import uniform
 from sim.base.units import Period, Quantity
-from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, OwnState, Reported, best_broker
+from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, best_broker
 from sim.policies.selection.places import PlaceIndex, clusters
-from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView
+from sim.policies.views import BrokerStates, Exchange, Selection, SelectionSetting, SelectionView
 
 _FORMULA = {"overlap": OVERLAP, "jaccard": JACCARD, "mean-user": MEAN_USER}
 
@@ -56,6 +56,8 @@ class SimilaritySelection:
         load_weight = parameters.load_weight * (setting.brokers if parameters.load == "relative" else 1)
         self._rule = _FORMULA[parameters.similarity], load_weight, parameters.hysteresis
         self.exchange: Exchange | None = Exchange(parameters.update_period, cluster)
+        self._states: BrokerStates | None = None
+        self._sizes = np.empty((3, 0), np.int64)  # of these states
 
     def _candidates(self, view: SelectionView) -> NDArray[np.int32]:
         if self._places is not None and not math.isnan(view.latitude):
@@ -70,7 +72,14 @@ class SimilaritySelection:
         if view.current >= 0 and len(view.topics) == 0:
             return Selection(view.current)
         states = view.exchanged
-        reported = Reported(states.wanted, states.topics, states.load, states.users)
-        own = OwnState(view.current, view.own_wanted, view.own_topics, view.own_load, view.own_users)
-        candidates, total_load = self._candidates(view), max(view.total_load, 1)
-        return Selection(int(best_broker(candidates, view.topics, reported, own, total_load, *self._rule)))
+        if states is not self._states:
+            self._states, self._sizes = states, sizes_of(states)
+        own = view.current, view.own_topics, view.own_load, view.own_users
+        wanted, candidates, total_load = states.wanted, self._candidates(view), max(view.total_load, 1)
+        found = best_broker(candidates, view.topics, wanted, self._sizes, own, view.own_wanted, total_load, self._rule)
+        return Selection(int(found))
+
+
+def sizes_of(states: BrokerStates) -> NDArray[np.int64]:
+    """The topics, load and users that brokers reported, in one array (3, brokers)."""
+    return np.stack([states.topics, states.load, states.users])
