@@ -147,7 +147,7 @@ def broadcast(brokers: int, publications: int, plane: Plane) -> Network:
     return Network(setting, workload, Streams(1))
 
 
-def single_server(backlog: int, publications: int) -> Network:
+def single_server(backlog: int, publications: int, plane: Plane = "events") -> Network:
     """One broker that takes 1 s for a message, gets one every second, and has `backlog` more before it from the start."""
     times = np.concatenate([np.zeros(backlog), np.arange(publications)])
     horizon = float(publications)
@@ -163,6 +163,7 @@ def single_server(backlog: int, publications: int) -> Network:
         horizon=horizon,
         window=horizon,
         stations=StationSetting("deterministic", 1.0),
+        plane=plane,
     )
     return Network(setting, workload, Streams(1))
 
