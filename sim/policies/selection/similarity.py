@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from typing import Literal
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +57,8 @@ class SimilaritySelection:
         load_weight = parameters.load_weight * (setting.brokers if parameters.load == "relative" else 1)
         self._rule = _FORMULA[parameters.similarity], load_weight, parameters.hysteresis
         self.exchange: Exchange | None = Exchange(parameters.update_period, cluster)
-        self._states: BrokerStates | None = None
-        self._sizes = np.empty((3, 0), np.int64)  # of these states
+        self._states: ref[BrokerStates] | None = None  # the latest, which are not to be kept from going
+        self._sizes = np.empty((3, 0), np.int64)  # of these
 
     def _candidates(self, view: SelectionView) -> NDArray[np.int32]:
         if self._places is not None and not math.isnan(view.latitude):
@@ -72,8 +73,8 @@ class SimilaritySelection:
         if view.current >= 0 and len(view.topics) == 0:
             return Selection(view.current)
         states = view.exchanged
-        if states is not self._states:
-            self._states, self._sizes = states, sizes_of(states)
+        if self._states is None or self._states() is not states:
+            self._states, self._sizes = ref(states), sizes_of(states)
         own = view.current, view.own_topics, view.own_load, view.own_users
         wanted, candidates, total_load = states.wanted, self._candidates(view), max(view.total_load, 1)
         found = best_broker(candidates, view.topics, wanted, self._sizes, own, view.own_wanted, total_load, self._rule)
