@@ -14,7 +14,7 @@ class Message(Scheduled):
     `carries` is a Flight or a control request; `position` a place on the uplink, on the tree or on the control path. `handled` is
     called once a broker has served the message, `dropped` if one drops it. `sent` and `arrived` are the times (s) of its present hop,
     `source` the position on the tree from which it set out, `size` its bytes. At a broker, `service` are the seconds that it needs,
-    `done_at` is when its service ends, and `control` tells of one that waits whether it is a control message. `then` are the callbacks
+    `done_at` is when its service ends, and `control` is true of a control message that waits. `then` are the callbacks
     of one that has to pass an interface before.
     """
 
