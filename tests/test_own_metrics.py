@@ -321,8 +321,8 @@ def test_tables_are_as_files_have_them_and_read_only() -> None:
 def test_a_metric_that_nobody_declares_or_computes_is_a_fault_of_ours() -> None:
     found = dict.fromkeys(OURS, 1)
     assert list(declared_metrics(found)) == list(OURS) == [name for name in METRICS if name in OURS]
-    with pytest.raises(MetricError, match=r"sim/metrics.py: unheard_of: computed, but not declared"):
+    with pytest.raises(MetricError, match=r"sim/metrics/declared.py: unheard_of: computed, but not declared"):
         declared_metrics({**found, "unheard_of": 1})
     del found["lost"]
-    with pytest.raises(MetricError, match=r"sim/metrics.py: lost: declared, but not computed"):
+    with pytest.raises(MetricError, match=r"sim/metrics/declared.py: lost: declared, but not computed"):
         declared_metrics(found)
