@@ -86,7 +86,7 @@ class NetworkSetting:
         return self.horizon - self.warm_up
 
 
-def _plane(setting: NetworkSetting, content: bool) -> str:
+def _plane(setting: NetworkSetting) -> str:
     """The data plane asked for, or the fastest that is exact. Raises ScenarioError where the one asked for is not."""
     floods, trace = "an overlay that floods", "trace = true" if setting.trace == 1 else f"trace = {setting.trace:g}"
     contends = {
@@ -94,19 +94,14 @@ def _plane(setting: NetworkSetting, content: bool) -> str:
         f"jitter {setting.jitter:g}": setting.jitter > 0,
         **setting.links.limits,
     }
-    excluded = {
-        "folded": contends | {trace: setting.trace > 0, floods: setting.overlay.floods},
-        "compiled": setting.links.limits
-        | {"content for whose copies brokers take time": content and setting.stations.weighs},
-    }
-    found = {plane: [reason for reason, holds in cases.items() if holds] for plane, cases in excluded.items()}
-    if found.get(setting.plane):
-        reasons = " and ".join(found[setting.plane])
-        why = {"folded": "makes no event of a hop and is not exact with", "compiled": "does not know"}[setting.plane]
-        raise ScenarioError(f'network.data_plane: "{setting.plane}" {why} {reasons} (allowed: "events", "auto")')
+    excluded = contends | {trace: setting.trace > 0, floods: setting.overlay.floods}
+    found = " and ".join(reason for reason, holds in excluded.items() if holds)
+    if found and setting.plane == "folded":
+        why = f"makes no event of a hop and is not exact with {found}"
+        raise ScenarioError(f'network.data_plane: "folded" {why} (allowed: "events", "compiled", "auto")')
     if setting.plane != "auto":
         return setting.plane
-    return next((plane for plane, reasons in found.items() if not reasons), "events")
+    return "compiled" if found else "folded"
 
 
 class Network:
@@ -201,7 +196,7 @@ class Network:
         """The data plane asked for, or the fastest that is exact. Raises ScenarioError where there is none."""
         setting, workload = self.setting, self.workload
         carried = fabric, self.recorder, self.subscriptions, workload.publications
-        published, plane = workload.publications.time, _plane(setting, workload.content is not None)
+        published, plane = workload.publications.time, _plane(setting)
         takes_time = setting.stations, self.capacity, service_key
         if workload.content is None:
             if plane == "compiled":

@@ -75,7 +75,7 @@ class Service(FixedTable):
     variation: float = Field(default=1.0, gt=0, le=100)
     """The coefficient of variation of service times with the same mean; only for kinds gamma and lognormal."""
     file: Annotated[File[_Measured], InputFile(parse_service_times)] | None = None
-    """_Measured service times, a CSV file with the columns seconds and count; only for kind histogram, scaled to the mean."""
+    """Measured service times, a CSV file with the columns seconds and count; only for kind histogram, scaled to the mean."""
 
     @model_validator(mode="before")
     @classmethod

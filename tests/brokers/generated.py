@@ -48,6 +48,7 @@ def generated(seed: int, kind: str | None = None) -> Generated:
     rng = random.Random(seed)
     kind = kind or np.repeat(KINDS, SHARES)[seed % sum(SHARES)].item()
     case = _loaded(random.Random(f"load {seed}"), kind, _case(rng, kind, seed))
+    case = _limited(random.Random(f"links {seed}"), case)
     timed = case.service[0] != "none"
     users = range(len(case.wants))
     return Generated(
@@ -131,7 +132,7 @@ def _loaded(rng: random.Random, kind: str, case: Case) -> Case:
     """Half of the cases whose brokers take time, with more that services cost, more servers, and another order."""
     if case.service[0] == "none" or rng.random() < 0.5:
         return case
-    costs = () if kind == "content" else ("send", "send_client", "per_byte")
+    costs = ("send", "send_client", "per_byte")
     load = {name: rng.choice((0.0, GRAIN / 16, 0.01)) / (500 if name == "per_byte" else 1) for name in costs}
     load |= {
         "wake_up": rng.choice((0.0, 0.0, GRAIN / 8, 0.01)),
@@ -144,6 +145,21 @@ def _loaded(rng: random.Random, kind: str, case: Case) -> Case:
     }
     draws = rng.choice((case.service[0], "gamma", "lognormal", "histogram"))
     return replace(case, service=(draws, case.service[1]), load=load)
+
+
+def _limited(rng: random.Random, case: Case) -> Case:
+    """A third of the cases with rates, buffers and losses of links; publications have 2000 bytes at most then."""
+    if rng.random() < 2 / 3:
+        return case
+    lines = {
+        "bandwidth": rng.choice((None, 2000 / GRAIN, 10000.0)),
+        "interface": rng.choice((None, 2000 / GRAIN, 10000.0)),
+        "loss": rng.choice((0.0, 0.0, 0.05, 0.3)),
+        "buffer": rng.choice((None, 0, 1, 2)),
+        "buffer_bytes": rng.choice((None, None, 0, 1000, 5000)),
+    }
+    rows = [(*row, min(size, 2000)) for *row, size in case.publications]
+    return replace(case, lines=lines, publications=rows)
 
 
 def _geometry(rng: random.Random, kind: str) -> str:
@@ -277,6 +293,7 @@ def watched(network: Network) -> Counter[str]:
     return seen + Counter(
         {
             "queues that fill": metrics["lost_queue_full"],
+            "lost by links": metrics["lost_link"],
             "in flight at the end": metrics["in_flight"],
             "reconfigurations": metrics["reconfigurations"],
             "offloading": offloads and (metrics["offload_churn"] or 0) + (metrics["best_effort_deliveries"] or 0),
@@ -371,6 +388,7 @@ PLAIN = {
     "queue": None,
     "regions": None,
     "load": {},
+    "lines": {},
 }
 """What a case may do without."""
 

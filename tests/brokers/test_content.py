@@ -35,7 +35,6 @@ from tiny import run, tables
 
 from sim.base.errors import ScenarioError
 from sim.brokers.control.manager import ReconfigurationSetting
-from sim.brokers.data.events import EventEngine
 from sim.brokers.data.publishers import entries
 from sim.brokers.network import Network
 from sim.policies.reconfiguration.process import ProcessParameters
@@ -321,21 +320,10 @@ def test_what_content_cannot_do_is_refused() -> None:
     loaded = {"service": {"kind": "deterministic", "matching": "1us"}}
     assert refused(network={"brokers": 6, "data_plane": "folded"}, brokers=loaded) == (
         'network.data_plane: "folded" makes no event of a hop and is not exact with brokers.service = "deterministic" '
-        '(allowed: "events", "auto")'
+        '(allowed: "events", "compiled", "auto")'
     )
     assert refused(workload={"kind": "poisson", "users": 5, "topics": 9}, brokers=loaded) == (
         "brokers.service.matching: a poisson workload has topics, and no content to match (allowed: 0)"
     )
     with pytest.raises(ScenarioError, match=r"brokers.service: kind 'none' takes no matching above 0"):
         load_scenario({"brokers": {"service": {"matching": "1us"}}})
-
-
-def test_the_compiled_plane_does_not_know_what_copies_of_content_cost() -> None:
-    world = tiny.content([(0, {0: 1})], [(0.0, -1, 10, (1,))], users=1, fields=1, horizon=20.0)
-    line, costs = tiny.graph([(0, 1)], [0]), {"service": "deterministic", "service_time": 0.1, "send_client": 0.1}
-    assert isinstance(tiny.network(world, line, [0], **costs).engine, EventEngine)
-    with pytest.raises(ScenarioError) as caught:
-        tiny.network(world, line, [0], plane="compiled", **costs)
-    assert str(caught.value) == (
-        'network.data_plane: "compiled" does not know content for whose copies brokers take time (allowed: "events", "auto")'
-    )

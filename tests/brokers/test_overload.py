@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import tiny
 
-from sim.base.errors import ScenarioError
 from sim.base.randomness import Streams
-from sim.brokers.data.events import EventEngine
+from sim.brokers.data.compiled.engine import CompiledEngine
 from sim.brokers.fabric.saturation import saturated
 from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.fabric.transmission import LinkSetting
@@ -156,16 +155,7 @@ def test_a_storm_of_joins_saturates_a_broker_and_holds_publications_up() -> None
 
 
 @pytest.mark.parametrize(
-    ("setting", "named"),
-    [
-        ({"links": LinkSetting(interface=8.0)}, "network.links.interface"),
-        ({"links": LinkSetting(loss=0.5)}, "network.links.loss"),
-    ],
+    "setting", [{"links": LinkSetting(interface=8.0)}, {"links": LinkSetting(loss=0.5)}, {"service": "exponential"}]
 )
-def test_the_compiled_plane_names_what_it_does_not_know_and_auto_takes_events(
-    setting: dict[str, Any], named: str
-) -> None:
-    assert isinstance(desk(0.5, 5.0, **setting).engine, EventEngine)
-    with pytest.raises(ScenarioError) as caught:
-        desk(0.5, 5.0, plane="compiled", **setting)
-    assert str(caught.value) == (f'network.data_plane: "compiled" does not know {named} (allowed: "events", "auto")')
+def test_auto_is_compiled_where_something_contends(setting: dict[str, Any]) -> None:
+    assert isinstance(desk(0.5, 5.0, **setting).engine, CompiledEngine)

@@ -7,6 +7,7 @@ each other (full duplex). As a stream of packets it passes all three at once, ea
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -58,6 +59,10 @@ class Line:
         self.lost = 0  # likewise
 
 
+_COUNTED = ("busy", "waited", "sent", "dropped", "lost")
+"""What a line counts."""
+
+
 class Transmission:
     """Carries messages over links whose latency `links` has; draws of losses are keyed by (message, link).
 
@@ -68,7 +73,8 @@ class Transmission:
     def __init__(
         self, clock: Clock, links: Links, setting: LinkSetting, brokers: int, key: int, measured: tuple[float, float]
     ) -> None:
-        self._clock, self._links, self._setting, self._brokers, self._key = clock, links, setting, brokers, key
+        self.setting, self.key = setting, key
+        self._clock, self._links, self._brokers = clock, links, brokers
         self._warm_up, self._horizon = measured
         self._out_free, self._in_free = [0.0] * brokers, [0.0] * brokers
         self._arrive = [(partial(self._come_in, broker),) for broker in range(brokers)]
@@ -76,7 +82,7 @@ class Transmission:
 
     def fits(self, here: int, there: int, size: int) -> bool:
         """Whether a message of so many bytes that is sent now may wait for its link; else it is dropped."""
-        setting = self._setting
+        setting = self.setting
         if setting.buffer is None and setting.buffer_bytes is None:
             return True
         now, line = self._clock.now, self._line(here, there)
@@ -93,7 +99,7 @@ class Transmission:
 
     def send(self, message: Message, here: int, there: int, identity: int) -> bool:
         """Send a message that fits, which has its callbacks for its arrival; false where it gets lost on the way."""
-        setting, size, now = self._setting, message.size, self._clock.now
+        setting, size, now = self.setting, message.size, self._clock.now
         line = self._line(here, there)
         start = last = now
         if setting.interface is not None:
@@ -113,7 +119,7 @@ class Transmission:
         message.arrived = first + (last - start)
         if self._links.jitter:
             self._links.last[here * self._brokers + there] = message.arrived
-        if setting.loss and uniform(self._key, identity, here * self._brokers + there) < setting.loss:
+        if setting.loss and uniform(self.key, identity, here * self._brokers + there) < setting.loss:
             line.lost += now >= self._warm_up
             return False
         if setting.interface is None:
@@ -125,9 +131,9 @@ class Transmission:
 
     def _come_in(self, there: int, message: Message) -> None:
         """The beginning of a message has come to the interface of its destination; its end takes until `message.arrived` at least."""
-        assert self._setting.interface is not None
+        assert self.setting.interface is not None
         start = max(self._clock.now, self._in_free[there])
-        self._in_free[there] = message.arrived = max(start + message.size / self._setting.interface, message.arrived)
+        self._in_free[there] = message.arrived = max(start + message.size / self.setting.interface, message.arrived)
         message.callbacks = message.then
         self._clock.at(message.arrived, ARRIVALS, message)
 
@@ -137,6 +143,13 @@ class Transmission:
         if line is None:
             line = self._lines[link] = Line()
         return line
+
+    def take(self, numbers: Mapping[tuple[int, int], int], counted: NDArray[Any]) -> None:
+        """Take what another engine has counted of links: records with the numbers of Line, a link's at its number."""
+        for link, number in numbers.items():
+            line = self._line(*link)
+            for name in _COUNTED:
+                setattr(line, name, counted[name][number].item())
 
     def columns(self, source: NDArray[np.int64], destination: NDArray[np.int64]) -> dict[str, Any]:
         """What links did after the warm-up, for the table of links."""

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
-from sim.brokers.data.compiled.state import LINKED, NONE, POSITION, SLOT, TALLY, UPLINKED, VERSION, Items
+from sim.brokers.data.compiled.records import POSITION, SLOT, TALLY, VERSION, Items
+from sim.brokers.data.compiled.state import LINKED, NONE, UPLINKED
 from sim.brokers.data.due import Due, DueByTopic
 from sim.brokers.data.routes import Uplinks
 from sim.brokers.fabric.fabric import Fabric
@@ -46,6 +47,7 @@ class Arena:
 
     def __init__(self, fabric: Fabric, due: DueByTopic) -> None:
         self._fabric, self._due = fabric, due
+        self._numbers = not fabric.links.fixed or fabric.transmission is not None
         self._uplinks, self._floods = Uplinks(fabric), fabric.overlay.floods
         self.positions, self.tallies = np.zeros(1024, POSITION), np.zeros(1024, TALLY)
         self.slots, self.versions = np.zeros(64, SLOT), np.zeros(64, VERSION)
@@ -60,7 +62,7 @@ class Arena:
         self._latest: dict[int, dict[int, int]] = {}  # by slot, for the last two periods: its latest version
         self._starts: dict[tuple[int, int], int] = {}  # by topic and broker: where its uplink starts
         self._shared: dict[tuple[int, int, int], int] = {}  # by slot, next position and broker: a position of uplinks
-        self.links: dict[tuple[int, int], int] = {}  # numbers of those used, where they have jitter
+        self.links: dict[tuple[int, int], int] = {}  # numbers of those used, where links do more than take time
 
     # -- uplinks
 
@@ -108,7 +110,7 @@ class Arena:
         return first
 
     def _link(self, here: int, there: int) -> int:
-        return 0 if self._fabric.links.fixed else self.link(here, there)
+        return self.link(here, there) if self._numbers else 0
 
     def link(self, here: int, there: int) -> int:
         """The number of a link."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from sim.base.compiled import kernel
-from sim.brokers.data.compiled.state import NONE, Item, bucket_at, entry_at, message_at
+from sim.brokers.data.compiled.records import Item, bucket_at, entry_at, message_at
+from sim.brokers.data.compiled.state import NONE
 
 NO_BUCKET = 1 << 62  # a bucket
 _LATEST = 4e18  # bucket: times beyond it share it

@@ -7,12 +7,7 @@ from numpy.typing import NDArray
 
 from sim.base.addresses import integers, small_integers
 from sim.base.compiled import kernel
-from sim.brokers.data.compiled.state import (
-    ACCEPTED,
-    ARRIVED,
-    NONE,
-    REFUSED,
-    TRAVELLING,
+from sim.brokers.data.compiled.records import (
     Item,
     cell_at,
     integer_at,
@@ -22,6 +17,7 @@ from sim.brokers.data.compiled.state import (
     version_at,
     window_at,
 )
+from sim.brokers.data.compiled.state import ACCEPTED, ARRIVED, NONE, REFUSED, STRAYED, TRAVELLING
 from sim.content.matching_kernels import count_holding
 
 
@@ -69,11 +65,38 @@ def give_cells_back(state: Item, first: int, size: int) -> None:
 
 
 @kernel
-def count_increments(state: Item, flight: Item) -> NDArray[np.int64]:
-    """The counters that each broker moves to match the flight, as `ContentSubscriptions.increments` has them."""
+def _waiting(state: Item, flight: Item) -> NDArray[np.int32]:
+    """The subscriptions that wait at the flight's topic."""
     topic = slot_at(state.slots, flight.slot).topic
     first, end = integer_at(state.waiting_from, topic).value, integer_at(state.waiting_from, topic + 1).value
-    waiting = small_integers(state.waiting + 4 * first, end - first)
+    return small_integers(state.waiting + 4 * first, end - first)
+
+
+@kernel
+def count_concerned(state: Item, flight: Item, broker: int) -> int:
+    """How many users of a broker have a subscription that waits at the flight's topic and that it matches."""
+    waiting, count = _waiting(state, flight), 0
+    owners = np.empty(waiting.size, np.int32)
+    values = state.values + 4 * state.fields * (flight.number // state.fields)
+    for subscription in waiting:
+        owner = small_at(state.owner, subscription).value
+        if small_at(state.host, owner).value != broker:
+            continue
+        first, end = integer_at(state.asked_from, subscription), integer_at(state.asked_from, subscription + 1)
+        holds = True
+        for k in range(first.value, end.value):
+            field = small_at(state.asked_field, k).value
+            holds = holds and small_at(values, field).value == small_at(state.asked_value, k).value
+        if holds:
+            owners[count] = owner
+            count += 1
+    return np.unique(owners[:count]).size
+
+
+@kernel
+def count_increments(state: Item, flight: Item) -> NDArray[np.int64]:
+    """The counters that each broker moves to match the flight, as `ContentSubscriptions.increments` has them."""
+    waiting = _waiting(state, flight)
     where, counts = np.empty(waiting.size, np.int32), np.zeros(state.brokers, np.int64)
     for i in range(waiting.size):
         where[i] = small_at(state.host, small_at(state.owner, waiting[i]).value).value
@@ -89,8 +112,10 @@ def count_increments(state: Item, flight: Item) -> NDArray[np.int64]:
 
 @kernel
 def begin_copy(state: Item, flight: Item) -> None:
-    """The copy of content has left its root: take cells for it."""
+    """The copy of content has left its root: take cells for it, if any broker is on its tree."""
     version = version_at(state.versions, flight.version)
+    if version.size == 0:
+        return
     _take_cells(state, flight, version.size)
     if state.matches:
         counts = count_increments(state, flight)
@@ -144,16 +169,25 @@ def _users(state: Item, flight: Item, places: NDArray[np.bool_]) -> tuple[int, i
 
 
 @kernel
+def _count_missed(state: Item, flight: Item, ahead: NDArray[np.bool_]) -> None:
+    """Count what no copy gets to: but for the places ahead of some, those of which brokers dropped one, or else links lost one."""
+    window, refused = window_at(state.windows, flight.window), _reach(state, flight, REFUSED) & ~ahead
+    brokers, users = _users(state, flight, refused)
+    window.refused_brokers += brokers
+    window.refused_users += users
+    brokers, users = _users(state, flight, _reach(state, flight, STRAYED) & ~ahead & ~refused)
+    window.strayed_brokers += brokers
+    window.strayed_users += users
+
+
+@kernel
 def end_flood(state: Item, flight: Item) -> None:
-    """No copy is on its way any more: count what none got to since brokers refused some, and give the cells back."""
+    """No copy is on its way any more: count what none got to since some were dropped or lost, and give the cells back."""
     version = version_at(state.versions, flight.version)
     if version.size == 0:
         return
-    if flight.refused:
-        brokers, users = _users(state, flight, _reach(state, flight, REFUSED))
-        window = window_at(state.windows, flight.window)
-        window.refused_brokers += brokers
-        window.refused_users += users
+    if flight.missed:
+        _count_missed(state, flight, np.zeros(version.size, np.bool_))
     give_cells_back(state, flight.hops, version.size)
 
 
@@ -161,8 +195,5 @@ def end_flood(state: Item, flight: Item) -> None:
 def overtake_flood(state: Item, flight: Item) -> tuple[int, int]:
     """The end of the run overtakes copies that are ahead of places: count what is lost; returns the brokers and users in flight."""
     ahead = _reach(state, flight, TRAVELLING)
-    brokers, users = _users(state, flight, _reach(state, flight, REFUSED) & ~ahead)
-    window = window_at(state.windows, flight.window)
-    window.refused_brokers += brokers
-    window.refused_users += users
+    _count_missed(state, flight, ahead)
     return _users(state, flight, ahead)

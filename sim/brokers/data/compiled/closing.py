@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
 from sim.brokers.data.compiled.cells import cell_of, overtake_flood
+from sim.brokers.data.compiled.records import Items
 from sim.brokers.data.compiled.servers import catch_up, integrate
-from sim.brokers.data.compiled.state import DOWN, LINKED, NONE, REQUEST, SERVED, TRAVELLING, UPLINKED, Items
+from sim.brokers.data.compiled.state import DOWN, LINKED, NONE, REQUEST, SERVED, TRAVELLING, UPLINKED
 from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
 from sim.brokers.statistics.recorder import Recorder
@@ -21,6 +22,7 @@ _PAIRS = {
     DELIVERED: "delivered",
     LOST["joining"]: "joining",
     LOST["queue_full"]: "refused",
+    LOST["link"]: "strayed",
 }
 _PUBLICATIONS = {PUBLISHED: "published", ROOTED: "rooted", DROPPED: "dropped"}
 _COUNTERS = {

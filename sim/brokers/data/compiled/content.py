@@ -16,6 +16,9 @@ from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import Subscriptions
 from sim.workloads.format.workload import Publications
 
+_MISSED_ROOT = {st.MISSED_ROOT: "queue_full", st.STRAYED_UP: "link"}
+"""Notes of copies that did not get to their root, and why."""
+
 
 class CompiledContentEngine(CompiledEngine):
     """Carries copies of content hop by hop (see CompiledEngine).
@@ -40,7 +43,7 @@ class CompiledContentEngine(CompiledEngine):
         self._copies: dict[int, Copy] = {}  # by identity, in the order in which they set out; those that are not over
         self._arrays["windows"]["measured"] = False
         state, subscribed = self._state, rule.content.subscribed()
-        state["content"], state["matches"] = True, stations.matching > 0
+        state["content"], state["heeds"], state["matches"] = True, stations.weighs, stations.matching > 0
         state["fields"], state["predicates"] = self._fields, len(subscribed["asked_field"])
         state["conjunctions"] = len(subscribed["owner"])
         for name, array in subscribed.items():
@@ -77,9 +80,11 @@ class CompiledContentEngine(CompiledEngine):
             copy = self._copies[number]
             if what == st.LEFT_ROOT:
                 rule.leave_root(copy, time)
-            elif what == st.MISSED_ROOT:
+                if self._state["heeds"]:
+                    self._weigh(copy, hops)
+            elif what in _MISSED_ROOT:
                 self._recorder.ledger.count_publication(copy.window, DROPPED)
-                rule.miss_root(copy, LOST["queue_full"])
+                rule.miss_root(copy, LOST[_MISSED_ROOT[what]])
             else:
                 del self._copies[number]
                 if copy.tree is None:
@@ -88,12 +93,18 @@ class CompiledContentEngine(CompiledEngine):
                     self._read(copy, hops)
                     rule.over(copy, len(copy.uplink) - 1)
 
+    def _weigh(self, copy: Copy, first: int) -> None:
+        """Put down in the copy's cells how many users each broker has to send it to."""
+        users = [len(copy.concerned.get(broker, ())) for broker in copy.brokers]
+        self._arrays["cells"]["state"][first : first + len(users)] += np.array(users, np.int32) * st.DEPTH
+
     def _read(self, copy: Copy, first: int) -> None:
         """Take from the copy's cells what became of it, and give them back."""
         if copy.brokers:
             cells = self._arrays["cells"][first : first + len(copy.brokers)]
             copy.arrival, copy.served = cells["arrived"].tolist(), cells["served"].tolist()
             copy.refused = tuple(np.flatnonzero(cells["state"] & st.REFUSED).tolist())
+            copy.lost_on_links = tuple(np.flatnonzero(cells["state"] & st.STRAYED).tolist())
             give_cells_back(self._memory.states, first, len(copy.brokers))
 
     # -- the end

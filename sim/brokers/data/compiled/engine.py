@@ -14,6 +14,7 @@ from sim.brokers.data.compiled.arena import Arena
 from sim.brokers.data.compiled.closing import close_servers, count_links, count_windows, in_transit
 from sim.brokers.data.compiled.loop import accept_control, next_time, process
 from sim.brokers.data.compiled.memory import Memory
+from sim.brokers.data.compiled.records import PENDING, Items
 from sim.brokers.data.due import DueByTopic
 from sim.brokers.fabric.clock import ARRIVALS, BARRIERS
 from sim.brokers.fabric.fabric import Fabric
@@ -102,7 +103,7 @@ class CompiledEngine:
         kept = pending[state["next_pending"] : state["pending_end"]]
         end = len(kept) + len(row)
         if end > len(pending):
-            pending = np.zeros(2 * end, st.PENDING)
+            pending = np.zeros(2 * end, PENDING)
         pending[: len(kept)] = kept
         state["next_pending"], state["pending_end"] = 0, end
         new = pending[len(kept) : end]
@@ -327,7 +328,7 @@ class CompiledEngine:
             columns = left["number"], entry, left["published"], left["time"], left["window"], root
             self._recorder.offload(columns, [due.offloaded for due in dues], [due.audience for due in dues])
 
-    def _notes(self) -> st.Items:
+    def _notes(self) -> Items:
         """What has been noted since it was last asked for."""
         count = int(self._state["noted"])
         self._state["noted"] = 0
@@ -348,6 +349,8 @@ class CompiledEngine:
         self._act_on_notes()
         self._trace_hops()
         self._close_publications()
+        if self._fabric.transmission is not None:
+            self._fabric.transmission.take(self._arena.links, arrays["lines"])
         close_servers(self._memory.states, arrays["servers"], arrays["messages"], arrays["in_service"], horizon)
         servers = arrays["servers"] if self._state["takes_time"] else arrays["servers"][:0]
         return StationRecord(*(servers[name] for name in StationRecord._fields))

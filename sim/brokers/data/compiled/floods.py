@@ -5,20 +5,18 @@ from __future__ import annotations
 from sim.base.compiled import kernel
 from sim.brokers.data.compiled.cells import cell_of
 from sim.brokers.data.compiled.hops import deliver, end_message, send_message, take_message, trace_hop
+from sim.brokers.data.compiled.records import Item, flight_at, message_at, position_at, tally_at, window_at
 from sim.brokers.data.compiled.servers import accept, service_time
 from sim.brokers.data.compiled.state import (
     ACCEPTED,
     ARRIVED,
     DEPTH,
     FLOODED,
+    FULL,
+    ON_ITS_WAY,
     REFUSED,
     REPEATED,
-    Item,
-    flight_at,
-    message_at,
-    position_at,
-    tally_at,
-    window_at,
+    STRAYED,
 )
 from sim.brokers.statistics.hops import FLOOD
 
@@ -60,8 +58,14 @@ def refuse_flooded(state: Item, flight: Item, place: int, first: bool) -> None:
     cell = cell_of(state, flight, place)
     if first:
         cell.state = cell.state % DEPTH & ~ARRIVED
-    cell.state |= REFUSED
-    flight.refused = 1
+    _miss_place(state, flight, place, REFUSED)
+
+
+@kernel
+def _miss_place(state: Item, flight: Item, place: int, how: int) -> None:
+    """A copy to a place goes no further; `how` is noted in its cell."""
+    cell_of(state, flight, place).state |= how
+    flight.missed = 1
 
 
 @kernel
@@ -84,7 +88,13 @@ def flood_on(state: Item, number: int, place: int, flight: Item) -> None:
         flight.size,
         message_at(state.messages, number).flight,
     )
-    sent, taken = 0, number
+    sent, taken, onward = 0, number, int(here.children)
+    for position in range(here.first, here.first + here.children):
+        onward -= int(position_at(state.positions, position).first == sender)
+    if onward == 0:
+        end_message(state, number)
+        return
+    flight.messages += onward - 1
     for position in range(here.first, here.first + here.children):
         link = position_at(state.positions, position)
         if link.first == sender:
@@ -104,8 +114,7 @@ def flood_on(state: Item, number: int, place: int, flight: Item) -> None:
             tally = tally_at(state.tallies, position)
             tally.messages += 1
             tally.bytes += size
-        send_message(state, taken, flight.number, int(here.broker), link.broker, link)
-    flight.messages += sent - 1
-    if sent == 0:
-        flight.messages += 1
-        end_message(state, number)
+        outcome = send_message(state, taken, flight.number, int(here.broker), link.broker, link)
+        if outcome != ON_ITS_WAY:
+            _miss_place(state, flight, link.first, REFUSED if outcome == FULL else STRAYED)
+            end_message(state, taken)

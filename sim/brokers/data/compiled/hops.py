@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 from sim.base.addresses import integers
 from sim.base.compiled import kernel
-from sim.base.randomness_kernels import keyed_normal
-from sim.brokers.data.compiled.calendar import schedule
 from sim.brokers.data.compiled.cells import cell_of, end_flood
-from sim.brokers.data.compiled.state import (
-    NONE,
-    OVER,
+from sim.brokers.data.compiled.lines import carry
+from sim.brokers.data.compiled.records import (
     Item,
     flight_at,
     hop_at,
@@ -25,6 +20,7 @@ from sim.brokers.data.compiled.state import (
     version_at,
     window_at,
 )
+from sim.brokers.data.compiled.state import NONE, OVER
 from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.tallies import count_key
 
@@ -90,19 +86,15 @@ def end_message(state: Item, number: int) -> None:
 
 
 @kernel
-def send_message(state: Item, number: int, publication: int, here: int, there: int, hop: Item) -> None:
-    """Send a message, which carries a publication, from broker to broker; `hop` is the position that has the hop's time and link."""
+def send_message(state: Item, number: int, publication: int, here: int, there: int, hop: Item) -> int:
+    """Send a message, which carries a publication, from broker to broker; `hop` is the position that has the hop's time and link.
+
+    Returns what became of it.
+    """
     if state.traces:
         sent = sent_at(state.sent, number)
         sent.time, sent.broker = state.now, here
-    if state.jitter == 0.0:
-        schedule(state, number, state.now + hop.hop)
-        return
-    sigma, last = state.jitter, real_at(state.last_arrival, hop.link)
-    draw = keyed_normal(state.jitter_key, publication, here * state.brokers + there)
-    time = state.now + hop.hop * math.exp(sigma * draw - sigma * sigma / 2)
-    last.value = max(time, last.value)
-    schedule(state, number, last.value)
+    return carry(state, number, publication, here, there, hop)
 
 
 @kernel

@@ -12,9 +12,22 @@ from sim.base.compiled import kernel
 from sim.brokers.data.compiled.calendar import pop, soonest
 from sim.brokers.data.compiled.floods import arrive_flooded
 from sim.brokers.data.compiled.hops import free_message, take_message
+from sim.brokers.data.compiled.lines import come_in
+from sim.brokers.data.compiled.records import (
+    Item,
+    Items,
+    entry_at,
+    flight_at,
+    message_at,
+    pending_at,
+    position_at,
+    slot_at,
+    version_at,
+)
 from sim.brokers.data.compiled.servers import accept, gets_room, lacks_room, oldest, served
 from sim.brokers.data.compiled.state import (
     CHECK,
+    COMING,
     CONTROL_SERVED,
     DONE,
     DOWN,
@@ -30,15 +43,6 @@ from sim.brokers.data.compiled.state import (
     ROOTED_ALL,
     SERVED,
     UP,
-    Item,
-    Items,
-    entry_at,
-    flight_at,
-    message_at,
-    pending_at,
-    position_at,
-    slot_at,
-    version_at,
 )
 from sim.brokers.data.compiled.ways import arrive_tree, arrive_uplink, climb, depart, drop_waiting, go_down
 
@@ -55,10 +59,10 @@ def _stale(state: Item, number: int, period: int) -> bool:
 
 @kernel
 def _asks(state: Item, position: int, size: int, at_broker: bool) -> bool:
-    """Whether a publication at this position of an uplink needs to know what stands now: it leaves its root, or is dropped."""
+    """Whether a publication at this position of an uplink needs to know what stands now: it leaves its root, or may be lost."""
     place = position_at(state.positions, position)
     if at_broker or not state.takes_time:
-        return bool(place.first == NONE)
+        return bool(place.first == NONE or state.limited)
     if state.weighs and place.first == NONE:
         return True
     return lacks_room(state, place.broker, size) and not gets_room(state, size)
@@ -98,7 +102,9 @@ def _step(state: Item) -> int:
             return CHECK
     state.now = entry_at(state.heap, 0).time
     number = pop(state)
-    if kind == UP:
+    if kind >= COMING:
+        come_in(state, number)
+    elif kind == UP:
         arrive_uplink(state, number)
     elif kind == DOWN:
         arrive_tree(state, number)
@@ -133,9 +139,11 @@ def process(states: Items, until: float, at_once: bool, idle: bool, rooted: bool
             return ROOTED_ALL
         if state.free_messages < state.most_children or state.free_flights == 0:
             return GROW
+        if state.buffers and state.free_waits < state.most_children:
+            return GROW
         if 2 * (state.delay_keys + 1) > state.delay_slots:
             return EMPTY_DELAYS
-        if state.notes_room - state.noted < MOST_NOTES:
+        if state.notes_room - state.noted < MOST_NOTES or (state.noted > 0 and state.heeds):
             return EMPTY_NOTES
         if state.hops == state.hops_room and state.traces:
             return EMPTY_HOPS

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from sim.brokers.data.compiled import state as st
 from sim.brokers.data.compiled.arena import Arena, longer
 from sim.brokers.data.compiled.calendar import NO_BUCKET
+from sim.brokers.data.compiled.records import CELL, FLOAT, HEAPED, PORT, SENDING, Items
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.service import relative_to_mean, spread_of
 from sim.brokers.fabric.stations import StationSetting
+from sim.brokers.fabric.transmission import Transmission
 from sim.brokers.statistics.recorder import Recorder
 
 _BUCKETS = 1 << 12
@@ -37,13 +39,13 @@ class Memory:
     ) -> None:
         self.states = np.zeros(1, st.STATE)
         self.state = self.states[0]
-        self.arrays: dict[str, st.Items] = {}
+        self.arrays: dict[str, Items] = {}
         self._set_constants(fabric, recorder, stations, len(capacity), service_key)
         for name in st.STATISTICS:
             self.use(name, getattr(recorder.statistics, name))
         sizes = {"pending": 1 << 10, "notes": _NOTES, "windows": len(recorder.measured), "finished": periods}
         sizes |= {"buckets": _BUCKETS, "last_arrival": 1 << 10, "messages": 0, "flights": 0, "heap": 0}
-        sizes |= {"cells": 0, "free_cells": 32}
+        sizes |= {"cells": 0, "free_cells": 32, "lines": 1 << 10, "waits": 0, "ports": 0}
         sizes |= {"sent": 0, "traced": 0 if recorder.trace is None else _HOPS}
         sizes |= {"servers": len(capacity), "in_service": len(capacity) * stations.servers}
         for name, size in sizes.items():
@@ -61,6 +63,8 @@ class Memory:
         self.state["shares_many"] = len(shares)
         self._grow_messages(1 << 10)
         self._grow_flights(1 << 10)
+        if fabric.transmission is not None:
+            self._set_limits(fabric.transmission)
 
     def _set_constants(
         self, fabric: Fabric, recorder: Recorder, stations: StationSetting, brokers: int, service_key: int
@@ -73,16 +77,26 @@ class Memory:
         spread = spread_of(stations.variation)
         state["shape"], state["sigma"], state["variance"] = spread
         state["service_key"], state["warm_up"] = service_key, recorder.warm_up
+        state["horizon"] = recorder.horizon
         state["bound"] = -1 if stations.queue is None else stations.queue
         state["bytes_bound"] = -1 if stations.queue_bytes is None else stations.queue_bytes
         state["drops_oldest"] = stations.overflow == "drop-oldest"
-        state["free_message"] = state["free_flight"] = state["far"] = state["bucket"] = st.NONE
+        state["free_message"] = state["free_flight"] = state["free_wait"] = state["far"] = state["bucket"] = st.NONE
         state["far_bucket"], state["width"], state["bucket_count"] = NO_BUCKET, 1e-3, _BUCKETS
         state["floods"] = fabric.overlay.floods
         if recorder.trace is not None:
             state["traces"], state["hops_room"] = True, _HOPS
             state["trace_key"], state["traced_share"] = recorder.trace.key, recorder.trace.share
         state["notes_room"], state["delay_slots"] = _NOTES, len(recorder.statistics.delays)
+
+    def _set_limits(self, transmission: Transmission) -> None:
+        state, setting = self.state, transmission.setting
+        state["limited"], state["loss"], state["loss_key"] = True, setting.loss, transmission.key
+        state["bandwidth"], state["interface"] = setting.bandwidth or 0.0, setting.interface or 0.0
+        state["buffers"] = setting.buffer is not None or setting.buffer_bytes is not None
+        state["buffer"] = -1 if setting.buffer is None else setting.buffer
+        state["buffer_bytes"] = -1 if setting.buffer_bytes is None else setting.buffer_bytes
+        self.use("ports", np.zeros(int(state["brokers"]), PORT))
 
     def use(self, name: str, array: NDArray[np.generic]) -> None:
         """Let the kernels find an array."""
@@ -91,17 +105,18 @@ class Memory:
         self.state[name] = array.ctypes.data
 
     def _use_reals(self, name: str, values: Sequence[float] | NDArray[np.float64]) -> None:
-        self.use(name, np.array(values, np.float64).view(st.FLOAT))
+        self.use(name, np.array(values, np.float64).view(FLOAT))
 
     def use_arena(self, arena: Arena) -> None:
         """Let the kernels find what the arena holds now."""
         for name in ("positions", "tallies", "slots", "versions"):
             self.use(name, getattr(arena, name))
         self.state["most_children"], self.state["most_cells"] = arena.most_children, arena.most_cells
-        links = self.arrays["last_arrival"]
-        while len(arena.links) > len(links):
-            links = longer(links)
-        self.use("last_arrival", links)
+        for name, limited in (("last_arrival", False), ("lines", True)):
+            links = self.arrays[name]
+            while len(arena.links) > len(links) and (self.state["limited"] or not limited):
+                links = longer(links)
+            self.use(name, links)
 
     def grow(self) -> None:
         """Make room for what the loop has none for."""
@@ -110,8 +125,12 @@ class Memory:
             self._grow_flights(len(arrays["flights"]))
         if state["cells_room"] - state["cells_used"] < state["most_cells"]:
             more = max(len(arrays["cells"]), int(state["most_cells"]))
-            self.use("cells", np.concatenate([arrays["cells"], np.zeros(more, st.CELL)]))
+            self.use("cells", np.concatenate([arrays["cells"], np.zeros(more, CELL)]))
             state["cells_room"] += more
+        if state["buffers"] and state["free_waits"] < state["most_children"]:
+            more = max(len(arrays["waits"]), int(state["most_children"]))
+            self._with_free("waits", more, "free_wait", "next")
+            state["free_waits"] += more
         if state["free_messages"] < state["most_children"]:
             self._grow_messages(max(len(arrays["messages"]), int(state["most_children"])))
 
@@ -124,11 +143,11 @@ class Memory:
         messages = self._with_free("messages", more, "free_message", "next")
         messages["kind"][-more:] = st.NONE
         self.state["free_messages"] += more
-        heap = np.zeros(len(messages), st.HEAPED)
+        heap = np.zeros(len(messages), HEAPED)
         heap[: len(messages) - more] = self.arrays["heap"]
         self.use("heap", heap)
         if self.state["traces"]:
-            sent = np.zeros(len(messages), st.SENDING)
+            sent = np.zeros(len(messages), SENDING)
             sent[: len(messages) - more] = self.arrays["sent"]
             self.use("sent", sent)
 
@@ -136,7 +155,7 @@ class Memory:
         self._with_free("flights", more, "free_flight", "messages")
         self.state["free_flights"] += more
 
-    def _with_free(self, name: str, more: int, first: str, link: str) -> st.Items:
+    def _with_free(self, name: str, more: int, first: str, link: str) -> Items:
         """Grow an array by so many records, which are free: linked to each other and to the first one that was."""
         records = self.arrays[name]
         size = len(records)

@@ -1,24 +1,36 @@
-"""The state of the compiled engine: records in arrays, which its kernels change in place.
+"""The state of the compiled engine: the addresses of arrays of records, which its kernels change in place, and all that is one number.
 
-Kernels take one record, STATE, with the addresses of all arrays: to hand over the arrays themselves, from one kernel to the next, would
-take longer than most of what they do. An accessor such as `message_at(state.messages, i)` gives item i of an array, by reference and
-without a look at its bounds.
+Kernels take this one record, STATE: to hand over the arrays themselves, from one kernel to the next, would take longer than most of
+what they do.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from sim.base.addresses import accessor
+from sim.brokers.data.compiled.records import (
+    BUCKET,
+    CELL,
+    FLIGHT,
+    FLOAT,
+    HEAPED,
+    IN_SERVICE,
+    INTEGER,
+    LINE,
+    MESSAGE,
+    NOTE,
+    PENDING,
+    PORT,
+    POSITION,
+    SENDING,
+    SERVER,
+    SLOT,
+    TALLY,
+    VERSION,
+    WAIT,
+    WINDOW,
+)
 from sim.brokers.statistics.hops import HOP
-
-Items = NDArray[Any]
-"""An array of records of one of the types below."""
-Item = Any
-"""One of them, by reference."""
 
 NONE = -1  # of messages, flights and positions: none
 UPLINKED = -1  # stands for brokers below, at positions of uplinks
@@ -27,150 +39,14 @@ LINKED = -2  # likewise, at links over which a topic is flooded
 # What a message is, and what its time means: when it arrives somewhere, or when the broker there has served it.
 UP, DOWN, REQUEST, FLOODED, REPEATED = range(5)
 SERVED = 8  # added to these
+COMING = 16  # likewise, while a message has not come through the interface of the broker that it goes to
+
+# What becomes of a message that is sent
+ON_ITS_WAY, FULL, LOST_ON_LINK = range(3)
 
 # What became of a copy at a position that is flooded; the rest of the number is how many hops the first one took
-ARRIVED, ACCEPTED, REFUSED, TRAVELLING = 1, 2, 4, 8
-DEPTH = 16
-
-MESSAGE = np.dtype(
-    [
-        ("time", "f8"),  # s; of a message that waits in a queue, the seconds that its service takes
-        ("arrived", "f8"),  # s, at the broker where it waits or is served
-        ("sequence", "i8"),  # orders events of one time by when they were scheduled
-        ("flight", "i4"),  # or the number of a control message
-        ("position", "i4"),  # or the broker that serves a control message
-        ("next", "i4"),  # message in the same bucket, queue or free list
-        ("kind", "i4"),  # NONE: free
-    ],
-    align=True,
-)
-"""A message: always in exactly one place, be it the calendar, a broker's queue or the free list."""
-
-FLIGHT = np.dtype(
-    [
-        ("published", "f8"),
-        ("rooted", "f8"),  # s; NaN until it leaves its root
-        ("size", "i8"),
-        ("number", "i8"),  # of the publication
-        ("window", "i4"),
-        ("messages", "i4"),  # that carry it; of a free one, the next one that is free
-        ("origin", "i4"),  # the broker at which it was published
-        ("slot", "i4"),
-        ("version", "i4"),
-        ("period", "i4"),
-        (
-            "hops",
-            "i4",
-        ),  # to its root, or where it was dropped; where it has cells, the first one once it has left its root
-        ("released", "i4"),  # 1 where it was held back and has not left its root
-        ("refused", "i4"),  # 1 where it is flooded and a broker has refused a copy
-        ("traced", "i4"),  # 1 where its hops are
-    ],
-    align=True,
-)
-"""A publication in transit."""
-
-POSITION = np.dtype(
-    [
-        ("hop", "f8"),  # s, from the one above, without jitter; on an uplink, to the next one
-        ("broker", "i4"),
-        ("first", "i4"),  # child; on an uplink, the next position, NONE at the root
-        ("children", "i4"),  # how many; on an uplink, the slot
-        ("users", "i4"),  # that are due at the broker; on an uplink, 1 at the root
-        ("below_brokers", "i4"),  # that are due at it or below
-        ("below_users", "i4"),
-        ("link", "i4"),  # of that hop, where links have jitter
-        ("depth", "i4"),  # hops below the root; on an uplink, to it
-    ],
-    align=True,
-)
-"""A place on a tree as it stood at one time, or on an uplink.
-
-Where a topic is flooded, `first` and `children` of a place are the links to its neighbours, which are positions too: with the place
-that they lead to as `first`, the one that they lead from as `children`, and the users of the former.
-"""
-
-CELL = np.dtype([("sender", "i4"), ("state", "i4"), ("arrived", "f8"), ("served", "f8")], align=True)
-"""A place of a flight: what became of it there.
-
-Where it is flooded, from which place the first copy came; of content, when it arrived and was served (s, NaN: not), and as `sender`
-the counters that the broker moves to match it.
-"""
-
-TALLY = np.dtype([("messages", "i8"), ("bytes", "i8"), ("delivered", "i8")], align=True)
-"""What was sent over the hop of a position, in windows that are measured; deliveries there, in all of them."""
-
-SLOT = np.dtype(
-    [("topic", "i4"), ("root", "i4"), ("version", "i4"), ("checked", "i8"), ("brokers", "i8"), ("users", "i8")],
-    align=True,
-)
-"""A topic and a root: its current version, at which epoch that was known to be current, and who wants the topic."""
-
-VERSION = np.dtype(
-    [
-        ("first", "i4"),  # position; the root
-        ("size", "i4"),
-        ("period", "i4"),
-        ("offloads", "i4"),  # 1 where brokers are due that the back end does not serve
-        ("brokers", "i8"),  # that are due
-        ("users", "i8"),
-        ("brokers_joining", "i8"),  # of these, not on the tree
-        ("users_joining", "i8"),
-        ("flights", "i8"),  # that have become due, those short of the root among them
-        ("carried", "i8"),  # flights that go by it now
-    ],
-    align=True,
-)
-"""A tree with those that are due on it, from one change of either to the next."""
-
-SERVER = np.dtype(
-    [
-        ("serving", "i4"),  # how many messages
-        ("controls", "i4"),  # that wait: how many, the first, and the last, where they go first
-        ("first_control", "i4"),
-        ("last_control", "i4"),
-        ("waiting", "i4"),  # publications, likewise, and control messages where these do not go first
-        ("first", "i4"),
-        ("last", "i4"),
-        ("bytes", "i8"),  # of publications that wait
-        ("served", "i8"),
-        ("dropped", "i8"),
-        ("since", "f8"),
-        ("wait", "f8"),
-        ("busy", "f8"),
-        ("waiting_area", "f8"),
-        ("changed_at", "f8"),
-        ("refused", "f8"),
-        ("behind_since", "f8"),
-        ("squares", "f8"),
-        ("held", "i8"),
-        ("backlog", "f8"),
-    ],
-    align=True,
-)
-"""A broker's server: the numbers of `sim.brokers.fabric.stations.Server`, and its queues as linked messages."""
-
-SENDING = np.dtype([("time", "f8"), ("broker", "i4")], align=True)
-"""When a message was sent (s), and by whom; where hops are traced."""
-
-IN_SERVICE = np.dtype([("message", "i4"), ("service", "f8")], align=True)
-"""A message that a broker serves, and the seconds that it takes; by broker, in the order in which they were taken."""
-
-PENDING = np.dtype(
-    [
-        ("time", "f8"),  # when it leaves its broker
-        ("published", "f8"),
-        ("size", "i8"),
-        ("number", "i8"),
-        ("uplink", "i4"),  # position
-        ("slot", "i4"),
-        ("window", "i4"),
-        ("period", "i4"),
-        ("released", "i4"),
-    ],
-    align=True,
-)
-"""A publication that is still to be published."""
+ARRIVED, ACCEPTED, REFUSED, TRAVELLING, STRAYED = 1, 2, 4, 8, 16
+DEPTH = 32
 
 # How service times are drawn
 DETERMINISTIC, EXPONENTIAL, GAMMA, LOGNORMAL, HISTOGRAM = range(5)
@@ -184,63 +60,8 @@ SERVICES = {
 }
 
 # What is noted of a flight, for the engine to act on
-LEFT_ROOT, MISSED_ROOT, OVER = range(3)
+LEFT_ROOT, MISSED_ROOT, STRAYED_UP, OVER = range(4)
 MOST_NOTES = 3  # that come of one event
-
-NOTE = np.dtype(
-    [
-        ("number", "i8"),
-        ("version", "i8"),
-        ("published", "f8"),
-        ("time", "f8"),
-        ("window", "i4"),
-        ("what", "i4"),
-        ("hops", "i4"),
-    ],
-    align=True,
-)
-"""That a flight has left its root, of those due at brokers that the back end does not serve; of content, all that becomes of it."""
-
-WINDOW = np.dtype(
-    [
-        (name, "i8")
-        for name in (
-            "measured",
-            "published",
-            "rooted",
-            "dropped",
-            "due_brokers",
-            "due_users",
-            "joining_brokers",
-            "joining_users",
-            "refused_brokers",
-            "refused_users",
-            "delivered_brokers",
-            "delivered_users",
-            "uplinks",
-            "uplink_bytes",
-            "uplink_hops",
-            "internal",
-            "internal_bytes",
-            "external",
-            "external_bytes",
-            "tree_hops",
-            "duplicates",
-            "stretched",
-        )
-    ]
-)
-"""What is counted in a window of the run; `closing.count_windows` knows where it belongs."""
-
-HEAPED = np.dtype([("time", "f8"), ("sequence", "i8"), ("message", "i8")], align=True)
-"""An entry of the heap."""
-
-BUCKET = np.dtype([("first", "i4")])
-"""A bucket of the calendar: its first message."""
-
-INTEGER = np.dtype([("value", "i8")])
-SMALL = np.dtype([("value", "i4")])
-FLOAT = np.dtype([("value", "f8")])
 
 _INTEGERS = (
     "sequence",  # of the next event that is scheduled
@@ -259,6 +80,7 @@ _INTEGERS = (
     "most_children",  # of a position
     "floods",  # whether topics are flooded
     "content",  # whether content is carried
+    "heeds",  # whether what is noted is to be acted on at once
     "matches",  # whether brokers take time to match it
     "fields",  # that a publication of it has
     "traces",  # whether hops are traced
@@ -297,11 +119,23 @@ _INTEGERS = (
     "bound",  # of their queues; -1: none
     "bytes_bound",  # likewise
     "drops_oldest",  # whether the publication that has waited longest makes room
+    "limited",  # whether links or interfaces have rates, or links lose messages
+    "loss_key",
+    "buffers",  # whether what waits for links is bounded
+    "buffer",  # the bound in messages; -1: none
+    "buffer_bytes",  # likewise
+    "free_wait",  # the first one
+    "free_waits",  # how many
     # the recorder's
     "delay_keys",  # that are taken, of
     "delay_slots",
 )
-_REALS = ("now", "width", "jitter", "warm_up", "traced_share", "shape", "sigma", "variance")
+_REALS = (
+    *("now", "width", "jitter", "warm_up", "horizon", "traced_share", "shape", "sigma", "variance"),
+    "bandwidth",  # bytes per second; 0: any
+    "interface",  # likewise
+    "loss",  # the probability
+)
 ARRAYS = {
     "messages": MESSAGE,
     "flights": FLIGHT,
@@ -312,6 +146,9 @@ ARRAYS = {
     "servers": SERVER,
     "pending": PENDING,
     "notes": NOTE,
+    "lines": LINE,  # links
+    "waits": WAIT,
+    "ports": PORT,  # brokers
     "sent": SENDING,  # by message
     "traced": HOP,
     "windows": WINDOW,
@@ -343,26 +180,6 @@ STATE = np.dtype(
 )
 """All of it."""
 
-
-message_at = accessor(MESSAGE)
-flight_at = accessor(FLIGHT)
-position_at = accessor(POSITION)
-tally_at = accessor(TALLY)
-slot_at = accessor(SLOT)
-version_at = accessor(VERSION)
-server_at = accessor(SERVER)
-in_service_at = accessor(IN_SERVICE)
-pending_at = accessor(PENDING)
-note_at = accessor(NOTE)
-sent_at = accessor(SENDING)
-hop_at = accessor(HOP)
-window_at = accessor(WINDOW)
-entry_at = accessor(HEAPED)
-bucket_at = accessor(BUCKET)
-cell_at = accessor(CELL)
-integer_at = accessor(INTEGER)
-small_at = accessor(SMALL)
-real_at = accessor(FLOAT)
 
 # Why the loop returned
 DONE, CHECK, GROW, EMPTY_DELAYS, EMPTY_NOTES, EMPTY_HOPS, CONTROL_SERVED, IDLE, ROOTED_ALL = range(9)

@@ -6,7 +6,7 @@ import numpy as np
 
 from sim.base.compiled import kernel
 from sim.base.randomness_kernels import keyed_uniform
-from sim.brokers.data.compiled.cells import begin_copy, begin_flood, cell_of, count_increments
+from sim.brokers.data.compiled.cells import begin_copy, begin_flood, cell_of, count_concerned, count_increments
 from sim.brokers.data.compiled.floods import flood_on, refuse_flooded, spread
 from sim.brokers.data.compiled.hops import (
     deliver,
@@ -16,15 +16,7 @@ from sim.brokers.data.compiled.hops import (
     take_message,
     trace_hop,
 )
-from sim.brokers.data.compiled.servers import accept, drop_oldest, service_time
-from sim.brokers.data.compiled.state import (
-    DOWN,
-    FLOODED,
-    LEFT_ROOT,
-    MISSED_ROOT,
-    NONE,
-    REFUSED,
-    UP,
+from sim.brokers.data.compiled.records import (
     Item,
     flight_at,
     message_at,
@@ -34,6 +26,21 @@ from sim.brokers.data.compiled.state import (
     tally_at,
     version_at,
     window_at,
+)
+from sim.brokers.data.compiled.servers import accept, drop_oldest, service_time
+from sim.brokers.data.compiled.state import (
+    DEPTH,
+    DOWN,
+    FLOODED,
+    LEFT_ROOT,
+    LOST_ON_LINK,
+    MISSED_ROOT,
+    NONE,
+    ON_ITS_WAY,
+    REFUSED,
+    STRAYED,
+    STRAYED_UP,
+    UP,
 )
 from sim.brokers.statistics.hops import TREE, UPLINK
 
@@ -59,7 +66,7 @@ def depart(state: Item) -> None:
     flight.published, flight.rooted, flight.messages = pending.published, np.nan, 1
     flight.size, flight.number, flight.window = pending.size, pending.number, pending.window
     flight.origin, flight.slot, flight.version = uplink.broker, pending.slot, NONE
-    flight.period, flight.hops, flight.released, flight.refused = pending.period, uplink.depth, pending.released, 0
+    flight.period, flight.hops, flight.released, flight.missed = pending.period, uplink.depth, pending.released, 0
     flight.traced = int(state.traces and _is_traced(state, flight.number))
     window_at(state.windows, pending.window).published += 1
     number = take_message(state)
@@ -81,8 +88,7 @@ def arrive_uplink(state: Item, number: int) -> None:
         return
     service = service_time(state, flight.number, int(place.broker), 0, _effort(state, flight, place))
     if not accept(state, place.broker, number, service):
-        flight.hops -= place.depth
-        _miss_root(state, flight)
+        _miss_root(state, number, flight, False)
         end_message(state, number)
     elif came:
         trace_hop(state, number, flight, place.broker, UPLINK, False)
@@ -99,23 +105,35 @@ def _effort(state: Item, flight: Item, place: Item) -> tuple[int, int, int, int]
         version = version_at(state.versions, slot_at(state.slots, flight.slot).version)
         if version.size:
             root = position_at(state.positions, version.first)
-            return increments, int(root.children), int(root.users), size
+            users = count_concerned(state, flight, root.broker) if state.content else int(root.users)
+            return increments, int(root.children), users, size
     return increments, 0, 0, size
 
 
 @kernel
-def _miss_root(state: Item, flight: Item) -> None:
-    """The flight is dropped on its way up, and what it carries is due now, and lost."""
+def _miss_root(state: Item, number: int, flight: Item, strayed: bool) -> None:
+    """A broker drops the flight on its way up, or a link loses it: what it carries is due now, and lost."""
+    flight.hops -= position_at(state.positions, message_at(state.messages, number).position).depth
     slot, window = slot_at(state.slots, flight.slot), window_at(state.windows, flight.window)
     window.dropped += 1
     window.due_brokers += slot.brokers
     window.due_users += slot.users
-    window.refused_brokers += slot.brokers
-    window.refused_users += slot.users
+    _count_missed(window, slot.brokers, slot.users, strayed)
     version_at(state.versions, slot.version).flights += 1
     if state.content:
-        note(state, flight, MISSED_ROOT)
+        note(state, flight, STRAYED_UP if strayed else MISSED_ROOT)
     _rooted(state, flight)
+
+
+@kernel
+def _count_missed(window: Item, brokers: int, users: int, strayed: bool) -> None:
+    """So many that it was due to do not get it, since a link has lost it, or there was no room for it."""
+    if strayed:
+        window.strayed_brokers += brokers
+        window.strayed_users += users
+    else:
+        window.refused_brokers += brokers
+        window.refused_users += users
 
 
 @kernel
@@ -141,7 +159,10 @@ def climb(state: Item, number: int) -> None:
         tally.bytes += flight.size
     message.position = here.first
     there = position_at(state.positions, here.first).broker
-    send_message(state, number, flight.number, int(here.broker), there, here)
+    outcome = send_message(state, number, flight.number, int(here.broker), there, here)
+    if outcome != ON_ITS_WAY:
+        _miss_root(state, number, flight, outcome == LOST_ON_LINK)
+        end_message(state, number)
 
 
 @kernel
@@ -158,14 +179,14 @@ def _leave_root(state: Item, number: int) -> None:
     window.joining_users += version.users_joining
     version.flights += 1
     version.carried += 1
+    _rooted(state, flight)
+    if state.content:
+        begin_copy(state, flight)
     if version.offloads or state.content:
         note(state, flight, LEFT_ROOT)
-    _rooted(state, flight)
     if version.size == 0:
         end_message(state, number)
         return
-    if state.content:
-        begin_copy(state, flight)
     deliver(state, flight, version.first, 0, state.now)
     message.kind, message.position = DOWN, version.first
     if state.floods:
@@ -182,10 +203,9 @@ def drop_waiting(state: Item, broker: int, number: int) -> None:
     message = message_at(state.messages, number)
     flight, place = flight_at(state.flights, message.flight), position_at(state.positions, message.position)
     if message.kind == UP:
-        flight.hops -= place.depth
-        _miss_root(state, flight)
+        _miss_root(state, number, flight, False)
     elif message.kind == DOWN:
-        _refuse_tree(state, flight, message.position)
+        _miss_tree(state, flight, message.position, False)
     else:
         refuse_flooded(state, flight, place.first, message.kind == FLOODED)
     end_message(state, number)
@@ -195,15 +215,14 @@ def drop_waiting(state: Item, broker: int, number: int) -> None:
 
 
 @kernel
-def _refuse_tree(state: Item, flight: Item, position: int) -> None:
-    """A broker on the tree has dropped the flight: what is due at it and below is lost."""
+def _miss_tree(state: Item, flight: Item, position: int, strayed: bool) -> None:
+    """A broker on the tree has dropped the flight, or the link to it lost it: what is due at it and below is lost."""
     place, window = position_at(state.positions, position), window_at(state.windows, flight.window)
     if state.content:
         cell = cell_of(state, flight, position)
-        cell.state |= REFUSED
+        cell.state |= STRAYED if strayed else REFUSED
         cell.arrived = np.nan
-    window.refused_brokers += place.below_brokers
-    window.refused_users += place.below_users
+    _count_missed(window, place.below_brokers, place.below_users, strayed)
 
 
 @kernel
@@ -218,13 +237,14 @@ def arrive_tree(state: Item, number: int) -> None:
         _forward(state, number, flight)
         return
     increments = int(cell_of(state, flight, message.position).sender) if state.matches else 0
-    effort = increments, int(place.children), int(place.users), int(flight.size)
+    users = cell_of(state, flight, message.position).state // DEPTH if state.content else place.users
+    effort = increments, int(place.children), int(users), int(flight.size)
     if accept(state, place.broker, number, service_time(state, flight.number, int(place.broker), 1, effort)):
         trace_hop(state, number, flight, place.broker, TREE, place.users > 0)
         if state.content:
             cell_of(state, flight, message.position).arrived = state.now
     else:
-        _refuse_tree(state, flight, message.position)
+        _miss_tree(state, flight, message.position, False)
         end_message(state, number)
 
 
@@ -248,7 +268,10 @@ def _forward(state: Item, number: int, flight: Item) -> None:
             tally = tally_at(state.tallies, position)
             tally.messages += 1
             tally.bytes += size
-        send_message(state, number, flight.number, int(here.broker), child.broker, child)
+        outcome = send_message(state, number, flight.number, int(here.broker), child.broker, child)
+        if outcome != ON_ITS_WAY:
+            _miss_tree(state, flight, position, outcome == LOST_ON_LINK)
+            end_message(state, number)
     external = here.children - internal
     window.internal += internal
     window.internal_bytes += internal * size

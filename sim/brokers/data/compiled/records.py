@@ -1,0 +1,262 @@
+"""The records of the compiled engine, and how its kernels get at them.
+
+An accessor such as `message_at(state.messages, i)` gives item i of an array, by reference and without a look at its bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.base.addresses import accessor
+from sim.brokers.statistics.hops import HOP
+
+Items = NDArray[Any]
+"""An array of records of one of the types below."""
+Item = Any
+"""One of them, by reference."""
+
+MESSAGE = np.dtype(
+    [
+        ("time", "f8"),  # s; of a message that waits in a queue, the seconds that its service takes
+        ("arrived", "f8"),  # s, at the broker where it waits or is served
+        ("sequence", "i8"),  # orders events of one time by when they were scheduled
+        ("flight", "i4"),  # or the number of a control message
+        ("position", "i4"),  # or the broker that serves a control message
+        ("next", "i4"),  # message in the same bucket, queue or free list
+        ("kind", "i4"),  # NONE: free
+    ],
+    align=True,
+)
+"""A message: always in exactly one place, be it the calendar, a broker's queue or the free list."""
+
+FLIGHT = np.dtype(
+    [
+        ("published", "f8"),
+        ("rooted", "f8"),  # s; NaN until it leaves its root
+        ("size", "i8"),
+        ("number", "i8"),  # of the publication
+        ("window", "i4"),
+        ("messages", "i4"),  # that carry it; of a free one, the next one that is free
+        ("origin", "i4"),  # the broker at which it was published
+        ("slot", "i4"),
+        ("version", "i4"),
+        ("period", "i4"),
+        (
+            "hops",
+            "i4",
+        ),  # to its root, or where it was dropped; where it has cells, the first one once it has left its root
+        ("released", "i4"),  # 1 where it was held back and has not left its root
+        ("missed", "i4"),  # 1 where it is flooded and a broker has refused a copy, or a link has lost one
+        ("traced", "i4"),  # 1 where its hops are
+    ],
+    align=True,
+)
+"""A publication in transit."""
+
+POSITION = np.dtype(
+    [
+        ("hop", "f8"),  # s, from the one above, without jitter; on an uplink, to the next one
+        ("broker", "i4"),
+        ("first", "i4"),  # child; on an uplink, the next position, NONE at the root
+        ("children", "i4"),  # how many; on an uplink, the slot
+        ("users", "i4"),  # that are due at the broker; on an uplink, 1 at the root
+        ("below_brokers", "i4"),  # that are due at it or below
+        ("below_users", "i4"),
+        ("link", "i4"),  # of that hop, where links have jitter
+        ("depth", "i4"),  # hops below the root; on an uplink, to it
+    ],
+    align=True,
+)
+"""A place on a tree as it stood at one time, or on an uplink.
+
+Where a topic is flooded, `first` and `children` of a place are the links to its neighbours, which are positions too: with the place
+that they lead to as `first`, the one that they lead from as `children`, and the users of the former.
+"""
+
+CELL = np.dtype([("sender", "i4"), ("state", "i4"), ("arrived", "f8"), ("served", "f8")], align=True)
+"""A place of a flight: what became of it there.
+
+Where it is flooded, from which place the first copy came; of content, when it arrived and was served (s, NaN: not), and as `sender`
+the counters that the broker moves to match it.
+"""
+
+TALLY = np.dtype([("messages", "i8"), ("bytes", "i8"), ("delivered", "i8")], align=True)
+"""What was sent over the hop of a position, in windows that are measured; deliveries there, in all of them."""
+
+SLOT = np.dtype(
+    [("topic", "i4"), ("root", "i4"), ("version", "i4"), ("checked", "i8"), ("brokers", "i8"), ("users", "i8")],
+    align=True,
+)
+"""A topic and a root: its current version, at which epoch that was known to be current, and who wants the topic."""
+
+VERSION = np.dtype(
+    [
+        ("first", "i4"),  # position; the root
+        ("size", "i4"),
+        ("period", "i4"),
+        ("offloads", "i4"),  # 1 where brokers are due that the back end does not serve
+        ("brokers", "i8"),  # that are due
+        ("users", "i8"),
+        ("brokers_joining", "i8"),  # of these, not on the tree
+        ("users_joining", "i8"),
+        ("flights", "i8"),  # that have become due, those short of the root among them
+        ("carried", "i8"),  # flights that go by it now
+    ],
+    align=True,
+)
+"""A tree with those that are due on it, from one change of either to the next."""
+
+SERVER = np.dtype(
+    [
+        ("serving", "i4"),  # how many messages
+        ("controls", "i4"),  # that wait: how many, the first, and the last, where they go first
+        ("first_control", "i4"),
+        ("last_control", "i4"),
+        ("waiting", "i4"),  # publications, likewise, and control messages where these do not go first
+        ("first", "i4"),
+        ("last", "i4"),
+        ("bytes", "i8"),  # of publications that wait
+        ("served", "i8"),
+        ("dropped", "i8"),
+        ("since", "f8"),
+        ("wait", "f8"),
+        ("busy", "f8"),
+        ("waiting_area", "f8"),
+        ("changed_at", "f8"),
+        ("refused", "f8"),
+        ("behind_since", "f8"),
+        ("squares", "f8"),
+        ("held", "i8"),
+        ("backlog", "f8"),
+    ],
+    align=True,
+)
+"""A broker's server: the numbers of `sim.brokers.fabric.stations.Server`, and its queues as linked messages."""
+
+LINE = np.dtype(
+    [
+        ("free", "f8"),
+        ("busy", "f8"),
+        ("waited", "f8"),
+        ("sent", "i8"),
+        ("dropped", "i8"),
+        ("lost", "i8"),
+        ("waiting", "i8"),
+        ("waiting_bytes", "i8"),
+        ("first", "i4"),  # that waits
+        ("last", "i4"),
+    ],
+    align=True,
+)
+"""A direction of a link: the numbers of `sim.brokers.fabric.transmission.Line`, and what waits for it."""
+
+WAIT = np.dtype([("start", "f8"), ("size", "i8"), ("next", "i4")], align=True)
+"""A message that waits for its link: when (s) it will be sent, and its bytes."""
+
+PORT = np.dtype([("out", "f8"), ("come", "f8")])
+"""A broker's interface: when (s) it is free for what goes out, and for what comes in."""
+
+SENDING = np.dtype([("time", "f8"), ("broker", "i4")], align=True)
+"""When a message was sent (s), and by whom; where hops are traced."""
+
+IN_SERVICE = np.dtype([("message", "i4"), ("service", "f8")], align=True)
+"""A message that a broker serves, and the seconds that it takes; by broker, in the order in which they were taken."""
+
+PENDING = np.dtype(
+    [
+        ("time", "f8"),  # when it leaves its broker
+        ("published", "f8"),
+        ("size", "i8"),
+        ("number", "i8"),
+        ("uplink", "i4"),  # position
+        ("slot", "i4"),
+        ("window", "i4"),
+        ("period", "i4"),
+        ("released", "i4"),
+    ],
+    align=True,
+)
+"""A publication that is still to be published."""
+
+NOTE = np.dtype(
+    [
+        ("number", "i8"),
+        ("version", "i8"),
+        ("published", "f8"),
+        ("time", "f8"),
+        ("window", "i4"),
+        ("what", "i4"),
+        ("hops", "i4"),
+    ],
+    align=True,
+)
+"""That a flight has left its root, of those due at brokers that the back end does not serve; of content, all that becomes of it."""
+
+WINDOW = np.dtype(
+    [
+        (name, "i8")
+        for name in (
+            "measured",
+            "published",
+            "rooted",
+            "dropped",
+            "due_brokers",
+            "due_users",
+            "joining_brokers",
+            "joining_users",
+            "refused_brokers",
+            "refused_users",
+            "strayed_brokers",  # lost by links
+            "strayed_users",
+            "delivered_brokers",
+            "delivered_users",
+            "uplinks",
+            "uplink_bytes",
+            "uplink_hops",
+            "internal",
+            "internal_bytes",
+            "external",
+            "external_bytes",
+            "tree_hops",
+            "duplicates",
+            "stretched",
+        )
+    ]
+)
+"""What is counted in a window of the run; `closing.count_windows` knows where it belongs."""
+
+HEAPED = np.dtype([("time", "f8"), ("sequence", "i8"), ("message", "i8")], align=True)
+"""An entry of the heap."""
+
+BUCKET = np.dtype([("first", "i4")])
+"""A bucket of the calendar: its first message."""
+
+INTEGER = np.dtype([("value", "i8")])
+SMALL = np.dtype([("value", "i4")])
+FLOAT = np.dtype([("value", "f8")])
+
+message_at = accessor(MESSAGE)
+flight_at = accessor(FLIGHT)
+position_at = accessor(POSITION)
+tally_at = accessor(TALLY)
+slot_at = accessor(SLOT)
+version_at = accessor(VERSION)
+server_at = accessor(SERVER)
+in_service_at = accessor(IN_SERVICE)
+pending_at = accessor(PENDING)
+note_at = accessor(NOTE)
+line_at = accessor(LINE)
+wait_at = accessor(WAIT)
+port_at = accessor(PORT)
+sent_at = accessor(SENDING)
+hop_at = accessor(HOP)
+window_at = accessor(WINDOW)
+entry_at = accessor(HEAPED)
+bucket_at = accessor(BUCKET)
+cell_at = accessor(CELL)
+integer_at = accessor(INTEGER)
+small_at = accessor(SMALL)
+real_at = accessor(FLOAT)
