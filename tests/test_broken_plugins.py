@@ -19,11 +19,13 @@ import sim
 from sim import plugins
 from sim.base.errors import InputError, PluginError
 from sim.cli.app import app
+from sim.overlay.broadcast import Broadcast
 from sim.overlay.chord import Chord
 from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geometry import GeometrySetting, TopicTree
 from sim.overlay.graph import Graph
 from sim.overlay.latency import UnitLatency
+from sim.overlay.owner_shard import OwnerShard
 from sim.overlay.promises import GeometryPromises
 from sim.overlay.star import Star
 from sim.overlay.tapestry import Tapestry
@@ -341,11 +343,11 @@ def test_a_module_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> No
         plugins.load("selection", "gone")
 
 
-@pytest.mark.parametrize("kind", [Chord, Star, FullMesh, Tapestry, TopicConnected])
+@pytest.mark.parametrize("kind", [Chord, Star, FullMesh, Broadcast, OwnerShard, Tapestry, TopicConnected])
 def test_what_keeps_its_promises_is_let_through_and_changes_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any, kind: type
 ) -> None:
-    name = {Chord: "chord", Star: "star", FullMesh: "full-mesh", Tapestry: "tapestry"}.get(kind, "topic-connected")
+    name = next(name for name in plugins.names("geometry") if plugins.load("geometry", name) is kind)
     scenario = {**SCENARIO, "network": {"brokers": 8, "geometry": {"kind": name}}}
     plain = sim.run(scenario, tmp_path / "plain").runs
     monkeypatch.setattr(plugins, "are_ours", lambda found: found is not kind)

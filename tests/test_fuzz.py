@@ -41,6 +41,8 @@ GEOMETRIES = (
     'kind = "tapestry"\ndigits = 6\nbase = 4\npns = true\n',
     'kind = "star"\nhub = "central"\n',
     'kind = "full-mesh"\n',
+    'kind = "owner-shard"\n',
+    'kind = "broadcast"\n',
     'kind = "geographic"\nlevels = 3\nrepresentative = "closest"\n',
     'kind = "graph"\nfile = "edges.csv"\n',
     'kind = "topic-connected"\ndesign = "cd-oda-ii"\non_change = "periodic"\nperiod = "30min"\nparts = 3\n',

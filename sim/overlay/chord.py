@@ -21,6 +21,12 @@ def hashed(text: str, bits: int) -> int:
     return int.from_bytes(hashlib.sha1(text.encode(), usedforsecurity=False).digest(), "big") >> (160 - bits)
 
 
+def hashed_topics(setting: GeometrySetting, bits: int) -> NDArray[np.int64]:
+    """The hash (topics) of each topic, by the geometry's key."""
+    hashes = (hashed(f"{setting.key}/topic/{topic}", bits) for topic in range(setting.topics))
+    return np.fromiter(hashes, np.int64, setting.topics)
+
+
 def hashed_ids(key: int, nodes: int, bits: int) -> NDArray[np.int64]:
     """Distinct node ids on the ring of 2^bits, ascending; an id that is taken is hashed again."""
     ids: set[int] = set()
@@ -87,10 +93,7 @@ class Chord(RendezvousTrees):
             )
         make = even_ids if parameters.ids == "even" else None
         self.ids = make(setting.nodes, bits) if make else hashed_ids(setting.key, setting.nodes, bits)
-        topic_hashes = np.fromiter(
-            (hashed(f"{setting.key}/topic/{topic}", bits) for topic in range(setting.topics)), np.int64, setting.topics
-        )
-        routes = chord_routes(self.ids, topic_hashes, bits)
+        routes = chord_routes(self.ids, hashed_topics(setting, bits), bits)
         self.hops = routes.hops
         super().__init__(routes.roots, routes.next_hop, routes.parent, parameters.state)
         self.positions = self.ids / float(1 << bits)

@@ -10,14 +10,8 @@ from sim.overlay.geometry import GeometrySetting
 from sim.overlay.source_trees import SourceTrees
 
 
-class FullMesh(SourceTrees):
-    """Every broker linked to every other; a publisher's broker sends to all brokers that subscribe, in one hop."""
-
-    class Parameters(plugins.Parameters):
-        pass
-
-    def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
-        super().__init__(setting.nodes)
+class Mesh(SourceTrees):
+    """Every broker linked to every other."""
 
     def parents(self, topic: int, source: int) -> NDArray[np.int32]:
         """The source itself, before every node."""
@@ -26,3 +20,13 @@ class FullMesh(SourceTrees):
     def edges(self) -> NDArray[np.int32]:
         """All pairs of nodes (m, 2), ascending."""
         return np.argwhere(~np.eye(self.nodes, dtype=np.bool_)).astype(np.int32)
+
+
+class FullMesh(Mesh):
+    """Every broker linked to every other; a publisher's broker sends to all brokers that subscribe, in one hop."""
+
+    class Parameters(plugins.Parameters):
+        pass
+
+    def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
+        super().__init__(setting.nodes)

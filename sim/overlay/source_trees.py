@@ -13,6 +13,7 @@ from sim.overlay.tree_kernels import compact_tree, mark_routes
 
 _REMEMBERED = 1 << 21  # positions of all trees that are remembered
 _OVERHEAD = 32  # what a tree takes beside its positions, in positions
+_ALL = -1  # stands for all topics, where all nodes are on all trees
 
 
 class PublisherTrees(ABC):
@@ -99,8 +100,14 @@ class SourceTrees(PublisherTrees):
     """Topic trees over paths from every node, for geometries in which a broker publishes on its own: there is no way up to a root.
 
     A tree is the union of the paths from the source to all subscribers. Every node knows who subscribes: a join or leave is sent
-    to all others, along the paths from the node.
+    to all others, along the paths from the node. Or else, `to_everybody`, a tree reaches all nodes, and nobody knows who subscribes.
     """
+
+    def __init__(self, nodes: int, to_everybody: bool = False) -> None:
+        super().__init__(nodes)
+        self._to_everybody = to_everybody
+        if to_everybody:
+            self._joined[_ALL] = np.ones(nodes, np.bool_)
 
     @abstractmethod
     def parents(self, topic: int, source: int) -> NDArray[np.int32]:
@@ -113,18 +120,22 @@ class SourceTrees(PublisherTrees):
         """The source alone: it is the root."""
         return np.array([source], np.int32)
 
+    def tree(self, topic: int, root: int) -> TopicTree:
+        """The tree of the topic as it stands now, from this root; the same for all topics where trees reach all nodes."""
+        return super().tree(_ALL if self._to_everybody else topic, root)
+
     def grown(self, topic: int, root: int) -> TopicTree:
         """The union of the paths from the root to all that have joined; others are on it as relays."""
         parents = self.parents(topic, root)
         return TopicTree(*compact_tree(mark_routes(self._joined[topic], parents, root), parents, root))
 
     def control_hops(self, topic: int, node: int) -> int:
-        """One message to each of the other nodes."""
-        return self.nodes - 1
+        """One message to each of the other nodes, where they have to know."""
+        return 0 if self._to_everybody else self.nodes - 1
 
     def control_requests(self, topic: int, node: int) -> int:
-        """One message to each of the other nodes: everybody that gets it passes it on."""
-        return self.nodes - 1
+        """The same: everybody that gets a message passes it on."""
+        return self.control_hops(topic, node)
 
     def adjust(self) -> int:
         """Nothing: links are there for good."""
@@ -134,4 +145,4 @@ class SourceTrees(PublisherTrees):
         """None: topics have no links of their own."""
 
     def tree_state(self) -> None:
-        """None: a tree follows from the paths and from who subscribes, which all know."""
+        """None: a tree follows from the paths and from who subscribes, which all know or nobody has to."""

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from sim import plugins
 from sim.base.errors import ScenarioError
-from sim.overlay.chord import hashed, hashed_ids
+from sim.overlay.chord import hashed_ids, hashed_topics
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.prefix_kernels import prefix_tables, surrogate_roots
 from sim.overlay.prefixes import Prefixes, digits_of
@@ -53,9 +53,7 @@ class Tapestry(RendezvousTrees):
             self.table = self.prefixes.nearest(setting.round_trips)
         else:
             self.table = self.prefixes.drawn(generator)
-        topics = np.fromiter(
-            (hashed(f"{setting.key}/topic/{topic}", bits) for topic in range(setting.topics)), np.int64, setting.topics
-        )
+        topics = hashed_topics(setting, bits)
         next_hop, parent, self.hops = prefix_tables(self.prefixes.digits, self.table)
         super().__init__(
             surrogate_roots(self.table, digits_of(topics, levels, base)), next_hop, parent, parameters.state

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import tiny
-from test_against_oracle import GRAIN, MEASURED, RENDEZVOUS, Case, built, matrix, random_links
+from test_against_oracle import GRAIN, MEASURED, MESHES, RENDEZVOUS, Case, built, matrix, random_links
 from test_offloading import KEY, Drawn
 from test_reconfiguration import PAYS, Shuffle
 
@@ -79,7 +79,7 @@ def _case(rng: random.Random, kind: str, seed: int) -> Case:
     times = _times(rng, horizon)
     changes = [] if kind == "content" else _changes(rng, wants, topics, times(rng.choice((0, 10, 30, 40))))
     delay, node_of = np.array(_delay(rng, brokers, seed)), rng.sample(range(brokers), brokers)
-    if geometry not in ("chord", "star", "full-mesh"):  # whose nodes are the brokers, as far apart to and fro
+    if geometry not in ("chord", "star", *MESHES):  # whose nodes are the brokers, as far apart to and fro
         delay, node_of = np.triu(delay) + np.triu(delay).T, list(range(brokers))
     service = rng.choices(("none", "deterministic", "exponential"), (10, 45, 45))[0]
     join = "message" if geometry in (*RENDEZVOUS, "geographic") and rng.random() < 0.9 else "instant"
@@ -165,7 +165,7 @@ def _limited(rng: random.Random, case: Case) -> Case:
 def _geometry(rng: random.Random, kind: str) -> str:
     if kind == "flood":
         return "topic-connected"
-    others = ("tapestry", "star", "geographic", "full-mesh", "graph", "topic-connected")
+    others = ("tapestry", "star", "geographic", *MESHES, "graph", "topic-connected")
     return "chord" if rng.random() < 0.75 else rng.choice(others)
 
 

@@ -22,12 +22,14 @@ from sim.base.randomness import Streams, exponential, gamma, normal, uniform
 from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
 from sim.files.inputs import File
+from sim.overlay.broadcast import Broadcast
 from sim.overlay.chord import Chord, hashed
 from sim.overlay.edges import Edge
 from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geographic import Geographic
 from sim.overlay.geometry import Dissemination, GeometrySetting
 from sim.overlay.graph import Graph
+from sim.overlay.owner_shard import OwnerShard
 from sim.overlay.sites import Sites
 from sim.overlay.star import Star
 from sim.overlay.tapestry import Tapestry
@@ -38,7 +40,8 @@ from sim.policies.views import SelectionSetting
 from sim.workloads.format.workload import Workload
 
 GRAIN = 0.25  # s: changes, publications, hops and services share a coarse grid, so that ties are frequent
-RENDEZVOUS = ("chord", "star", "tapestry")
+RENDEZVOUS = ("chord", "star", "tapestry", "owner-shard")
+MESHES = ("full-mesh", "owner-shard", "broadcast")
 
 
 @dataclass
@@ -122,7 +125,7 @@ def cases(draw: st.DrawFn, **fixed: Any) -> Case:
         changes.append((time, who, what, -1 if what in held[who] else +1))
         held[who] ^= {what}
     geometry = fixed.get("geometry") or draw(
-        st.sampled_from(("chord", "chord", "tapestry", "star", "full-mesh", "graph", "topic-connected"))
+        st.sampled_from(("chord", "chord", "chord", "tapestry", "star", *MESHES, "graph", "topic-connected"))
     )
     kind = draw(st.sampled_from(("none", "none", "deterministic", "exponential")))
     delay = matrix(draw(st.sampled_from(("equal", "grid", "any"))), brokers, seed)
@@ -241,6 +244,10 @@ def overlay(case: Case) -> Dissemination:
             return Tapestry(Tapestry.Parameters(digits=case.bits, base=2, pns=True), setting)
         case "full-mesh":
             return FullMesh(FullMesh.Parameters(), setting)
+        case "owner-shard":
+            return OwnerShard(OwnerShard.Parameters(), setting)
+        case "broadcast":
+            return Broadcast(Broadcast.Parameters(), setting)
         case "topic-connected":
             named = dict(zip(("design", "k", "strict", "on_change", "period"), case.design, strict=False))
             parameters = TopicConnected.Parameters(**named, dissemination=case.dissemination, check=10**9)
@@ -495,6 +502,11 @@ def expected_routes(case: Case, ids: list[int]) -> tuple[overlays.Overlay, list[
             return prefix, [prefix.surrogate(0, format(point, f"0{case.bits}b"))[-1] for point in hashes]
         case "full-mesh":
             return overlays.Mesh(), [None] * case.topics
+        case "owner-shard":
+            hashes = (hashed(f"{case.seed}/topic/{topic}", 32) for topic in range(case.topics))
+            return overlays.Mesh(), [int(point / 2**32 * case.brokers) for point in hashes]
+        case "broadcast":
+            return overlays.Broadcast(case.brokers), [None] * case.topics
         case "topic-connected":
             rule, k, strict, on_change = case.design
             if on_change == "repair" and rule.startswith("cd"):

@@ -107,6 +107,20 @@ class Mesh(Overlay):
         return [source] if source == target else [source, target]
 
 
+class Broadcast(Mesh):
+    """Everything goes to everybody, and nobody is told who wants what."""
+
+    def __init__(self, nodes: int) -> None:
+        super().__init__()
+        self.nodes = range(nodes)
+
+    def told(self, nodes: int) -> int:
+        return 0
+
+    def tree(self, root: int, members: Iterable[int]) -> dict[int, int | None]:
+        return super().tree(root, self.nodes)
+
+
 class Links(Overlay):
     """Nodes with links of certain times, given for both ends of each. The quickest route wins; of equals the one with fewest hops;
     of those the one whose last node but one is the lowest, or else the one before that, and so on."""

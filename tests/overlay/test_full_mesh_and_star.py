@@ -1,4 +1,4 @@
-"""Full mesh and star: who is linked to whom, what theory says of delays, and what a hub may be called."""
+"""Meshes and stars: who is linked to whom, what theory says of delays and messages, and what a hub may be called."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import pytest
 import tiny
 
 from sim.base.errors import ScenarioError
+from sim.overlay.broadcast import Broadcast
+from sim.overlay.chord import hashed
 from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geometry import GeometrySetting
+from sim.overlay.owner_shard import OwnerShard
 from sim.overlay.sites import Sites
 from sim.overlay.star import Star
 from sim.scenario.model import Scenario
@@ -31,8 +34,9 @@ def star(nodes: int, hub: str = "central", **more: Any) -> Star:
     return Star(Star.Parameters(hub=hub), setting(nodes, **more))
 
 
-def scenario(**network: Any) -> Scenario:
-    return load_scenario({"network": {"latency": {"kind": "distance"}, **network}, "seed": 4}).base
+def scenario(assign: str = "random", **network: Any) -> Scenario:
+    network = {"latency": {"kind": "distance"}, **network}
+    return load_scenario({"network": network, "selection": {"kind": "static", "assign": assign}, "seed": 4}).base
 
 
 def everybody_wants_everything(publications: int = 40) -> Any:
@@ -73,14 +77,68 @@ def test_a_star_links_all_to_its_hub() -> None:
     assert overlay.tree(1, 3).nodes.tolist() == [2, 0, 3]
 
 
-def test_joining_takes_two_messages_in_a_star_and_one_for_every_other_broker_in_a_mesh() -> None:
+def owner_shard(nodes: int, topics: int = 2) -> OwnerShard:
+    return OwnerShard(OwnerShard.Parameters(), setting(nodes, topics))
+
+
+def broadcast(nodes: int) -> Broadcast:
+    return Broadcast(Broadcast.Parameters(), setting(nodes))
+
+
+def test_an_owner_sends_straight_to_all_that_want_its_topic() -> None:
+    overlay = owner_shard(4)
+    (owner, other), everybody = overlay.roots, set(range(4))
+    assert owner != other
+    assert overlay.edges().tolist() == FullMesh(FullMesh.Parameters(), setting(4)).edges().tolist()
+    one, two, neither = sorted(everybody - {owner})
+    for node in (two, one):
+        overlay.join(0, node)
+    tree = overlay.tree(0, neither)
+    assert (tree.nodes.tolist(), tree.parents.tolist(), tree.depth.tolist()) == (
+        [owner, one, two],
+        [-1, 0, 0],
+        [0, 1, 1],
+    )
+    assert overlay.uplink(0, neither).tolist() == [neither, owner]
+    assert overlay.uplink(0, owner).tolist() == [owner]
+    assert overlay.control_path(0, one).tolist() == [one, owner, one]
+    assert overlay.tree_state() == 2  # whom the owner sends to; nobody else keeps anything
+    overlay.join(0, owner)
+    assert overlay.tree_state() == 2
+
+
+def test_owners_have_equal_parts_of_the_hashes_of_topics() -> None:
+    overlay = owner_shard(5, 2000)
+    shares = np.bincount(overlay.roots, minlength=5)
+    assert overlay.roots[:50] == [hashed(f"1/topic/{topic}", 32) // (2**32 / 5) for topic in range(50)]
+    assert abs(shares - 400).max() < 4 * np.sqrt(2000 * 0.2 * 0.8)  # four standard deviations
+
+
+def test_a_broadcast_reaches_everybody_whoever_wants_the_topic() -> None:
+    overlay, trees = broadcast(4), []
+    for act in (lambda: None, lambda: overlay.join(0, 3), lambda: overlay.join(1, 1), lambda: overlay.leave(0, 3)):
+        act()
+        trees += [overlay.tree(topic, 2) for topic in (0, 1)]
+    assert all(tree is trees[0] for tree in trees)  # no change of interests makes another
+    assert trees[0].nodes.tolist() == [2, 0, 1, 3]
+    assert trees[0].depth.tolist() == [0, 1, 1, 1]
+    assert overlay.uplink(0, 2).tolist() == [2]
+    assert overlay.tree_state() is None
+
+
+def test_joining_takes_two_messages_where_a_topic_has_an_owner_and_one_for_each_broker_that_is_told() -> None:
     hub, mesh = star(6, "a"), FullMesh(FullMesh.Parameters(), setting(6))
     assert [(hub.control_hops(0, node), hub.control_requests(0, node)) for node in (0, 5)] == [(0, 2), (2, 2)]
     assert (mesh.control_hops(0, 3), mesh.control_requests(0, 3)) == (5, 5)
+    shard, everybody = owner_shard(6), broadcast(6)
+    owner = shard.roots[0]
+    nodes = owner, (owner + 1) % 6
+    assert [(shard.control_hops(0, node), shard.control_requests(0, node)) for node in nodes] == [(0, 2), (2, 2)]
+    assert (everybody.control_hops(0, 3), everybody.control_requests(0, 3)) == (0, 0)
 
 
 def test_a_single_broker_is_mesh_and_star() -> None:
-    for overlay in (star(1), FullMesh(FullMesh.Parameters(), setting(1))):
+    for overlay in (star(1), FullMesh(FullMesh.Parameters(), setting(1)), owner_shard(1), broadcast(1)):
         overlay.join(0, 0)
         assert overlay.uplink(0, 0).tolist() == overlay.tree(0, 0).nodes.tolist() == [0]
         assert overlay.edges().shape == (0, 2)
@@ -136,6 +194,39 @@ def test_in_a_mesh_delays_are_direct_latencies_and_nobody_relays() -> None:
     assert metrics["external_overhead"] == metrics["uplink_messages"] == 0
     assert metrics["notification_overhead"] == 40 * (len(set(homes.tolist())) - 1)
     assert metrics["delivered"] == metrics["due"]
+
+
+def test_in_a_broadcast_delays_are_those_of_a_mesh_and_all_others_relay() -> None:
+    """Topic 0 is wanted by the first of four brokers alone: three messages a publication, of which those to the others are in vain."""
+    world = tiny.workload(
+        [{0}, {1}, {1}, {1}], [(0.1 * n, 0, n % 4, 100) for n in range(40)], topics=2, places=PLACES, cell=1.0
+    )
+    found, mesh = (
+        simulate(scenario("in-order", geometry={"kind": kind}), world, 0).metrics for kind in ("broadcast", "full-mesh")
+    )
+    assert (found["notification_overhead"], found["internal_overhead"], found["external_overhead"]) == (120, 30, 90)
+    assert (mesh["notification_overhead"], mesh["external_overhead"]) == (30, 0)
+    assert (found["bootstrap_messages"], mesh["bootstrap_messages"]) == (0, 12)
+    for name in ("due", "delivered", "notification_delay", "notification_delay_p99", "path_stretch"):
+        assert found[name] == mesh[name]
+    assert found["delivered"] == found["due"] == 40
+
+
+def test_where_topics_have_owners_everything_is_two_hops_by_them() -> None:
+    used = scenario(geometry={"kind": "owner-shard"}, join="message")
+    network = build(used, everybody_wants_everything(), 0)
+    network.run()
+    owners, hops, homes = network.setting.overlay.roots, network.setting.hop_delay, network.users.host
+    delays = [
+        hops[homes[n // 4 % 4], owners[n % 4]] + hops[owners[n % 4], broker]
+        for n in range(40)
+        for broker in set(homes.tolist())
+    ]
+    metrics = network.metrics()
+    assert metrics["notification_delay"] == pytest.approx(np.mean(delays), rel=1e-9)
+    assert metrics["notification_delay_max"] == pytest.approx(max(delays), rel=1e-9)
+    assert metrics["uplink_messages"] == sum(homes[n // 4 % 4] != owners[n % 4] for n in range(40))
+    assert metrics["delivered"] == metrics["due"] == 40 * len(set(homes.tolist()))
 
 
 @pytest.mark.parametrize("hub", ["t0", "t2", "central"])
