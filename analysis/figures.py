@@ -160,7 +160,9 @@ def delays(results: Results) -> list[Figure]:
     )
     undelayed = table[table["delay"] == 0].set_index("variant")["share"]
     zeros = ", ".join(f"{variant} {100 * share:.2g} %" for variant, share in undelayed.items())
-    caption = "Share of the delivered (publication, broker) pairs that arrive within a delay; bins are 1 % wide."
+    caption = (
+        "Share of the delivered (publication, broker) pairs that arrive within a delay; bins are at most 0.8 % wide."
+    )
     if zeros:
         caption += f" Those that need no hop at all are at the left edge: {zeros}."
     medians = [

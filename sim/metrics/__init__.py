@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from sim import plugins
 from sim.base.errors import PluginError
-from sim.metrics.declared import CAUSES, COUNTED, OURS, declared_metrics
+from sim.metrics.declared import CAUSES, COUNTED, OURS, QUANTILES, declared_metrics
 from sim.metrics.metric import Metric, MetricValue, Ratio
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "COUNTED",
     "METRICS",
     "OURS",
+    "QUANTILES",
     "Metric",
     "MetricValue",
     "Ratio",

@@ -29,12 +29,18 @@ def _seconds(name: str, description: str, windows: Windows | None = None) -> Met
     return Metric(name, "s", description, got_through=True, windows=windows)
 
 
+QUANTILES = {"p50": 500, "p90": 900, "p95": 950, "p99": 990, "p99_9": 999}
+"""Names and per mille of the quantiles of delays."""
+
+
 def _delay(name: str, description: str) -> list[Metric]:
-    """A mean, its quantiles (from bins 1 % wide) and its exact maximum."""
+    """A mean, its quantiles, and its exact maximum."""
     return [
         _seconds(name, description, Ratio(f"{name}_sum", "delivered")),
-        _seconds(f"{name}_p50", f"median of {name} (from bins 1 % wide)"),
-        *(_seconds(f"{name}_p{q}", f"{q}th percentile of {name} (from bins 1 % wide)") for q in (95, 99)),
+        *(
+            _seconds(f"{name}_{quantile}", f"{permille / 10:g}th percentile of {name}, to 0.4 % (log-linear histogram)")
+            for quantile, permille in QUANTILES.items()
+        ),
         _seconds(f"{name}_max", f"largest {name}"),
     ]
 

@@ -570,8 +570,8 @@ def compare_messages(network: Network, flights: list[Any], truth: oracle.Network
 def compare_metrics(found: dict[str, Any], truth: dict[str, Any]) -> None:
     assert found.keys() == truth.keys()
     for name, value in truth.items():
-        if name.endswith(("_p50", "_p95", "_p99")) and value is not None:
-            assert found[name] == pytest.approx(value, rel=0.0051, abs=1e-6), name
+        if "_delay_p" in name and value is not None:
+            assert found[name] == pytest.approx(value, rel=0.004, abs=1e-6), name
         elif isinstance(value, float):
             assert found[name] == pytest.approx(value, rel=1e-9, abs=1e-9), name
         else:
@@ -589,18 +589,20 @@ def compare_windows(
 
 
 def compare_delays(network: Network, truth: oracle.Network) -> None:
+    """Each delay, in order, lies in the bin that has its rank; one on an edge may be in either bin, as it was rounded."""
     table, edges = network.recorder.delays(), [*network.recorder.edges[1:-1]]
-    rows: Counter[tuple[int, int]] = Counter()
+    delays: list[tuple[int, float, int]] = []  # window, seconds, users
     for (number, broker), time in truth.delivered.items():
         published = truth.world.publications[number][0]
-        delay = time - published
         window = sum(edge <= published for edge in edges)
-        here = np.flatnonzero((table["window"] == window) & (table["lower"] * (1 - 1e-9) <= delay))[-1]
-        assert delay < table["upper"][here] * (1 + 1e-9)
-        rows[int(here), 0] += 1
-        rows[int(here), 1] += truth.due[number, broker]
-    assert table["brokers"].tolist() == [rows[i, 0] for i in range(len(table["window"]))]
-    assert table["users"].tolist() == [rows[i, 1] for i in range(len(table["window"]))]
+        delays.append((window, time - published, truth.due[number, broker]))
+    for column, weights in (("brokers", [1] * len(delays)), ("users", [users for *_, users in delays])):
+        expected = sorted(pair for (*pair, _), weight in zip(delays, weights, strict=True) for _ in range(weight))
+        bins = [np.repeat(table[name], table[column]) for name in ("window", "lower", "upper")]
+        assert len(bins[0]) == len(expected)
+        for (window, delay), where, lower, upper in zip(expected, *bins, strict=True):
+            assert window == where
+            assert lower * (1 - 1e-9) <= delay < upper * (1 + 1e-9)
 
 
 def compare_brokers(network: Network, case: Case, truth: oracle.Network) -> None:

@@ -205,12 +205,16 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
     ]
     due_users = sum(len(each.due) for each in kept)
 
-    def quantile(q: int) -> float | None:
-        return delays[math.ceil(len(delays) * q / 100) - 1] if delays else None
+    def quantile(permille: int) -> float | None:
+        return delays[-(-len(delays) * permille // 1000) - 1] if delays else None
 
     return copies | {
         "notification_delay": mean(delays),
-        **{f"notification_delay_p{q}": quantile(q) for q in (50, 95, 99)},
+        "notification_delay_p50": quantile(500),
+        "notification_delay_p90": quantile(900),
+        "notification_delay_p95": quantile(950),
+        "notification_delay_p99": quantile(990),
+        "notification_delay_p99_9": quantile(999),
         "notification_delay_max": max(delays, default=None),
         "arrival_delay": mean(network.arrived[copy, broker] - publications[copy][0] for broker, _, copy in firsts),
         "user_notification_delay": mean(time - publications[copy][0] for time, copy in users),

@@ -1008,16 +1008,18 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
     def jain(loads: list[int], _: list[int]) -> float:
         return sum(loads) ** 2 / (len(loads) * sum(x * x for x in loads)) if sum(loads) else 1.0
 
-    def quantile(q: int) -> float | None:
-        return sorted(delays)[math.ceil(len(delays) * q / 100) - 1] if delays else None
+    def quantile(permille: int) -> float | None:
+        return sorted(delays)[-(-len(delays) * permille // 1000) - 1] if delays else None
 
     return {
         "broker_subscription_changes": sum(since <= time < until for time, *_ in network.transitions),
         "subscription_overhead": sum(since <= time < until for time in network.control),
         "notification_delay": mean(delays),
-        "notification_delay_p50": quantile(50),
-        "notification_delay_p95": quantile(95),
-        "notification_delay_p99": quantile(99),
+        "notification_delay_p50": quantile(500),
+        "notification_delay_p90": quantile(900),
+        "notification_delay_p95": quantile(950),
+        "notification_delay_p99": quantile(990),
+        "notification_delay_p99_9": quantile(999),
         "notification_delay_max": max(delays, default=None),
         "arrival_delay": mean(network.arrived[pair] - publications[pair[0]][0] for pair in delivered),
         "user_notification_delay": weighted(delays, users),

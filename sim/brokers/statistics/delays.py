@@ -1,15 +1,14 @@
-"""The histogram of delays: exact counts in bins 1 % wide, per window, for brokers and for users."""
+"""The log-linear histogram of delays: exact counts in bins at most 0.8 % wide, per window, for brokers and for users."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.brokers.statistics.record_kernels import BIN_WIDTH, BINS, FIRST_BIN
+from sim.brokers.statistics.record_kernels import BINS, lower_edges
 from sim.brokers.statistics.tallies import Tallies
 
 
@@ -25,18 +24,19 @@ class Delays(Tallies):
         bins = keys % BINS
         return {
             "window": keys // BINS,
-            "lower": np.where(bins == 0, 0.0, FIRST_BIN * (1 + BIN_WIDTH) ** (bins - 1.0)),
-            "upper": FIRST_BIN * (1 + BIN_WIDTH) ** bins.astype(float),
+            "lower": lower_edges(bins),
+            "upper": lower_edges(bins + 1),
             "brokers": brokers,
             "users": users,
         }
 
-    def quantiles(self, measured: NDArray[np.bool_], percents: Sequence[int]) -> dict[int, float | None]:
-        """Quantiles (%) over brokers and the windows that are measured: the middle of the bin that holds the pair of that rank."""
+    def quantiles(self, measured: NDArray[np.bool_], permilles: Sequence[int]) -> list[float | None]:
+        """Quantiles (‰) over brokers and the windows that are measured: the middle of the bin that holds the pair of that rank."""
         keys, brokers, _ = self.columns()
         kept = measured[keys // BINS]
         ranks = np.cumsum(np.bincount(keys[kept] % BINS, brokers[kept], minlength=1))
         if ranks[-1] == 0:
-            return dict.fromkeys(percents)
-        bins = {q: int(np.searchsorted(ranks, math.ceil(ranks[-1] * q / 100))) for q in percents}
-        return {q: FIRST_BIN * (1 + BIN_WIDTH) ** (b - 0.5) if b else 0.0 for q, b in bins.items()}
+            return [None] * len(permilles)
+        bins = np.searchsorted(ranks, [-(-int(ranks[-1]) * q // 1000) for q in permilles])
+        middles: list[float | None] = np.where(bins > 0, (lower_edges(bins) + lower_edges(bins + 1)) / 2, 0.0).tolist()
+        return middles

@@ -34,9 +34,10 @@ RECEIVED, SENT, BROKER_DELIVERED, RELAYED = range(4)
 # rows of the ledger
 JOINING, OFFLOADED = LOST["joining"], LOST["offloaded"]
 
-FIRST_BIN = 1e-6  # s: delays below it share bin 0
-BIN_WIDTH = 0.01  # relative width of all others
-BINS = 1 << 12  # delays up to 4e11 s have one of their own
+FIRST_BIN = 2.0**-20  # s: delays below it share bin 0
+BINS = 1 << 13  # delays up to 2^44 s have one of their own
+_SHIFT = 45  # leaves of a float its exponent and 7 bits behind: 128 bins of one width between powers of two
+_FIRST = int(np.float64(FIRST_BIN).view(np.int64)) >> _SHIFT
 
 
 @kernel
@@ -58,10 +59,16 @@ def add_exactly(sums: NDArray[np.int64], value: float) -> None:
 
 @kernel
 def delay_bin(delay: float) -> int:
-    """The histogram bin of a delay: 0 below FIRST_BIN, from there on bins that are 1 % wide."""
-    if delay < 1e-6:
+    """The bin of a delay in a log-linear histogram: 0 below FIRST_BIN, from there on 128 to each power of two."""
+    if delay < FIRST_BIN:
         return 0
-    return min(1 + int(np.log(delay / 1e-6) / np.log(1.01)), BINS - 1)
+    return min(1 + int(np.float64(delay).view(np.int64) >> _SHIFT) - _FIRST, BINS - 1)
+
+
+def lower_edges(bins: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The shortest delays (s) of bins."""
+    edges: NDArray[np.float64] = ((bins - 1 + _FIRST) << _SHIFT).view(np.float64)
+    return np.where(bins > 0, edges, 0.0)
 
 
 @kernel

@@ -21,7 +21,7 @@ from sim.brokers.statistics.receipts import Audience, Audiences, Receipts
 from sim.brokers.statistics.records import Channel, Folds, Offloaded, Offloads, Statistics, Ways, starts
 from sim.brokers.statistics.satisfaction import Satisfaction
 from sim.brokers.statistics.tallies import Tallies
-from sim.metrics import COUNTED, OURS, Metric, MetricValue
+from sim.metrics import COUNTED, OURS, QUANTILES, Metric, MetricValue
 
 RecordedColumns = dict[str, Any]  # column name → array or list
 
@@ -302,11 +302,11 @@ class Recorder:
         """The scalar metrics over everything after the warm-up; None where a mean is over nothing."""
         columns, windows = self._columns(), len(self.measured)
         first = windows - sum(self.measured)
-        quantile = self.histogram.quantiles(self._measured, (50, 95, 99))
+        quantiles = self.histogram.quantiles(self._measured, list(QUANTILES.values()))
         delivered = columns["delivered"].total(slice(first, windows))
         return {
             **{m.name: self._over(m, columns, first, windows) for m in OURS.values() if m.windows},
-            **{f"notification_delay_p{q}": quantile[q] for q in (50, 95, 99)},
+            **{f"notification_delay_{name}": value for name, value in zip(QUANTILES, quantiles, strict=True)},
             "notification_delay_max": float(self.statistics.maxima[0]) if delivered else None,
             "bootstrap_messages": self.bootstrap_messages,
         }

@@ -14,7 +14,7 @@ from sim.base.units import SECONDS
 from sim.workloads.format.workload import DAY, Workload
 from sim.workloads.models.location import visit_shares, visits_of
 
-QUANTILES = {"p5": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95, "p99": 0.99}
+_QUANTILES = {"p5": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95, "p99": 0.99}
 CLASSES = {"none": 0, "1 to 9": 1, "10 to 99": 10, "100 to 999": 100, "1000 and more": 1000}
 
 
@@ -92,12 +92,12 @@ def _ratio(count: int, of: float) -> float | None:
 
 def _distribution(values: NDArray[np.int64]) -> dict[str, float | int | None]:
     if not len(values):
-        return dict.fromkeys(("mean", "minimum", *QUANTILES, "maximum"))
-    quantiles = np.quantile(values, list(QUANTILES.values())).tolist()
+        return dict.fromkeys(("mean", "minimum", *_QUANTILES, "maximum"))
+    quantiles = np.quantile(values, list(_QUANTILES.values())).tolist()
     return {
         "mean": float(values.mean()),
         "minimum": int(values.min()),
-        **dict(zip(QUANTILES, quantiles, strict=True)),
+        **dict(zip(_QUANTILES, quantiles, strict=True)),
         "maximum": int(values.max()),
     }
 
