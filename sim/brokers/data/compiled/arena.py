@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
+from sim.brokers.data.compiled.departures import Starts
 from sim.brokers.data.compiled.records import POSITION, SLOT, TALLY, VERSION, Items
 from sim.brokers.data.compiled.state import LINKED, NONE, UPLINKED
 from sim.brokers.data.due import Due, DueByTopic
@@ -60,21 +61,20 @@ class Arena:
         self._moves = 0  # of brokers
         self._slots: dict[tuple[int, int], int] = {}  # by topic and root
         self._latest: dict[int, dict[int, int]] = {}  # by slot, for the last two periods: its latest version
-        self._starts: dict[tuple[int, int], int] = {}  # by topic and broker: where its uplink starts
+        self._brokers, self._starts = len(fabric.node_of), Starts(self._climb)
         self._shared: dict[tuple[int, int, int], int] = {}  # by slot, next position and broker: a position of uplinks
         self.links: dict[tuple[int, int], int] = {}  # numbers of those used, where links do more than take time
 
     # -- uplinks
 
-    def uplink(self, topic: int, broker: int) -> int:
-        """The position at which the topic's uplink from the broker starts."""
-        start = self._starts.get((topic, broker))
-        if start is None:
-            start = self._starts[topic, broker] = self._climb(topic, self._uplinks.of(topic, broker).brokers)
-        return start
+    def uplinks(self, topics: NDArray[np.int64], brokers: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The positions at which the topics' uplinks from the brokers start."""
+        return self._starts.of(topics * self._brokers + brokers)
 
-    def _climb(self, topic: int, brokers: list[int]) -> int:
-        """Uplinks that go on in the same way share their positions."""
+    def _climb(self, entry: int) -> int:
+        """The position at which an uplink starts, by topic · brokers + broker; those that go on in the same way share positions."""
+        topic, broker = divmod(entry, self._brokers)
+        brokers = self._uplinks.of(topic, broker).brokers
         root = brokers[-1]
         slot = self._slots.get((topic, root))
         if slot is None:

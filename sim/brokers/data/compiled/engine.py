@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sim.brokers.data.compiled import state as st
 from sim.brokers.data.compiled.arena import Arena
 from sim.brokers.data.compiled.closing import close_servers, count_links, count_windows, in_transit
+from sim.brokers.data.compiled.departures import Departing, line_up
 from sim.brokers.data.compiled.loop import accept_control, next_time, process
 from sim.brokers.data.compiled.memory import Memory
 from sim.brokers.data.compiled.records import PENDING, Items
@@ -107,14 +108,13 @@ class CompiledEngine:
         pending[: len(kept)] = kept
         state["next_pending"], state["pending_end"] = 0, end
         new = pending[len(kept) : end]
-        entries, which = np.unique(topics * state["brokers"] + brokers[row], return_inverse=True)
-        pairs = zip(*(part.tolist() for part in np.divmod(entries, state["brokers"])), strict=True)
-        uplinks = np.array([self._arena.uplink(*pair) for pair in pairs])[which]
-        new["time"], new["published"], new["number"] = times[row], published[row], identities
-        new["size"], new["window"] = publications.size[numbers[row]], windows[row]
-        new["uplink"], new["slot"] = uplinks, self._arena.positions["children"][uplinks]  # every position names it
-        new["released"] = released
-        new["period"] = 0 if self._period_of is None else self._period_of[numbers[row]]
+        uplinks, periods = self._arena.uplinks(topics, brokers[row]), self._period_of
+        departing = Departing(
+            *(row, identities, uplinks, numbers, times, published, windows, publications.size),
+            np.empty(0, np.int64) if periods is None else periods,
+            released,
+        )
+        line_up(new, self._arena.positions, departing)
         state["unrooted"] += len(row) * released
         self._memory.use("pending", pending)
         self._memory.use_arena(self._arena)
