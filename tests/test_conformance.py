@@ -63,6 +63,8 @@ def test_there_are_promises_for_each_group_about_what_its_plugins_have() -> None
         ("selection", "similarity", {"similarity": "jaccard"}),
         ("selection", "similarity", {"similarity": "mean-user", "cluster_size": 3}),
         ("geometry", "topic-connected", {"dissemination": "flood"}),
+        ("geometry", "full-mesh", {"dissemination": "flood", "hops": 2}),
+        ("geometry", "graph", {**SMALL["graph"], "dissemination": "flood"}),
         ("geometry", "topic-connected", {"on_change": "periodic"}),
         ("geometry", "tapestry", {"pns": True}),
     ],
@@ -70,7 +72,7 @@ def test_there_are_promises_for_each_group_about_what_its_plugins_have() -> None
 def test_our_own_keep_all_promises(tmp_path: Path, group: str, name: str, parameters: dict[str, Any]) -> None:
     if "file" in parameters:
         (tmp_path / "file.csv").write_text(parameters["file"])
-        parameters = {"file": str(tmp_path / "file.csv")}
+        parameters = {**parameters, "file": str(tmp_path / "file.csv")}
     assert_conforms(group, plugins.load(group, name), parameters)
 
 
@@ -361,6 +363,16 @@ class Deafened(TopicConnected):
         return replace(super().tree(topic, root), neighbours=())
 
 
+class Motionless(FullMesh):
+    """Floods, but its copies may take no hop."""
+
+    def __init__(self, parameters: FullMesh.Parameters, *rest: Any) -> None:
+        super().__init__(parameters.model_copy(update={"dissemination": "flood"}), *rest)
+
+    def tree(self, topic: int, root: int) -> Any:
+        return replace(super().tree(topic, root), hop_limit=0)
+
+
 class Verbose(Chord):
     def topic_diameters(self) -> Any:
         return "long"
@@ -591,6 +603,7 @@ BREACHES: list[tuple[str, Any, str, str]] = [
     ("geometry", broken.WrongDepth, "top_down", "expected a hop more than the parent's"),
     ("geometry", broken.SkipsLinks, "along_links", "and there is no such link"),
     ("geometry", broken.Forgets, "all_members", "which has joined"),
+    ("geometry", Motionless, "flooded", "has a hop_limit of 0, allowed: from 1"),
     ("geometry", Deafened, "flooded", "has neighbours .*, expected places among"),
     ("geometry", broken.Paid, "numbers", "control_hops is -3, expected a whole number of 0 or more"),
     ("geometry", Unbounded, "numbers", "tree_state is 0.5, expected a whole number of 0 or more"),

@@ -41,6 +41,7 @@ GEOMETRIES = (
     'kind = "tapestry"\ndigits = 6\nbase = 4\npns = true\n',
     'kind = "star"\nhub = "central"\n',
     'kind = "full-mesh"\n',
+    'kind = "full-mesh"\ndissemination = "flood"\nhops = 2\n',
     'kind = "owner-shard"\n',
     'kind = "broadcast"\n',
     'kind = "geographic"\nlevels = 3\nrepresentative = "closest"\n',

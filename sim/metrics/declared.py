@@ -49,6 +49,7 @@ CAUSES = {
     "joining": "the broker was not yet on the tree, or no longer",
     "queue_full": "a broker's queue, or its buffer for a link, was full",
     "link": "a link lost the message",
+    "hop_limit": "copies had taken as many hops as they may",
     "offloaded": "the topic was offloaded and the best-effort channel failed",
 }
 """Why something that was due is lost: the causes, and what follows `because`."""

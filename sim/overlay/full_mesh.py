@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sim import plugins
+from sim.overlay.floods import FloodParameters
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.source_trees import SourceTrees
 
@@ -23,10 +23,10 @@ class Mesh(SourceTrees):
 
 
 class FullMesh(Mesh):
-    """Every broker linked to every other; a publisher's broker sends to all brokers that subscribe, in one hop."""
+    """Every broker linked to every other; a publisher's broker sends to all brokers that subscribe, in one hop, or floods."""
 
-    class Parameters(plugins.Parameters):
+    class Parameters(FloodParameters):
         pass
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
-        super().__init__(setting.nodes)
+        super().__init__(setting.nodes, parameters)

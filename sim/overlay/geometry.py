@@ -30,6 +30,10 @@ class GeometrySetting:
     topic_places: NDArray[np.float64] | None = None
 
 
+NO_HOP_LIMIT = 2**31 - 1
+"""The hop limit of floods that have none."""
+
+
 @dataclass(frozen=True, eq=False)
 class TopicTree:
     """A dissemination tree as it stood at one moment, over the k nodes that are on it, in top-down order.
@@ -37,7 +41,8 @@ class TopicTree:
     `nodes` (k): overlay nodes, the root first; `parents` (k): position of each one's parent, -1 for the root;
     `first_child` (k + 1): the children of position i are the positions `first_child[i]:first_child[i + 1]`; `depth` (k): hops
     below the root. A topic that nobody wants has an empty tree. Where topics are flooded, `neighbours` (k) holds the positions
-    of those that each node is linked to in the topic, and the tree is what flooding comes to when all hops take the same time.
+    of those that each node is linked to in the topic, and the tree is what flooding comes to when all hops take the same time;
+    a copy goes `hop_limit` hops below the root at most.
     """
 
     nodes: NDArray[np.int32]
@@ -45,6 +50,7 @@ class TopicTree:
     first_child: NDArray[np.int32]
     depth: NDArray[np.int32]
     neighbours: Sequence[Sequence[int]] = ()
+    hop_limit: int = NO_HOP_LIMIT
 
     def __len__(self) -> int:
         return len(self.nodes)

@@ -8,29 +8,29 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from sim import plugins
 from sim.base.errors import ScenarioError, unknown_of_many
 from sim.files.inputs import File, InputFile
 from sim.overlay.edges import Edge, read_edges
+from sim.overlay.floods import FloodParameters
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.path_kernels import shortest_paths
 from sim.overlay.source_trees import SourceTrees
 
 
 class Graph(SourceTrees):
-    """Links between brokers from a file; a publication takes the fastest paths from its publisher's broker.
+    """Links between brokers from a file; a publication takes the fastest paths from its publisher's broker, or is flooded over them.
 
     Of equally quick paths the one with the fewest hops is taken, and of these, seen from its end, the one by the lowest broker.
     """
 
-    class Parameters(plugins.Parameters):
+    class Parameters(FloodParameters):
         file: Annotated[File[tuple[Edge, ...]], InputFile(read_edges)]
         """Edge list (CSV with the columns source, target and optionally rtt_ms) or GraphML, by names of brokers. A link's own time
         replaces the latency model's."""
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
         """Raises ScenarioError where the links are not those of all brokers, each of which can reach each other."""
-        super().__init__(setting.nodes)
+        super().__init__(setting.nodes, parameters)
         assert setting.sites is not None
         assert setting.round_trips is not None
         edges, names = parameters.file.content, setting.sites.names

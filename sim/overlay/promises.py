@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.overlay.geometry import Dissemination, GeometrySetting, TopicTree
+from sim.overlay.geometry import NO_HOP_LIMIT, Dissemination, GeometrySetting, TopicTree
 from sim.overlay.latency import LatencyModel
 from sim.plugins import Promises, promise
 
@@ -186,7 +186,7 @@ class GeometryPromises(Promises):
 
     @promise("tree")
     def flooded(self, found: Any, topic: int, root: int) -> Iterator[str]:
-        """Where topics are flooded, a tree has the `neighbours` of each of its nodes, those below it among them."""
+        """Where topics are flooded, a tree has the `neighbours` of each of its nodes, those below it among them, and a `hop_limit`."""
         if not self.plugin.floods:
             return
         size, around = len(found.nodes), found.neighbours
@@ -195,6 +195,8 @@ class GeometryPromises(Promises):
         for place in range(1, size):
             if place not in around[found.parents[place]]:
                 yield f"{_tree(topic, root)} has place {place} below {found.parents[place]}, whose neighbour it is not"
+        if not 1 <= found.hop_limit <= NO_HOP_LIMIT:
+            yield f"{_tree(topic, root)} has a hop_limit of {found.hop_limit!r}, allowed: from 1 to {NO_HOP_LIMIT}"
 
     @promise("control_hops", "control_requests", "adjust", "tree_state")
     def numbers(self, found: Any, *_: int) -> Iterator[str]:

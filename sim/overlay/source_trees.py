@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.errors import ScenarioError
+from sim.overlay.floods import NO_FLOOD, FloodParameters, flood_tree
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
 from sim.overlay.tree_kernels import compact_tree, mark_routes
 
@@ -100,13 +102,15 @@ class SourceTrees(PublisherTrees):
     """Topic trees over paths from every node, for geometries in which a broker publishes on its own: there is no way up to a root.
 
     A tree is the union of the paths from the source to all subscribers. Every node knows who subscribes: a join or leave is sent
-    to all others, along the paths from the node. Or else, `to_everybody`, a tree reaches all nodes, and nobody knows who subscribes.
+    to all others, along the paths from the node. Or else, `to_everybody`, a tree reaches all nodes, and nobody knows who subscribes:
+    so it is where publications are flooded.
     """
 
-    def __init__(self, nodes: int, to_everybody: bool = False) -> None:
+    def __init__(self, nodes: int, flooding: FloodParameters = NO_FLOOD, to_everybody: bool = False) -> None:
         super().__init__(nodes)
-        self._to_everybody = to_everybody
-        if to_everybody:
+        self.floods, self._hop_limit = flooding.floods, flooding.hop_limit
+        self._to_everybody = to_everybody or self.floods
+        if self._to_everybody:
             self._joined[_ALL] = np.ones(nodes, np.bool_)
 
     @abstractmethod
@@ -125,9 +129,17 @@ class SourceTrees(PublisherTrees):
         return super().tree(_ALL if self._to_everybody else topic, root)
 
     def grown(self, topic: int, root: int) -> TopicTree:
-        """The union of the paths from the root to all that have joined; others are on it as relays."""
+        """The union of the paths from the root to all that have joined, others are on it as relays; or the tree of a flood."""
+        if self.floods:
+            return flood_tree(root, root, self._joined[topic], *self._adjacency, self._hop_limit)
         parents = self.parents(topic, root)
         return TopicTree(*compact_tree(mark_routes(self._joined[topic], parents, root), parents, root))
+
+    @cached_property
+    def _adjacency(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The links as CSR: those of node v lead to `neighbours[first[v]:first[v + 1]]`, ascending."""
+        source, target = self.edges().T
+        return np.searchsorted(source, np.arange(self.nodes + 1)), target.copy()
 
     def control_hops(self, topic: int, node: int) -> int:
         """One message to each of the other nodes, where they have to know."""

@@ -49,6 +49,7 @@ def generated(seed: int, kind: str | None = None) -> Generated:
     kind = kind or np.repeat(KINDS, SHARES)[seed % sum(SHARES)].item()
     case = _loaded(random.Random(f"load {seed}"), kind, _case(rng, kind, seed))
     case = _limited(random.Random(f"links {seed}"), case)
+    case = _flooded(random.Random(f"flood {seed}"), kind, case)
     timed = case.service[0] != "none"
     users = range(len(case.wants))
     return Generated(
@@ -160,6 +161,14 @@ def _limited(rng: random.Random, case: Case) -> Case:
     }
     rows = [(*row, min(size, 2000)) for *row, size in case.publications]
     return replace(case, lines=lines, publications=rows)
+
+
+def _flooded(rng: random.Random, kind: str, case: Case) -> Case:
+    """What is flooded, half of it over other links than those that follow interests, half of it with a hop limit."""
+    if kind != "flood":
+        return case
+    geometry = rng.choice(("topic-connected", "topic-connected", "graph", "full-mesh"))
+    return replace(case, geometry=geometry, hops=rng.choice((None, None, None, 1, 2, 3)))
 
 
 def _geometry(rng: random.Random, kind: str) -> str:
@@ -298,6 +307,7 @@ def watched(network: Network) -> Counter[str]:
             "reconfigurations": metrics["reconfigurations"],
             "offloading": offloads and (metrics["offload_churn"] or 0) + (metrics["best_effort_deliveries"] or 0),
             "satisfaction": offloads,
+            "hop limits": metrics["lost_hop_limit"],
             "floods": network.setting.overlay.floods and metrics["due"],
             "content": carries_content and metrics["due"],
             "handovers": metrics["handovers"],
@@ -388,6 +398,7 @@ PLAIN = {
     "queue": None,
     "regions": None,
     "load": {},
+    "hops": None,
     "lines": {},
 }
 """What a case may do without."""

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ from sim.workloads.format.workload import Workload
 
 GRAIN = 0.25  # s: changes, publications, hops and services share a coarse grid, so that ties are frequent
 RENDEZVOUS = ("chord", "star", "tapestry", "owner-shard")
+FLOODED = ("topic-connected", "graph", "full-mesh")
 MESHES = ("full-mesh", "owner-shard", "broadcast")
 
 
@@ -57,7 +59,7 @@ class Case:
     design: tuple[
         Any, ...
     ]  # of a topic-connected overlay: algorithm, k, strict, on change, and the period of what is periodic
-    dissemination: str  # likewise
+    dissemination: str  # likewise, and of graphs and meshes
     delay: list[list[float]]
     jitter: float
     wants: list[set[int]]
@@ -76,6 +78,16 @@ class Case:
     looks: list[int]  # hundredths of the horizon
     load: dict[str, Any] = field(default_factory=dict)  # what else stations have
     lines: dict[str, Any] = field(default_factory=dict)  # what limits links beside their latency
+    hops: int | None = None  # that copies go at most where they are flooded
+
+    @property
+    def floods(self) -> bool:
+        return self.dissemination == "flood" and self.geometry in FLOODED
+
+    @property
+    def flooding(self) -> dict[str, Any]:
+        """The parameters of geometries that can flood."""
+        return {"dissemination": self.dissemination, "hops": self.hops if self.floods else None}
 
 
 def matrix(kind: str, brokers: int, seed: int) -> list[list[float]]:
@@ -125,8 +137,11 @@ def cases(draw: st.DrawFn, **fixed: Any) -> Case:
         changes.append((time, who, what, -1 if what in held[who] else +1))
         held[who] ^= {what}
     geometry = fixed.get("geometry") or draw(
-        st.sampled_from(("chord", "chord", "chord", "tapestry", "star", *MESHES, "graph", "topic-connected"))
+        st.sampled_from(("chord", "chord", "tapestry", "star", "full-mesh", "graph", "topic-connected"))
     )
+    ways = random.Random(f"ways {seed}")
+    if geometry == "full-mesh" and "geometry" not in fixed:
+        geometry = ways.choice(MESHES)
     kind = draw(st.sampled_from(("none", "none", "deterministic", "exponential")))
     delay = matrix(draw(st.sampled_from(("equal", "grid", "any"))), brokers, seed)
     node_of = rng.sample(range(brokers), brokers)
@@ -168,6 +183,7 @@ def cases(draw: st.DrawFn, **fixed: Any) -> Case:
             "queue": draw(st.sampled_from((None, None, 0, 1, 2, 3))) if kind != "none" else None,
             "regions": None if seed % 2 else [seed // (broker + 1) % 3 for broker in range(brokers)],
             "looks": draw(st.sets(st.integers(1, 99), max_size=4).map(sorted)),
+            "hops": ways.choice((None, 1, 2, 3)),
             **fixed,
         }
     )
@@ -243,18 +259,18 @@ def overlay(case: Case) -> Dissemination:
         case "tapestry":
             return Tapestry(Tapestry.Parameters(digits=case.bits, base=2, pns=True), setting)
         case "full-mesh":
-            return FullMesh(FullMesh.Parameters(), setting)
+            return FullMesh(FullMesh.Parameters(**case.flooding), setting)
         case "owner-shard":
             return OwnerShard(OwnerShard.Parameters(), setting)
         case "broadcast":
             return Broadcast(Broadcast.Parameters(), setting)
         case "topic-connected":
             named = dict(zip(("design", "k", "strict", "on_change", "period"), case.design, strict=False))
-            parameters = TopicConnected.Parameters(**named, dissemination=case.dissemination, check=10**9)
+            parameters = TopicConnected.Parameters(**named, **case.flooding, check=10**9)
             return TopicConnected(parameters, setting)
         case _:
             edges = tuple(Edge(str(a), str(b), time, "") for a, b, time in case.links)
-            return Graph(Graph.Parameters(file=File("links", "", edges)), setting)
+            return Graph(Graph.Parameters(file=File("links", "", edges), **case.flooding), setting)
 
 
 def hub(case: Case) -> int:
@@ -427,7 +443,8 @@ def expected_setting(case: Case) -> oracle.Setting:
         queue=case.queue,
         **expected_queueing(case.load),
         lines=expected_lines(case),
-        floods=case.geometry == "topic-connected" and case.dissemination == "flood",
+        floods=case.floods,
+        hop_limit=case.hops,
         keeps_members=case.geometry == "tapestry",
         regions=case.regions,
     )
@@ -501,7 +518,8 @@ def expected_routes(case: Case, ids: list[int]) -> tuple[overlays.Overlay, list[
             hashes = [hashed(f"{case.seed}/topic/{topic}", case.bits) for topic in range(case.topics)]
             return prefix, [prefix.surrogate(0, format(point, f"0{case.bits}b"))[-1] for point in hashes]
         case "full-mesh":
-            return overlays.Mesh(), [None] * case.topics
+            pairs = dict.fromkeys(permutations(ids, 2), 1.0)
+            return overlays.FloodedLinks(pairs) if case.floods else overlays.Mesh(), [None] * case.topics
         case "owner-shard":
             hashes = (hashed(f"{case.seed}/topic/{topic}", 32) for topic in range(case.topics))
             return overlays.Mesh(), [int(point / 2**32 * case.brokers) for point in hashes]
@@ -515,7 +533,7 @@ def expected_routes(case: Case, ids: list[int]) -> tuple[overlays.Overlay, list[
         case _:
             delay = expected_delay(case)
             links = {(a, b): delay[a][b] for one, other, _ in case.links for a, b in ((one, other), (other, one))}
-            return overlays.Links(links), [None] * case.topics
+            return (overlays.FloodedLinks if case.floods else overlays.Links)(links), [None] * case.topics
 
 
 def expected_delay(case: Case) -> list[list[float]]:
@@ -648,18 +666,26 @@ def test_simulator_and_oracle_agree_on_everything() -> None:
     assert min(tally[what] for what in ("joining", "queue_full", "in flight", "dropped")) >= 10, tally
 
 
-def test_floods_and_their_losses_agree_too() -> None:
-    flooded = {"geometry": "topic-connected", "design": ("gm", "1", False, "repair"), "dissemination": "flood"}
+FLOOD = {"design": ("gm", "1", False, "repair"), "dissemination": "flood"}
+
+
+@pytest.mark.parametrize(
+    ("geometry", "duplicates", "beyond"), [("topic-connected", 25, 10), ("graph", 10, 25), ("full-mesh", 25, 0)]
+)
+def test_floods_and_their_losses_agree_too(geometry: str, duplicates: int, beyond: int) -> None:
     tally: Counter[str] = Counter()
 
-    @reproducible(50)
-    @given(cases(**flooded, service=("exponential", GRAIN), queue=2))
+    @reproducible(100)
+    @given(cases(**FLOOD, geometry=geometry, service=("exponential", GRAIN), queue=2))
     def run(case: Case) -> None:
         truth = compare(case)
-        tally.update({"duplicates": truth.duplicates.total(), "lost": len(truth.lost), "copies": len(truth.copies)})
+        tally.update(truth.lost.values())
+        tally.update({"duplicates": truth.duplicates.total(), "copies": len(truth.copies)})
 
     run()
-    assert min(tally[what] for what in ("duplicates", "lost", "copies")) >= 25, tally
+    assert min(tally["queue_full"], tally["copies"]) >= 25, tally
+    assert tally["duplicates"] >= duplicates, tally
+    assert tally["hop_limit"] >= beyond, tally
 
 
 def test_limited_links_agree_too() -> None:
@@ -677,10 +703,17 @@ def test_limited_links_agree_too() -> None:
     assert min(tally[what] for what in ("link", "crowded", "held up", "both")) >= 10, tally
 
 
-@reproducible(60)
-@given(limited(geometry="topic-connected", design=("gm", "1", False, "repair"), dissemination="flood"))
-def test_floods_over_limited_links_agree_too(case: Case) -> None:
-    compare(case)
+@pytest.mark.parametrize("geometry", FLOODED)
+def test_floods_over_limited_links_agree_too(geometry: str) -> None:
+    tally: Counter[str] = Counter()
+
+    @reproducible(60)
+    @given(limited(**FLOOD, geometry=geometry))
+    def run(case: Case) -> None:
+        tally.update(dict.fromkeys(compare(case).lost.values(), 1))
+
+    run()
+    assert min(tally["link"], tally["queue_full"]) >= 5, tally
 
 
 def test_loads_agree_too() -> None:

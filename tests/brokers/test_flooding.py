@@ -12,10 +12,17 @@ from sim.base.errors import ScenarioError
 from sim.brokers.data.compiled.engine import CompiledEngine
 from sim.brokers.data.events import EventEngine
 from sim.brokers.network import Network
+from sim.files.inputs import File
+from sim.overlay.broadcast import Broadcast
+from sim.overlay.edges import Edge
+from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geometry import GeometrySetting
+from sim.overlay.graph import Graph
+from sim.overlay.sites import Sites
 from sim.overlay.topic_connected.geometry import TopicConnected
 from sim.overlay.topic_connected.interests import coin_flips
 from sim.overlay.topic_connected.measures import topic_diameters
+from sim.scenario.reader import load_scenario
 
 RING = [{0, 3, 4}, {0, 1, 4}, {1, 2, 4}, {2, 3, 4}]  # 0-1-2-3-0, and topic 4 for all of them
 
@@ -28,6 +35,24 @@ def flooded(wants: list[set[int]], publications: Any, topics: int, hop: Any = 1.
         GeometrySetting(n, topics, 1, round_trips=np.where(np.eye(n), 0.0, 1.0)),
     )
     world = tiny.workload(wants, publications, topics=topics, horizon=setting.pop("horizon", 50.0))
+    return tiny.network(world, overlay, list(range(n)), hop, **setting)
+
+
+def over_links(
+    links: list[tuple[int, int]], wants: list[set[int]], publications: Any, hop: Any = 1.0, **setting: Any
+) -> Network:
+    """A graph that is flooded, with a user at each broker who wants this."""
+    n, more = len(wants), {name: setting.pop(name) for name in ("hops",) if name in setting}
+    names, nowhere = tuple(map(str, range(n))), np.full(n, np.nan)
+    overlay = Graph(
+        Graph.Parameters(
+            file=File("links", "", tuple(Edge(names[a], names[b], None, "") for a, b in links)),
+            dissemination="flood",
+            **more,
+        ),
+        GeometrySetting(n, 2, 1, Sites(names, nowhere, nowhere), np.where(np.eye(n), 0.0, 1.0)),
+    )
+    world = tiny.workload(wants, publications, topics=2, horizon=setting.pop("horizon", 50.0))
     return tiny.network(world, overlay, list(range(n)), hop, **setting)
 
 
@@ -118,6 +143,130 @@ def test_a_flood_sends_two_messages_per_link_but_one_per_broker_that_is_reached(
             assert (
                 metrics["notification_delay_max"] <= topic_diameters(interests, network.setting.overlay._links)[topic]
             )
+
+
+LINE = [(0, 1), (1, 2), (2, 3)]
+
+
+def test_a_flood_over_a_graph_passes_brokers_that_do_not_want_the_topic() -> None:
+    """0 ── 1 ── 2 ── 3, of which 0 and 3 want the topic: 1 and 2 relay, and nobody has to know."""
+    network = over_links(LINE, [{0}, set(), set(), {0}], [(1.0, 0, 0, 10), (2.0, 1, 3, 10)])
+    network.run()
+    metrics = network.metrics()
+    assert (metrics["due"], metrics["delivered"], metrics["duplicates"]) == (2, 2, 0)
+    assert (metrics["internal_overhead"], metrics["external_overhead"]) == (1, 2 + 3)  # nobody wants what 3 publishes
+    assert metrics["bootstrap_messages"] == metrics["subscription_overhead"] == 0
+    assert metrics["notification_delay_max"] == 3.0
+    assert network.tables()["brokers"]["relayed"].tolist() == [1, 2, 2, 0]
+
+
+@pytest.mark.parametrize(("limit", "delivered", "messages"), [(1, 2, 1), (2, 3, 2), (3, 4, 3), (4, 4, 3)])
+def test_what_lies_beyond_the_hop_limit_is_lost(limit: int, delivered: int, messages: int) -> None:
+    for plane in ("events", "compiled"):
+        network = over_links(LINE, [{0}] * 4, [(1.0, 0, 0, 10)], hops=limit, plane=plane)
+        network.run()
+        metrics = network.metrics()
+        assert (metrics["delivered"], metrics["lost_hop_limit"], metrics["lost"]) == (delivered, *[4 - delivered] * 2)
+        assert metrics["notification_overhead"] == messages
+
+
+def test_a_first_copy_that_took_more_hops_keeps_others_from_being_sent_on() -> None:
+    """
+      1
+     ╱ ╲       0 to 2 takes 5 s, and by 1 only 2 s, but both hops that a copy may go: so 2 does not send it to 3,
+    0 ── 2 ── 3    and the copy that came straight is a duplicate.
+    """
+    slow = np.ones((4, 4))
+    slow[0, 2] = slow[2, 0] = 5.0
+    triangle = [(0, 1), (1, 2), (0, 2), (2, 3)]
+    for limit, lost, duplicates in ((2, 1, 1), (3, 0, 2)):  # with three hops 2 sends it to 0 too
+        network = over_links(triangle, [{0}] * 4, [(1.0, 0, 0, 10)], slow.tolist(), hops=limit)
+        network.run()
+        metrics = network.metrics()
+        assert (metrics["lost_hop_limit"], metrics["duplicates"]) == (lost, duplicates)
+
+
+def test_what_is_beyond_a_copy_that_was_refused_is_lost_with_it_as_far_as_it_could_have_gone() -> None:
+    """0 ── 1 ── 2 ── 3: broker 1 has no room for the second publication, which would have gone to 2, and no further."""
+    slow = {"service": "deterministic", "service_time": 1.5, "capacity": np.array([2.0, 0.5, 2.0, 2.0]), "queue": 0}
+    for plane in ("events", "compiled"):
+        rows = [(1.0, 0, 0, 1), (3.0, 0, 0, 1)]
+        network = over_links(LINE, [{0}] * 4, rows, hops=2, plane=plane, **slow)
+        network.run()
+        metrics = network.metrics()
+        assert (metrics["due"], metrics["delivered"]) == (8, 3 + 1)
+        assert (metrics["lost_queue_full"], metrics["lost_hop_limit"]) == (2, 1 + 1)
+
+
+def test_copies_at_the_end_are_in_flight_as_far_as_their_hops_go() -> None:
+    for plane in ("events", "compiled"):
+        network = over_links(LINE, [{0}] * 4, [(1.0, 0, 0, 1)], hops=2, horizon=1.5, plane=plane)
+        network.run()
+        metrics = network.metrics()
+        assert (metrics["delivered"], metrics["in_flight"], metrics["lost_hop_limit"]) == (1, 2, 1)
+
+
+@pytest.mark.parametrize("plane", ["events", "compiled"])
+def test_what_waits_as_a_duplicate_at_the_end_is_not_in_flight(plane: str) -> None:
+    """
+      1        Two copies of the first publication wait at 3, which serves another for long: the first of them is dropped for what
+     ╱ ╲       comes next. The other one is a duplicate, and would be thrown away.
+    0   3
+     ╲ ╱
+      2
+    """
+    square = [(0, 1), (0, 2), (1, 3), (2, 3)]
+    hop = np.ones((4, 4))
+    hop[2, 3] = 1.5
+    slow = {"service": "deterministic", "service_time": 0.001, "capacity": np.array([1.0, 1.0, 1.0, 1e-4])}
+    rows = [(0.0, 1, 3, 1), (1.0, 0, 0, 1), (4.0, 1, 3, 1)]
+    network = over_links(
+        square, [{0}] * 4, rows, hop.tolist(), horizon=5.0, plane=plane, queue=2, overflow="drop-oldest", **slow
+    )
+    network.run()
+    metrics = network.metrics()
+    assert metrics["duplicates"] == 1
+    assert (metrics["due"], metrics["delivered"], metrics["lost_queue_full"], metrics["in_flight"]) == (4, 3, 1, 0)
+
+
+def test_a_flood_of_one_hop_over_all_pairs_is_a_broadcast() -> None:
+    setting = GeometrySetting(5, 2, 1)
+    rows = [(0.5 * n, n % 2, n % 5, 10) for n in range(20)]
+    world = tiny.workload([{0}, {1}, set(), {0, 1}, {1}], rows, topics=2, horizon=50.0)
+    found = []
+    for overlay in (
+        FullMesh(FullMesh.Parameters(dissemination="flood", hops=1), setting),
+        Broadcast(Broadcast.Parameters(), setting),
+    ):
+        network = tiny.network(world, overlay, list(range(5)), trace=False)
+        network.run()
+        found.append(network.metrics())
+    assert found[0] == found[1]
+    assert found[0]["notification_overhead"] == 20 * 4
+    without_limit = FullMesh(FullMesh.Parameters(dissemination="flood"), setting)
+    network = tiny.network(world, without_limit, list(range(5)), trace=False)
+    network.run()
+    assert network.metrics()["notification_overhead"] == 20 * 4 * 4  # 2 E - (V - 1) = (V - 1)²
+
+
+@pytest.mark.parametrize(
+    ("geometry", "complaint"),
+    [
+        (
+            {"kind": "full-mesh", "dissemination": "flood", "hops": 0},
+            r"geometry\.hops: expected a value greater than or",
+        ),
+        ({"kind": "full-mesh", "dissemination": "flood", "hops": 1.5}, r"geometry\.hops: .*integer"),
+        ({"kind": "full-mesh", "hops": 3}, r'geometry\.hops: only with dissemination = "flood" \(got 3\)'),
+        ({"kind": "topic-connected", "hops": 3}, r'geometry\.hops: only with dissemination = "flood" \(got 3\)'),
+        ({"kind": "chord", "dissemination": "flood"}, r"geometry\.dissemination: unknown key"),
+        ({"kind": "broadcast", "hops": 2}, r"geometry\.hops: unknown key"),
+        ({"kind": "full-mesh", "dissemination": "floods"}, r"dissemination: unknown value, did you mean 'flood'\?"),
+    ],
+)
+def test_floods_that_cannot_be(geometry: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ScenarioError, match=complaint):
+        load_scenario({"network": {"geometry": geometry}})
 
 
 def test_the_folded_plane_refuses_and_auto_takes_the_compiled_one() -> None:

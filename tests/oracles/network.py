@@ -16,7 +16,7 @@ from functools import partial
 from itertools import count, pairwise
 from statistics import fmean, pstdev
 
-from oracles.overlays import Overlay, TopicConnected
+from oracles.overlays import Flooding, Overlay, TopicConnected
 from oracles.topic_connected import topic_diameters
 
 TICKS, CHANGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS = range(
@@ -120,6 +120,7 @@ class Setting:
     drops_oldest: bool = False
     fifo: bool = False
     floods: bool = False
+    hop_limit: int | None = None
     keeps_members: bool = False
     regions: list[int] | None = None
     offloading: Offloading | None = None
@@ -260,7 +261,9 @@ class Network:
         self.copies: list[Copy] = []  # on links and at brokers
         self.reached: dict[Pair, int] = {}  # publication, node → hops that the first copy took
         self.duplicates: Counter[int] = Counter()
-        self.short: dict[int, list[tuple[Copy, str]]] = {}  # publication → copies that were lost, and why
+        self.flooded: set[Pair] = set()  # publication, node that has handled the first copy
+        self.fewest: dict[Pair, int] = {}  # publication, node → hops of the copy with fewest that was sent there
+        self.short: dict[int, list[tuple[Copy, str]]] = {}  # publication → copies that were lost or not sent, and why
         self.travelling: Counter[int] = Counter()  # publication → messages on links and at brokers
         self.trees: list[dict[int, int | None]] = []
         self.tree_changes_across = 0  # while a publication of the topic travelled
@@ -705,7 +708,7 @@ class Network:
             return 0, 0, size
         copies = sum(above == root for above in parents.values())
         if self.setting.floods:
-            assert isinstance(self.setting.overlay, TopicConnected)
+            assert isinstance(self.setting.overlay, Flooding)
             copies = len(self.setting.overlay.around(root, self.members(topic))[root])
         return copies, self.users_of_root(number, broker), size
 
@@ -766,23 +769,28 @@ class Network:
             if self.on_tree(number, self.broker_at[root]):
                 self.deliver(number, self.broker_at[root])
             if self.setting.floods:
-                assert isinstance(self.setting.overlay, TopicConnected)
+                assert isinstance(self.setting.overlay, Flooding)
                 self.reached[number, root] = 0
+                self.flooded.add((number, root))
                 around = self.setting.overlay.around(root, self.members(topic))
                 self.flood(Copy(number, around, None, root, first=True))
             else:
                 self.forward(number, parents, root)
 
     def flood(self, copy: Copy) -> None:
-        """To all neighbours but the one that it came from."""
-        here = self.broker_at[copy.node]
+        """To all neighbours but the one that it came from, unless it has taken as many hops as it may."""
+        here, hops = self.broker_at[copy.node], self.reached[copy.number, copy.node] + 1
         for other in copy.around[copy.node]:
             if other != copy.sender:
+                onward = Copy(copy.number, copy.around, copy.node, other)
+                if hops > self.limit:
+                    self.short.setdefault(copy.number, []).append((onward, "hop_limit"))
+                    continue
+                self.fewest[copy.number, other] = min(hops, self.fewest.get((copy.number, other), hops))
                 there = self.broker_at[other]
                 hop = Hop(copy.number, here, there, "flood", self.now, self.on_tree(copy.number, there))
                 self.hops.append(hop)
                 self.travelling[copy.number] += 1
-                onward = Copy(copy.number, copy.around, copy.node, other)
                 self.copies.append(onward)
                 arrive = partial(self.reach_flood, onward, hop)
                 self.transmit(copy.number, here, there, arrive, partial(self.lose_copy, onward))
@@ -796,7 +804,8 @@ class Network:
         broker, number = hop.destination, copy.number
         first = (number, copy.node) not in self.reached
         stage, size = 1 if first else 2 + hop.source, self.world.publications[number][3]
-        work = (len(copy.around[copy.node]) - 1, self.users_below(number, broker), size) if first else (0, 0, size)
+        onward = len(copy.around[copy.node]) - 1 if self.hops_of(copy) < self.limit else 0
+        work = (onward, self.users_below(number, broker), size) if first else (0, 0, size)
         copy.first = first
         if self.setting.service is None:
             self.note_flooded(copy, hop)
@@ -811,8 +820,7 @@ class Network:
         broker, number = hop.destination, copy.number
         hop.received = self.now
         if copy.first:
-            assert copy.sender is not None
-            self.reached[number, copy.node] = self.reached[number, copy.sender] + 1
+            self.reached[number, copy.node] = self.hops_of(copy)
             self.depth[number, broker] = self.reached[number, copy.node]
             self.arrived[number, broker] = self.now
         else:
@@ -826,7 +834,9 @@ class Network:
 
     def spread(self, copy: Copy) -> None:
         if copy.first:
-            self.deliver(copy.number, self.broker_at[copy.node])
+            self.flooded.add((copy.number, copy.node))
+            if self.on_tree(copy.number, self.broker_at[copy.node]):
+                self.deliver(copy.number, self.broker_at[copy.node])
             self.flood(copy)
         self.over(copy)
 
@@ -837,34 +847,44 @@ class Network:
         if copy.number not in self.travelling:
             self.lose_flooded(copy.number)
 
-    def lose_flooded(self, number: int) -> None:
-        held = {copy.node for copy in self.copies if copy.number == number and copy.first}
-        ahead: set[int] = set()
-        for copy in self.copies:
-            if copy.number == number and copy.first is not False:
-                new = set(copy.around[copy.node]) if copy.first else {copy.node}
-                while new := {node for node in new - ahead if (number, node) not in self.reached}:
-                    ahead |= new
-                    new = {other for node in new for other in copy.around[node]}
-        for pair in self.due:
-            if (
-                pair[0] == number
-                and self.on_tree(*pair)
-                and pair not in self.delivered
-                and self.setting.node_of[pair[1]] not in ahead | held
-            ):
-                crowded = self.setting.node_of[pair[1]] in self.beyond_those_lost(number, "queue_full")
-                self.lost[pair] = "queue_full" if crowded else "link"
+    @property
+    def limit(self) -> float:
+        return math.inf if self.setting.hop_limit is None else self.setting.hop_limit
 
-    def beyond_those_lost(self, number: int, cause: str) -> set[int]:
-        """The nodes that copies lost for this cause would have got to, or beyond."""
-        found: set[int] = set()
-        for copy, why in self.short.get(number, []):
-            new = {copy.node} if why == cause else set()
-            while new := {node for node in new - found if (number, self.broker_at[node]) not in self.delivered}:
-                found |= new
-                new = {other for node in new for other in copy.around[node]}
-        return found
+    def hops_of(self, copy: Copy) -> int:
+        """How many hops below the root a copy has taken once it arrives."""
+        assert copy.sender is not None
+        return self.reached[copy.number, copy.sender] + 1
+
+    def lose_flooded(self, number: int) -> None:
+        """What copies that are left may not get to, or those held at brokers as the first, is lost."""
+        copies = [copy for copy in self.copies if copy.number == number]
+        first = [
+            copy for copy in copies if copy.first or (copy.first is None and (number, copy.node) not in self.reached)
+        ]
+        ahead = self.within(number, [(copy, self.limit - self.hops_of(copy)) for copy in first])
+        short = self.short.get(number, [])
+        crowded, lost = (
+            self.within(number, [(c, self.limit - self.fewest[number, c.node]) for c, why in short if why == cause])
+            for cause in ("queue_full", "link")
+        )
+        beyond = self.within(number, [(copy, math.inf) for copy in [*first, *(copy for copy, _ in short)]])
+        for pair in self.due:
+            node = self.setting.node_of[pair[1]]
+            if pair[0] == number and self.on_tree(*pair) and pair not in self.delivered and node not in ahead:
+                assert node in beyond
+                self.lost[pair] = "queue_full" if node in crowded else "link" if node in lost else "hop_limit"
+
+    def within(self, number: int, starts: Iterable[tuple[Copy, float]]) -> set[int]:
+        """The nodes without the publication that copies get to which have so many hops left, through others without."""
+        found: dict[int, float] = {}
+        todo = [(copy.node, left, copy.around) for copy, left in starts]
+        while todo:
+            node, left, around = todo.pop()
+            if left > found.get(node, -1) and (number, node) not in self.flooded:
+                found[node] = left
+                todo += [(other, left - 1, around) for other in around[node]]
+        return set(found)
 
     def deliver(self, number: int, broker: int) -> None:
         """The broker has handled it, and its users have it."""
@@ -1059,6 +1079,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "lost_joining": lost["joining"],
         "lost_queue_full": lost["queue_full"],
         "lost_link": lost["link"],
+        "lost_hop_limit": lost["hop_limit"],
         "lost_offloaded": lost["offloaded"],
         "best_effort_deliveries": len(delivered) - len(by_tree),
         "in_flight": len(those(network.in_flight)),

@@ -151,7 +151,41 @@ class Links(Overlay):
                 yield from self._routes([*begun, there], target)
 
 
-class TopicConnected(Mesh):
+class Flooding(Overlay):
+    """Publications may be flooded: each node sends to those `near` it."""
+
+    def near(self, node: int, members: Iterable[int]) -> list[int]:
+        raise NotImplementedError
+
+    def around(self, root: int, members: Iterable[int]) -> dict[int, list[int]]:
+        """The neighbours of all that a flood from the root comes to."""
+        return {node: self.near(node, members) for node in self.tree(root, members)}
+
+    def tree(self, root: int, members: Iterable[int]) -> dict[int, int | None]:
+        """Breadth first from the root."""
+        parents: dict[int, int | None] = {}
+        front: list[tuple[int, int | None]] = [(root, None)] if members else []
+        for node, above in front:
+            if node not in parents:
+                parents[node] = above
+                front += [(other, node) for other in self.near(node, members)]
+        return parents
+
+
+class FloodedLinks(Flooding, Links):
+    """Everything is flooded over all links, to everybody, and nobody is told who wants what."""
+
+    def told(self, nodes: int) -> int:
+        return 0
+
+    def near(self, node: int, members: Iterable[int]) -> list[int]:
+        return sorted(there for here, there in self.times if here == node)
+
+    def tree(self, root: int, members: Iterable[int]) -> dict[int, int | None]:
+        return super().tree(root, {root})
+
+
+class TopicConnected(Flooding, Mesh):
     """Links by one of the designs, made when they are first adjusted; then, `on_change`, repaired, made anew ("rebuild"), or made anew
     when a topic is no longer connected ("break"). `times` are round-trip times."""
 
@@ -205,17 +239,3 @@ class TopicConnected(Mesh):
         if node not in members:
             return [self.start(node, members)]
         return sorted(other for other in members if (min(node, other), max(node, other)) in self.now)
-
-    def around(self, root: int, members: Iterable[int]) -> dict[int, list[int]]:
-        """The neighbours of all that a flood from the root comes to."""
-        return {node: self.near(node, members) for node in self.tree(root, members)}
-
-    def tree(self, root: int, members: Iterable[int]) -> dict[int, int | None]:
-        """Breadth first from the root."""
-        parents: dict[int, int | None] = {}
-        front: list[tuple[int, int | None]] = [(root, None)] if members else []
-        for node, above in front:
-            if node not in parents:
-                parents[node] = above
-                front += [(other, node) for other in self.near(node, members)]
-        return parents

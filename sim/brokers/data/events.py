@@ -200,6 +200,8 @@ class EventEngine:
         position, source, now = message.position, message.source, message.arrived
         arrival, brokers = flight.arrival, flight.brokers
         first = arrival[position] != arrival[position]  # NaN
+        if first and self._flood is not None:
+            self._flood.arrive(flight, position, source)
         if self._servers:
             message.handled = self._descend if first else self._one_less
             broker = brokers[position]
@@ -208,8 +210,6 @@ class EventEngine:
                 return
         if first:
             arrival[position] = now
-            if self._flood is not None:
-                self._flood.arrive(flight, position, source)
         else:
             self._recorder.counted["duplicates"][flight.window] += 1
         if self._trace is not None and flight.traced:
@@ -281,16 +281,17 @@ class EventEngine:
                     self._end_climbing(flight, 0)
         waiting = [message for server in self._servers for message in server.close(self._recorder.horizon)]
         on_the_clock = [event for _, _, _, event in self._clock.pending() if isinstance(event, Message)]
-        travelling: dict[Flight, list[int]] = {flight: [] for flight in self._active}
+        travelling: dict[Flight, list[tuple[int, int]]] = {flight: [] for flight in self._active}
         for message in on_the_clock + waiting:
             if isinstance(message.carries, Flight):
-                travelling[message.carries].extend(self._places(message))
-        for flight, positions in travelling.items():
+                travelling[message.carries].extend((place, message.source) for place in self._places(message))
+        for flight, hops in travelling.items():
             if flight.tree is None:
-                for place in positions:  # of the one message that carries it
+                for place, _ in hops:  # of the one message that carries it
                     self._end_climbing(flight, place)
             else:
-                self.rule.over(flight, len(flight.uplink) - 1, self.rule.ahead(flight, positions))
+                positions, sources = [place for place, _ in hops], [source for _, source in hops]
+                self.rule.over(flight, len(flight.uplink) - 1, self.rule.ahead(flight, positions, sources))
         self.rule.finished.record()
         return station_record(self._servers)
 
@@ -300,5 +301,5 @@ class EventEngine:
         self.rule.over(flight, uplinks_sent)
 
     def _places(self, message: Message) -> Sequence[int]:
-        """Where a message is at the end, or is heading: a place on the uplink, or positions on the tree."""
-        return (message.position,)
+        """Where a message is at the end, or is heading: a place on the uplink, or positions on the tree. Duplicates are nowhere."""
+        return () if message.handled == self._one_less else (message.position,)

@@ -10,29 +10,56 @@ from sim.base.compiled import kernel
 
 @kernel
 def reach(
-    first: NDArray[np.int32], onward: NDArray[np.int32], served: NDArray[np.float64], front: NDArray[np.int64]
+    first: NDArray[np.int32], onward: NDArray[np.int32], served: NDArray[np.bool_], hops_left: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """The positions not served yet (NaN) that copies at the positions `front` may still get to, these among them.
+    """The positions not served yet that copies may still get to, by how many hops those at each have left (-1: there are none).
 
     Position p sends copies on to `onward[first[p]:first[p + 1]]`, once it is served.
     """
-    reached = np.zeros(served.size, np.bool_)
-    stack = np.empty(served.size, np.int64)
-    for start in front:
-        size = 0
-        if np.isnan(served[start]) and not reached[start]:
-            reached[start] = True
-            stack[0], size = start, 1
-        while size:
-            size -= 1
-            position = stack[size]
-            for link in range(first[position], first[position + 1]):
-                there = onward[link]
-                if np.isnan(served[there]) and not reached[there]:
-                    reached[there] = True
-                    stack[size] = there
-                    size += 1
-    return reached
+    size = served.size
+    left, waits, queue = np.full(size, -1, np.int64), np.zeros(size, np.bool_), np.empty(size, np.int64)
+    head = waiting = 0
+    for position in range(size):
+        if not served[position] and hops_left[position] >= 0:
+            left[position], waits[position], queue[waiting] = hops_left[position], True, position
+            waiting += 1
+    while waiting > 0:
+        position = queue[head]
+        head, waiting = (head + 1) % size, waiting - 1
+        waits[position] = False
+        for link in range(first[position], first[position + 1]):
+            there = onward[link]
+            if not served[there] and left[there] < left[position] - 1:
+                left[there] = left[position] - 1
+                if not waits[there]:
+                    waits[there], queue[(head + waiting) % size] = True, there
+                    waiting += 1
+    return left >= 0
+
+
+@kernel
+def flood_front(
+    first: NDArray[np.int32],
+    onward: NDArray[np.int32],
+    served: NDArray[np.bool_],
+    depth: NDArray[np.int32],
+    hop_limit: int,
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """How many hops copies had left at most that were sent to each position not served (-1: none was), and which were not sent.
+
+    All positions served have sent copies on, unless their first one had taken as many hops as it may: `depth` says how many.
+    """
+    left, withheld = np.full(served.size, -1, np.int64), np.zeros(served.size, np.bool_)
+    for position in np.flatnonzero(served):
+        for link in range(first[position], first[position + 1]):
+            there = onward[link]
+            if served[there]:
+                continue
+            if depth[position] < hop_limit:
+                left[there] = max(left[there], hop_limit - depth[position] - 1)
+            else:
+                withheld[there] = True
+    return left, withheld
 
 
 @kernel

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,14 @@ from sim.brokers.data.due import Due, DueByTopic
 from sim.brokers.data.finished import Finished
 from sim.brokers.data.flights import Flight
 from sim.brokers.data.routes import Uplinks
-from sim.brokers.data.rule_kernels import reach
+from sim.brokers.data.rule_kernels import flood_front, reach
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.service import NO_EFFORT, Effort
 from sim.brokers.statistics.hops import FLOOD, TREE
 from sim.brokers.statistics.ledger import DUE, IN_FLIGHT, LOST, ROOTED
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import Subscriptions
-from sim.overlay.geometry import TopicTree
+from sim.overlay.geometry import NO_HOP_LIMIT, TopicTree
 from sim.workloads.format.workload import Publications
 
 NAN = float("nan")
@@ -118,10 +118,18 @@ class Rule(ABC):
 
     # -- below the root
 
-    def ahead(self, flight: Flight, positions: Sequence[int]) -> NDArray[np.bool_]:
-        """The tree positions (k) that copies on their way to these positions, or held there, may still be delivered at."""
+    def ahead(self, flight: Flight, positions: Sequence[int], sources: Sequence[int] = ()) -> NDArray[np.bool_]:
+        """The tree positions (k) that copies on their way to these positions, or held there, may still be delivered at.
+
+        `sources` are the positions that they were sent from, unless all copies that ever were are meant.
+        """
+        hops_left = np.full(len(flight.brokers), -1, np.int64)
+        hops_left[list(positions)] = len(flight.brokers)
+        return self._reach(flight, hops_left)
+
+    def _reach(self, flight: Flight, hops_left: NDArray[np.int64]) -> NDArray[np.bool_]:
         assert flight.tree is not None
-        return reach(*flight.tree.next_hops, np.array(flight.served), np.array(positions, np.int64))
+        return reach(*flight.tree.next_hops, ~np.isnan(np.array(flight.served)), hops_left)
 
     @abstractmethod
     def over(self, flight: Flight, uplinks_sent: int, ahead: NDArray[np.bool_] | None = None) -> None:
@@ -178,14 +186,20 @@ class TopicRule(Rule):
 
     def over(self, flight: Flight, uplinks_sent: int, ahead: NDArray[np.bool_] | None = None) -> None:
         """Count what is lost or in flight, and have the rest recorded."""
+        counted = np.zeros(len(flight.brokers), np.bool_)
         if ahead is not None:
             self._count(flight, IN_FLIGHT, ahead)
-        if flight.refused:
-            self._count(flight, LOST["queue_full"], self._lost(flight, flight.refused, ahead))
-        if flight.lost_on_links:
-            lost = self._lost(flight, flight.lost_on_links, ahead)
-            self._count(flight, LOST["link"], lost & ~self._lost(flight, flight.refused, ahead))
+            counted |= ahead
+        for cause, positions in self._missed(flight, counted):
+            self._count(flight, LOST[cause], positions & ~counted)
+            counted |= positions
         self.finished.add(flight, uplinks_sent)
+
+    def _missed(self, flight: Flight, counted: NDArray[np.bool_]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+        """Why copies get no further, and the tree positions (k) that they do not get to, unless these are `counted` by then."""
+        for cause, positions in (("queue_full", flight.refused), ("link", flight.lost_on_links)):
+            if positions:
+                yield cause, self.ahead(flight, positions)
 
     def _count(self, flight: Flight, outcome: int, positions: NDArray[np.bool_]) -> None:
         due = flight.due_users[positions]
@@ -196,7 +210,8 @@ class FloodRule(TopicRule):
     """Publications on topics whose brokers send the first copy on to all neighbours in the topic but the one that it came from.
 
     A broker has to serve later copies too before it can throw them away. One that refuses a copy may still be reached by another:
-    what is due there is lost once none is on its way any more.
+    what is due there is lost once none is on its way any more. What is due beyond it is lost with it, as far as the copy with the
+    fewest hops that was sent there could have gone.
     """
 
     kind = FLOOD
@@ -210,14 +225,16 @@ class FloodRule(TopicRule):
 
     def _copies(self, flight: Flight, position: int) -> int:
         assert flight.tree is not None
-        return len(flight.tree.neighbours[position]) - 1
+        return len(flight.tree.neighbours[position]) - 1 if flight.depth[position] < flight.tree.hop_limit else 0
 
     def _copies_of_root(self, tree: TopicTree) -> int:
         return len(tree.neighbours[0])
 
     def send_on(self, flight: Flight, position: int) -> Sequence[int]:
-        """All neighbours but the sender."""
+        """All neighbours but the sender; none where the copy has taken as many hops as it may."""
         assert flight.tree is not None
+        if flight.depth[position] >= flight.tree.hop_limit:
+            return ()
         sender = flight.senders[position]
         onward = [neighbour for neighbour in flight.tree.neighbours[position] if neighbour != sender]
         for neighbour in onward:
@@ -225,6 +242,31 @@ class FloodRule(TopicRule):
         return onward
 
     def arrive(self, flight: Flight, position: int, source: int) -> None:
-        """The first copy has come to a position, from another, and was accepted there."""
+        """The first copy has come to a position, from another; if it is refused there, another may come first yet."""
         flight.senders[position] = source
         flight.depth[position] = flight.depth[source] + 1
+
+    def ahead(self, flight: Flight, positions: Sequence[int], sources: Sequence[int] = ()) -> NDArray[np.bool_]:
+        """As on a tree, as far as their hops allow; of a first copy that waits at its position, by those that it has taken."""
+        assert flight.tree is not None
+        hops_left, there = np.full(len(flight.brokers), -1, np.int64), list(positions)
+        if sources:
+            waits, hops = ~np.isnan(np.array(flight.arrival)[there]), flight.depth[list(sources)] + 1
+            np.maximum.at(hops_left, there, flight.tree.hop_limit - np.where(waits, flight.depth[there], hops))
+        else:
+            hops_left[there] = self._front(flight)[0][there]
+        return self._reach(flight, hops_left)
+
+    def _front(self, flight: Flight) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """What `flood_front` finds of a flight."""
+        assert flight.tree is not None
+        served = ~np.isnan(np.array(flight.served))
+        return flood_front(*flight.tree.next_hops, served, flight.depth, flight.tree.hop_limit)
+
+    def _missed(self, flight: Flight, counted: NDArray[np.bool_]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+        """As on a tree; then what lies beyond, since copies had taken, or would have taken, as many hops as they may."""
+        yield from super()._missed(flight, counted)
+        if flight.tree is not None and flight.tree.hop_limit < NO_HOP_LIMIT:
+            beyond = self._front(flight)[1] | counted
+            beyond[[*flight.refused, *flight.lost_on_links]] = True
+            yield "hop_limit", self._reach(flight, np.where(beyond, len(beyond), -1))

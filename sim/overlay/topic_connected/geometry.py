@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from sim import plugins
 from sim.base.units import FactorAboveOne, Period
+from sim.overlay.floods import FloodParameters, flood_tree
 from sim.overlay.geometry import EMPTY_TREE, GeometrySetting, TopicTree
 from sim.overlay.source_trees import PublisherTrees
 from sim.overlay.topic_connected.design import DEFAULT_K, Algorithm, design
@@ -27,7 +27,7 @@ class TopicConnected(PublisherTrees):
     link that is set up or taken down costs messages, by default a request and its answer.
     """
 
-    class Parameters(plugins.Parameters):
+    class Parameters(FloodParameters):
         design: Literal[Algorithm, "dcb-m"] = "low-oda"
         """The algorithm that chooses the links; "dcb-m" runs GM within parts of the brokers and then between them."""
         k: FactorAboveOne = DEFAULT_K
@@ -36,8 +36,6 @@ class TopicConnected(PublisherTrees):
         """Low-ODA: prefer the lighter link only if k times its weight is larger, not if it is equal."""
         parts: int = Field(10, ge=1, lt=2**31)
         """DCB-M: the number of parts that brokers are assigned to at random, for the whole run."""
-        dissemination: Literal["tree", "flood"] = "tree"
-        """Along a breadth-first tree from the root, or from each broker to all its neighbours in the topic except the sender."""
         on_change: Literal["repair", "rebuild", "break", "periodic"] = "repair"
         """What a change of interests leads to: the design goes on from the links there are; or it is made anew, as stars always are:
         at once; once a topic has come apart; or every `period`, while topics that have come apart are served in part. DCB-M makes the
@@ -52,7 +50,7 @@ class TopicConnected(PublisherTrees):
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
         super().__init__(setting.nodes)
         assert setting.round_trips is not None
-        self.floods = parameters.dissemination == "flood"
+        self.floods = parameters.floods
         self.period = parameters.period if parameters.on_change == "periodic" else None
         self._parameters, self._topics, self._key = parameters, setting.topics, setting.key
         self._times = setting.round_trips
@@ -195,12 +193,7 @@ class TopicConnected(PublisherTrees):
         if not joined.any():
             return EMPTY_TREE
         entry = self._gateway(topic, root)
-        tree = breadth_first_tree(root, entry, joined, self._first, self._neighbours)
-        if not self.floods:
-            return TopicTree(*tree)
-        nodes = tree[0].tolist()
-        place = {node: position for position, node in enumerate(nodes)}
-        linked = [self._neighbours[self._first[node] : self._first[node + 1]].tolist() for node in nodes]
-        if entry != root:
-            linked[0] = [entry]
-        return TopicTree(*tree, [[place[v] for v in around if joined[v]] for around in linked])
+        links = joined, self._first, self._neighbours
+        if self.floods:
+            return flood_tree(root, entry, *links, self._parameters.hop_limit)
+        return TopicTree(*breadth_first_tree(root, entry, *links))

@@ -169,6 +169,7 @@ class Arena:
             first,
             size,
             known.period,
+            tree.hop_limit,
             len(due.offloaded.brokers) > 0,
             due.brokers,
             due.users,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +19,8 @@ from sim.brokers.data.compiled.records import (
     version_at,
     window_at,
 )
-from sim.brokers.data.compiled.state import ACCEPTED, ARRIVED, NONE, REFUSED, STRAYED, TRAVELLING
+from sim.brokers.data.compiled.state import ACCEPTED, ARRIVED, DEPTH, NONE, REFUSED, STRAYED, TRAVELLING
+from sim.brokers.data.rule_kernels import flood_front, reach
 from sim.content.matching_kernels import count_holding
 
 
@@ -127,6 +130,17 @@ def begin_copy(state: Item, flight: Item) -> None:
 # -- flooded
 
 
+class Flooded(NamedTuple):
+    """A flood: the links of each place lead to `onward[first[place]:first[place + 1]]`; the state of each place, whether it
+    has been served, and how many hops the first copy to it has taken."""
+
+    first: NDArray[np.int32]
+    onward: NDArray[np.int32]
+    states: NDArray[np.int32]
+    served: NDArray[np.bool_]
+    depth: NDArray[np.int32]
+
+
 @kernel
 def begin_flood(state: Item, flight: Item) -> None:
     """The flight is flooded from its root: take cells for it."""
@@ -135,26 +149,25 @@ def begin_flood(state: Item, flight: Item) -> None:
 
 
 @kernel
-def _reach(state: Item, flight: Item, whence: int) -> NDArray[np.bool_]:
-    """The places not served that copies may still get to from places in a state, these among them."""
+def _flooded_by(state: Item, flight: Item) -> Flooded:
+    """The links that a flight is flooded over, and what has become of it at all places."""
     version = version_at(state.versions, flight.version)
-    reached, stack = np.zeros(version.size, np.bool_), np.empty(version.size, np.int64)
-    for start in range(version.size):
-        waiting = 0
-        state_there = cell_at(state.cells, flight.hops + start).state
-        if state_there & whence and not state_there & ACCEPTED and not reached[start]:
-            reached[start] = True
-            stack[0], waiting = start, 1
-        while waiting > 0:
-            waiting -= 1
-            here = position_at(state.positions, version.first + stack[waiting])
-            for link in range(here.first, here.first + here.children):
-                there = position_at(state.positions, link).first - version.first
-                if not reached[there] and not cell_at(state.cells, flight.hops + there).state & ACCEPTED:
-                    reached[there] = True
-                    stack[waiting] = there
-                    waiting += 1
-    return reached
+    size, links = version.size, position_at(state.positions, version.first).first
+    first, states = np.zeros(size + 1, np.int32), np.empty(size, np.int32)
+    for place in range(size):
+        first[place + 1] = first[place] + position_at(state.positions, version.first + place).children
+        states[place] = cell_at(state.cells, flight.hops + place).state
+    onward = np.empty(first[size], np.int32)
+    for link in range(onward.size):
+        onward[link] = position_at(state.positions, links + link).first - version.first
+    return Flooded(first, onward, states, states & ACCEPTED > 0, states // DEPTH)
+
+
+@kernel
+def _reach_from(flooded: Flooded, state: int, hops_left: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """The places not served that copies may still get to from places in a state, by how many hops they have left."""
+    there = np.where(flooded.states & state > 0, hops_left, -1)
+    return reach(flooded.first, flooded.onward, flooded.served, there)
 
 
 @kernel
@@ -169,15 +182,27 @@ def _users(state: Item, flight: Item, places: NDArray[np.bool_]) -> tuple[int, i
 
 
 @kernel
-def _count_missed(state: Item, flight: Item, ahead: NDArray[np.bool_]) -> None:
-    """Count what no copy gets to: but for the places ahead of some, those of which brokers dropped one, or else links lost one."""
-    window, refused = window_at(state.windows, flight.window), _reach(state, flight, REFUSED) & ~ahead
+def _count_missed(state: Item, flight: Item, flooded: Flooded, ahead: NDArray[np.bool_]) -> None:
+    """Count what no copy gets to: but for the places ahead of some, those of which brokers dropped one, links lost one, or else
+    those beyond, since copies had taken as many hops as they may.
+    """
+    window, limit = window_at(state.windows, flight.window), version_at(state.versions, flight.version).hop_limit
+    left, withheld = flood_front(flooded.first, flooded.onward, flooded.served, flooded.depth, limit)
+    refused = _reach_from(flooded, REFUSED, left) & ~ahead
     brokers, users = _users(state, flight, refused)
     window.refused_brokers += brokers
     window.refused_users += users
-    brokers, users = _users(state, flight, _reach(state, flight, STRAYED) & ~ahead & ~refused)
+    counted = ahead | refused
+    strayed = _reach_from(flooded, STRAYED, left) & ~counted
+    brokers, users = _users(state, flight, strayed)
     window.strayed_brokers += brokers
     window.strayed_users += users
+    counted |= strayed
+    beyond = withheld | counted | (flooded.states & (REFUSED | STRAYED) > 0)
+    limited = reach(flooded.first, flooded.onward, flooded.served, np.where(beyond, beyond.size, -1)) & ~counted
+    brokers, users = _users(state, flight, limited)
+    window.limited_brokers += brokers
+    window.limited_users += users
 
 
 @kernel
@@ -187,13 +212,14 @@ def end_flood(state: Item, flight: Item) -> None:
     if version.size == 0:
         return
     if flight.missed:
-        _count_missed(state, flight, np.zeros(version.size, np.bool_))
+        _count_missed(state, flight, _flooded_by(state, flight), np.zeros(version.size, np.bool_))
     give_cells_back(state, flight.hops, version.size)
 
 
 @kernel
 def overtake_flood(state: Item, flight: Item) -> tuple[int, int]:
     """The end of the run overtakes copies that are ahead of places: count what is lost; returns the brokers and users in flight."""
-    ahead = _reach(state, flight, TRAVELLING)
-    _count_missed(state, flight, ahead)
+    flooded, limit = _flooded_by(state, flight), version_at(state.versions, flight.version).hop_limit
+    ahead = _reach_from(flooded, TRAVELLING, limit - flooded.depth.astype(np.int64))
+    _count_missed(state, flight, flooded, ahead)
     return _users(state, flight, ahead)

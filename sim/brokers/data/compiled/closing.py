@@ -9,9 +9,20 @@ from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
 from sim.brokers.data.compiled.cells import cell_of, overtake_flood
-from sim.brokers.data.compiled.records import Items
+from sim.brokers.data.compiled.records import Item, Items
 from sim.brokers.data.compiled.servers import catch_up, integrate
-from sim.brokers.data.compiled.state import DOWN, LINKED, NONE, REQUEST, SERVED, TRAVELLING, UPLINKED
+from sim.brokers.data.compiled.state import (
+    ARRIVED,
+    DEPTH,
+    DOWN,
+    FLOODED,
+    LINKED,
+    NONE,
+    REQUEST,
+    SERVED,
+    TRAVELLING,
+    UPLINKED,
+)
 from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
 from sim.brokers.statistics.recorder import Recorder
@@ -23,6 +34,7 @@ _PAIRS = {
     LOST["joining"]: "joining",
     LOST["queue_full"]: "refused",
     LOST["link"]: "strayed",
+    LOST["hop_limit"]: "limited",
 }
 _PUBLICATIONS = {PUBLISHED: "published", ROOTED: "rooted", DROPPED: "dropped"}
 _COUNTERS = {
@@ -52,6 +64,16 @@ def count_windows(windows: Items, statistics: Statistics, counted: dict[str, lis
 
 
 @kernel
+def _travels(state: Item, flight: Item, link: Item) -> None:
+    """A copy is on its way over a link, or the first one that its broker has not served: note by how few hops, if none has arrived."""
+    cell, hops = cell_of(state, flight, link.first), cell_of(state, flight, link.children).state // DEPTH + 1
+    if not cell.state & ARRIVED:
+        fewest = min(hops, cell.state // DEPTH) if cell.state & TRAVELLING else hops
+        cell.state = cell.state % DEPTH + fewest * DEPTH
+    cell.state |= TRAVELLING
+
+
+@kernel
 def in_transit(
     states: Items, messages: Items, flights: Items, positions: Items, pairs: NDArray[np.int64], found: NDArray[np.int64]
 ) -> None:
@@ -68,8 +90,8 @@ def in_transit(
             place = positions[message.position]
             pairs[flight.window, IN_FLIGHT, 0] += place.below_brokers
             pairs[flight.window, IN_FLIGHT, 1] += place.below_users
-        elif message.kind % SERVED > REQUEST:
-            cell_of(state, flight, positions[message.position].first).state |= TRAVELLING
+        elif message.kind % SERVED == FLOODED:
+            _travels(state, flight, positions[message.position])
     if state.floods:
         for number in np.flatnonzero(over):
             flight = flights[number]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sim.base.compiled import kernel
 from sim.brokers.data.compiled.cells import cell_of
 from sim.brokers.data.compiled.hops import deliver, end_message, send_message, take_message, trace_hop
-from sim.brokers.data.compiled.records import Item, flight_at, message_at, position_at, tally_at, window_at
+from sim.brokers.data.compiled.records import Item, flight_at, message_at, position_at, tally_at, version_at, window_at
 from sim.brokers.data.compiled.servers import accept, service_time
 from sim.brokers.data.compiled.state import (
     ACCEPTED,
@@ -27,10 +27,12 @@ def arrive_flooded(state: Item, number: int) -> None:
     message = message_at(state.messages, number)
     flight, link = flight_at(state.flights, message.flight), position_at(state.positions, message.position)
     cell = cell_of(state, flight, link.first)
-    first = not cell.state & ARRIVED
+    first, depth = not cell.state & ARRIVED, cell_of(state, flight, link.children).state // DEPTH + 1
     if state.takes_time:
         sender = int(position_at(state.positions, link.children).broker)
         copies = int(position_at(state.positions, link.first).children) - 1
+        if depth >= version_at(state.versions, flight.version).hop_limit:
+            copies = 0
         effort = (0, copies, int(link.users), int(flight.size)) if first else (0, 0, 0, int(flight.size))
         service = service_time(state, flight.number, int(link.broker), 1 if first else 2 + sender, effort)
         message.kind = FLOODED if first else REPEATED
@@ -40,7 +42,6 @@ def arrive_flooded(state: Item, number: int) -> None:
             return
     trace_hop(state, number, flight, link.broker, FLOOD, link.users > 0)
     if first:
-        depth = cell_of(state, flight, link.children).state // DEPTH + 1
         cell.sender, cell.state = link.children, cell.state | ARRIVED | depth * DEPTH
     else:
         window_at(state.windows, flight.window).duplicates += 1
@@ -81,8 +82,12 @@ def spread(state: Item, number: int, arrived: float) -> None:
 
 @kernel
 def flood_on(state: Item, number: int, place: int, flight: Item) -> None:
-    """Send copies from a place to all neighbours but the one that the first came from; the message is used again for the first."""
-    here, sender = position_at(state.positions, place), cell_of(state, flight, place).sender
+    """Send copies from a place to all neighbours but the one that the first came from; the message is used again for the first.
+
+    None is sent where that has taken as many hops as it may.
+    """
+    here, cell = position_at(state.positions, place), cell_of(state, flight, place)
+    sender, stays = cell.sender, cell.state // DEPTH >= version_at(state.versions, flight.version).hop_limit
     window, size, carried = (
         window_at(state.windows, flight.window),
         flight.size,
@@ -91,7 +96,9 @@ def flood_on(state: Item, number: int, place: int, flight: Item) -> None:
     sent, taken, onward = 0, number, int(here.children)
     for position in range(here.first, here.first + here.children):
         onward -= int(position_at(state.positions, position).first == sender)
-    if onward == 0:
+    if stays and onward > 0:
+        flight.missed = 1
+    if stays or onward == 0:
         end_message(state, number)
         return
     flight.messages += onward - 1

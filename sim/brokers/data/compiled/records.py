@@ -97,6 +97,7 @@ VERSION = np.dtype(
         ("first", "i4"),  # position; the root
         ("size", "i4"),
         ("period", "i4"),
+        ("hop_limit", "i4"),  # of a flood
         ("offloads", "i4"),  # 1 where brokers are due that the back end does not serve
         ("brokers", "i8"),  # that are due
         ("users", "i8"),
@@ -211,6 +212,8 @@ WINDOW = np.dtype(
             "refused_users",
             "strayed_brokers",  # lost by links
             "strayed_users",
+            "limited_brokers",  # lost by the hop limit
+            "limited_users",
             "delivered_brokers",
             "delivered_users",
             "uplinks",
