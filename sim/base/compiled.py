@@ -71,7 +71,20 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     compiled in. When files were written does not matter. In a kernel, a loop copies one array into another: for `a[:] = b`, numba
     compiles for two seconds what it would say of shapes that differ.
     """
-    dispatcher: Any = numba.njit(cache=True)(function)
+    return _compiled(function, inline=False)
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a kernel into each that calls it: for the steps of a loop, where a call takes as long as what is done in it.
+
+    The compiler puts other kernels into these where they are small: a small one that is rarely called may be compiled again wherever
+    the inlined one is, and make compiling take several times as long. Inline what it calls, and it is too large for that.
+    """
+    return _compiled(function, inline=True)
+
+
+def _compiled(function: Callable[P, R], *, inline: bool) -> Callable[P, R]:
+    dispatcher: Any = numba.njit(cache=True, forceinline=inline)(function)
     if hasattr(dispatcher, "_cache"):  # else NUMBA_DISABLE_JIT is set, for those who debug
         index = dispatcher._cache._cache_file
         index.__class__, index._source_stamp = _Index, _stamp(Path(function.__code__.co_filename))

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from sim.base.compiled import kernel
+from sim.base.compiled import inlined, kernel
 
 
-@kernel
+@inlined
 def keyed_mix(key: int, a: int, b: int) -> np.uint64:
     """The hash of (key, a, b) to 64 bits, the same as `sim.base.randomness.mix`."""
     step = np.uint64(0x9E3779B97F4A7C15)
@@ -22,13 +22,13 @@ def keyed_mix(key: int, a: int, b: int) -> np.uint64:
     return word
 
 
-@kernel
+@inlined
 def keyed_uniform(key: int, a: int, b: int) -> float:
     """The draw in (0, 1) determined by (key, a, b), the same as `sim.base.randomness.uniform`."""
     return float((np.float64(keyed_mix(key, a, b) >> np.uint64(12)) + 0.5) * 2.0**-52)
 
 
-@kernel
+@inlined
 def keyed_exponential(key: int, a: int, b: int) -> float:
     """The exponential draw with mean 1 determined by (key, a, b), the same as `sim.base.randomness.exponential`."""
     return -math.log(keyed_uniform(key, a, b))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.base.compiled import kernel
+from sim.base.compiled import inlined, kernel
 from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.statistics.ledger import CLIMBING, DELIVERED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
 from sim.brokers.statistics.records import Channel, Folds, Offloads, Statistics, Way, Ways
@@ -40,7 +40,7 @@ _SHIFT = 45  # leaves of a float its exponent and 7 bits behind: 128 bins of one
 _FIRST = int(np.float64(FIRST_BIN).view(np.int64)) >> _SHIFT
 
 
-@kernel
+@inlined
 def add_exactly(sums: NDArray[np.int64], value: float) -> None:
     """Add a float from 0 to 2^75 to an exact sum of three integers: of 2^12, of 2^-20 and of 2^-72, the last below 2^52."""
     if value >= 4398046511104.0:  # 2^42: rare, and divisions are slow
@@ -57,7 +57,7 @@ def add_exactly(sums: NDArray[np.int64], value: float) -> None:
         sums[1] &= 4294967295
 
 
-@kernel
+@inlined
 def delay_bin(delay: float) -> int:
     """The bin of a delay in a log-linear histogram: 0 below FIRST_BIN, from there on 128 to each power of two."""
     if delay < FIRST_BIN:

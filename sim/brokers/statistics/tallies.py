@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.base.compiled import kernel
+from sim.base.compiled import inlined
 
 
-@kernel
+@inlined
 def count_key(table: NDArray[np.int64], key: int, one: int, other: int) -> int:
     """Add to the two counts of a key in a hash table (see Tallies); returns 1 where the key is new."""
     mask = len(table) - 1

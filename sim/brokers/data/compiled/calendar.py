@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.base.compiled import kernel
+from sim.base.compiled import inlined, kernel
 from sim.brokers.data.compiled.records import Item, bucket_at, entry_at, message_at
 from sim.brokers.data.compiled.state import NONE
 
@@ -18,18 +18,18 @@ _LEAST_LOOK = 1024
 _NARROWEST = 2.0**-40  # of the time
 
 
-@kernel
+@inlined
 def _before(one: Item, other: Item) -> bool:
     """Whether one entry of the heap comes before another."""
     return bool(one.time < other.time or (one.time == other.time and one.sequence < other.sequence))
 
 
-@kernel
+@inlined
 def _set(place: Item, time: float, sequence: int, message: int) -> None:
     place.time, place.sequence, place.message = time, sequence, message
 
 
-@kernel
+@inlined
 def _push(state: Item, message: int) -> None:
     """Put a message on the heap."""
     pushed, place = message_at(state.messages, message), state.in_heap
@@ -45,7 +45,7 @@ def _push(state: Item, message: int) -> None:
     _set(entry_at(state.heap, place), time, sequence, message)
 
 
-@kernel
+@inlined
 def pop(state: Item) -> int:
     """Take the soonest message off the heap, which is not empty."""
     first = entry_at(state.heap, 0).message
@@ -65,7 +65,7 @@ def pop(state: Item) -> int:
     return int(first)
 
 
-@kernel
+@inlined
 def _place(state: Item, message: int) -> None:
     """Put a message where its time belongs: on the heap, into a bucket, or beyond them."""
     placed = message_at(state.messages, message)
@@ -85,7 +85,7 @@ def _place(state: Item, message: int) -> None:
         state.far_bucket = min(state.far_bucket, number)
 
 
-@kernel
+@inlined
 def schedule(state: Item, message: int, time: float) -> None:
     """The message comes at this time (s), after all that have been scheduled for it before."""
     scheduled = message_at(state.messages, message)
@@ -140,7 +140,7 @@ def _look(state: Item) -> None:
     state.look_after = max(_LEAST_LOOK, state.in_heap + state.in_buckets + state.in_far)
 
 
-@kernel
+@inlined
 def soonest(state: Item) -> float:
     """When the next message comes (s), infinite where there is none; it is on top of the heap then."""
     if state.loaded + state.passed > state.look_after:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sim.base.addresses import integers
-from sim.base.compiled import kernel
+from sim.base.compiled import inlined, kernel
 from sim.brokers.data.compiled.cells import cell_of, end_flood
 from sim.brokers.data.compiled.lines import carry
 from sim.brokers.data.compiled.records import (
@@ -25,7 +25,7 @@ from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.tallies import count_key
 
 
-@kernel
+@inlined
 def take_message(state: Item) -> int:
     """A free message, which there is."""
     number = state.free_message
@@ -34,7 +34,7 @@ def take_message(state: Item) -> int:
     return int(number)
 
 
-@kernel
+@inlined
 def free_message(state: Item, number: int) -> None:
     """The message carries nothing any more."""
     message = message_at(state.messages, number)
@@ -43,7 +43,7 @@ def free_message(state: Item, number: int) -> None:
     state.free_messages += 1
 
 
-@kernel
+@inlined
 def trace_hop(state: Item, number: int, flight: Item, there: int, kind: int, due: bool) -> None:
     """A message has come to a broker: trace its hop, for which there is room, if its flight is traced."""
     if not flight.traced:
@@ -55,7 +55,7 @@ def trace_hop(state: Item, number: int, flight: Item, there: int, kind: int, due
     hop.kind, hop.due = kind, due
 
 
-@kernel
+@inlined
 def note(state: Item, flight: Item, what: int) -> None:
     """Note something of a flight, for which there is room."""
     entry = note_at(state.notes, state.noted)
@@ -64,7 +64,7 @@ def note(state: Item, flight: Item, what: int) -> None:
     entry.published, entry.time, entry.what, entry.hops = flight.published, state.now, what, flight.hops
 
 
-@kernel
+@inlined
 def end_message(state: Item, number: int) -> None:
     """The message carries its flight no further, which is over when no other does."""
     carried = message_at(state.messages, number).flight
@@ -85,7 +85,7 @@ def end_message(state: Item, number: int) -> None:
         state.in_transit -= 1
 
 
-@kernel
+@inlined
 def send_message(state: Item, number: int, publication: int, here: int, there: int, hop: Item) -> int:
     """Send a message, which carries a publication, from broker to broker; `hop` is the position that has the hop's time and link.
 
@@ -103,7 +103,7 @@ def _add(state: Item, window: int, row: int, value: float) -> None:
     rk.add_exactly(integers(state.sums + 24 * (window * rk.SUMS + row), 3), value)
 
 
-@kernel
+@inlined
 def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float) -> None:
     """The broker at this position has served the publication, which arrived there at a time (s) by so many hops below the root."""
     if state.content:

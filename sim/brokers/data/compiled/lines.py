@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sim.base.compiled import kernel
+from sim.base.compiled import inlined, kernel
 from sim.base.randomness_kernels import keyed_normal, keyed_uniform
 from sim.brokers.data.compiled.calendar import schedule
 from sim.brokers.data.compiled.records import (
@@ -20,7 +20,7 @@ from sim.brokers.data.compiled.records import (
 from sim.brokers.data.compiled.state import COMING, FULL, LOST_ON_LINK, NONE, ON_ITS_WAY
 
 
-@kernel
+@inlined
 def _latency(state: Item, publication: int, here: int, there: int, hop: Item) -> float:
     """The seconds that a hop takes without waiting, as `Links.arrival` draws them."""
     if state.jitter == 0.0:
@@ -29,7 +29,7 @@ def _latency(state: Item, publication: int, here: int, there: int, hop: Item) ->
     return float(hop.hop * math.exp(sigma * draw - sigma * sigma / 2))
 
 
-@kernel
+@inlined
 def _arrival(state: Item, start: float, publication: int, here: int, there: int, hop: Item) -> float:
     """When what leaves at a time (s) arrives, after all that was sent before."""
     time = start + _latency(state, publication, here, there, hop)
@@ -40,7 +40,7 @@ def _arrival(state: Item, start: float, publication: int, here: int, there: int,
     return float(last.value)
 
 
-@kernel
+@inlined
 def _fits(state: Item, line: Item, here: int, size: int) -> bool:
     """Whether a message of so many bytes may wait for its link, as `Transmission.fits` has it."""
     if not state.buffers:
@@ -131,7 +131,7 @@ def come_in(state: Item, number: int) -> None:
     schedule(state, number, message.arrived)
 
 
-@kernel
+@inlined
 def carry(state: Item, number: int, publication: int, here: int, there: int, hop: Item) -> int:
     """Send a message from broker to broker; `hop` is the position that has the hop's time and link. Returns what became of it."""
     if state.limited:

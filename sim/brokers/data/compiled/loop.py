@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.base.compiled import kernel
+from sim.base.compiled import inlined, kernel
 from sim.brokers.data.compiled.calendar import pop, soonest
 from sim.brokers.data.compiled.floods import arrive_flooded
 from sim.brokers.data.compiled.hops import free_message, take_message
@@ -47,7 +47,7 @@ from sim.brokers.data.compiled.state import (
 from sim.brokers.data.compiled.ways import arrive_tree, arrive_uplink, climb, depart, drop_waiting, go_down
 
 
-@kernel
+@inlined
 def _stale(state: Item, number: int, period: int) -> bool:
     """Whether it is not known what stands for a topic and a root now; the loop is stopped to learn it."""
     slot = slot_at(state.slots, number)
@@ -57,7 +57,7 @@ def _stale(state: Item, number: int, period: int) -> bool:
     return True
 
 
-@kernel
+@inlined
 def _asks(state: Item, position: int, size: int, at_broker: bool) -> bool:
     """Whether a publication at this position of an uplink needs to know what stands now: it leaves its root, or may be lost."""
     place = position_at(state.positions, position)
@@ -68,7 +68,7 @@ def _asks(state: Item, position: int, size: int, at_broker: bool) -> bool:
     return lacks_room(state, place.broker, size) and not gets_room(state, size)
 
 
-@kernel
+@inlined
 def _has_to_drop(state: Item, broker: int, size: int) -> bool:
     """Whether the broker makes room for a publication of so many bytes that arrives now."""
     return bool(state.drops_oldest and state.takes_time) and lacks_room(state, broker, size) and gets_room(state, size)
@@ -87,7 +87,7 @@ def _make_room(state: Item, broker: int, now: float) -> bool:
     return True
 
 
-@kernel
+@inlined
 def _step(state: Item) -> int:
     """Process the message on top of the heap, or return why that cannot be."""
     message = message_at(state.messages, entry_at(state.heap, 0).message)

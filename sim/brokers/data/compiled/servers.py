@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sim.base.compiled import kernel
+from sim.base.compiled import inlined, kernel
 from sim.base.randomness_kernels import keyed_exponential, keyed_gamma, keyed_normal, keyed_uniform
 from sim.brokers.data.compiled.calendar import schedule
 from sim.brokers.data.compiled.records import Item, flight_at, in_service_at, message_at, real_at, server_at
@@ -13,7 +13,7 @@ from sim.brokers.data.compiled.state import DETERMINISTIC, EXPONENTIAL, GAMMA, L
 # -- how long services take
 
 
-@kernel
+@inlined
 def _factor(state: Item, publication: int, place: int) -> float:
     """How much longer than the mean a service takes, as it is drawn."""
     key = state.service_key
@@ -33,7 +33,7 @@ def _factor(state: Item, publication: int, place: int) -> float:
     return float(real_at(state.relative, low).value)
 
 
-@kernel
+@inlined
 def service_time(state: Item, publication: int, broker: int, stage: int, effort: tuple[int, int, int, int]) -> float:
     """The seconds that a broker needs for a publication at this stage of its way; `effort` has the fields of Effort."""
     increments, copies, users, size = effort
@@ -51,7 +51,7 @@ def service_time(state: Item, publication: int, broker: int, stage: int, effort:
 # -- servers and queues
 
 
-@kernel
+@inlined
 def integrate(server: Item, now: float) -> None:
     """Account for the time up to now."""
     if now > server.since:
@@ -67,7 +67,7 @@ def _work_off(state: Item, server: Item, now: float) -> None:
     server.changed_at = now
 
 
-@kernel
+@inlined
 def catch_up(state: Item, broker: int, now: float) -> None:
     """A server of the broker has been idle up to now."""
     server = server_at(state.servers, broker)
@@ -79,7 +79,7 @@ def catch_up(state: Item, broker: int, now: float) -> None:
             server.squares += service * service
 
 
-@kernel
+@inlined
 def _fits(state: Item, server: Item, size: int) -> bool:
     """Whether a publication of so many bytes may wait beside those that do."""
     return bool(
@@ -136,7 +136,7 @@ def _refuse(state: Item, server: Item, service: float) -> None:
         server.dropped += 1
 
 
-@kernel
+@inlined
 def _serve(state: Item, broker: int, number: int, service: float) -> None:
     server, message = server_at(state.servers, broker), message_at(state.messages, number)
     taken = in_service_at(state.in_service, broker * state.servers_each + server.serving)
@@ -149,7 +149,7 @@ def _serve(state: Item, broker: int, number: int, service: float) -> None:
     schedule(state, number, state.now + service)
 
 
-@kernel
+@inlined
 def accept(state: Item, broker: int, number: int, service: float) -> bool:
     """Have the broker serve a message that arrives now and needs `service` seconds; false where it drops it."""
     server, message, now = server_at(state.servers, broker), message_at(state.messages, number), state.now
@@ -188,7 +188,7 @@ def accept(state: Item, broker: int, number: int, service: float) -> bool:
     return True
 
 
-@kernel
+@inlined
 def served(state: Item, broker: int, number: int) -> None:
     """The broker has served a message, and takes the next one."""
     server = server_at(state.servers, broker)

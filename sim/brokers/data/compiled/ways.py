@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.base.compiled import kernel
+from sim.base.compiled import inlined, kernel
 from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.data.compiled.cells import begin_copy, begin_flood, cell_of, count_concerned, count_increments
 from sim.brokers.data.compiled.floods import flood_on, refuse_flooded, spread
@@ -52,7 +52,7 @@ def _is_traced(state: Item, number: int) -> bool:
     return bool(state.traced_share >= 1.0 or keyed_uniform(state.trace_key, publication, 0) < state.traced_share)
 
 
-@kernel
+@inlined
 def depart(state: Item) -> None:
     """The next publication leaves for its root."""
     pending = pending_at(state.pending, state.next_pending)
@@ -75,7 +75,7 @@ def depart(state: Item) -> None:
     arrive_uplink(state, number)
 
 
-@kernel
+@inlined
 def arrive_uplink(state: Item, number: int) -> None:
     """The message has come to the broker at its position."""
     message = message_at(state.messages, number)
@@ -94,7 +94,7 @@ def arrive_uplink(state: Item, number: int) -> None:
         trace_hop(state, number, flight, place.broker, UPLINK, False)
 
 
-@kernel
+@inlined
 def _effort(state: Item, flight: Item, place: Item) -> tuple[int, int, int, int]:
     """What the broker at a position of the uplink does for the flight: at the root by what stands as it arrives there."""
     size = int(flight.size)
@@ -136,14 +136,14 @@ def _count_missed(window: Item, brokers: int, users: int, strayed: bool) -> None
         window.refused_users += users
 
 
-@kernel
+@inlined
 def _rooted(state: Item, flight: Item) -> None:
     """The flight has left its root, or has been dropped before."""
     state.unrooted -= flight.released
     flight.released = 0
 
 
-@kernel
+@inlined
 def climb(state: Item, number: int) -> None:
     """The broker at the message's position on the uplink has handled it."""
     message = message_at(state.messages, number)
@@ -165,7 +165,7 @@ def climb(state: Item, number: int) -> None:
         end_message(state, number)
 
 
-@kernel
+@inlined
 def _leave_root(state: Item, number: int) -> None:
     message = message_at(state.messages, number)
     flight = flight_at(state.flights, message.flight)
@@ -225,7 +225,7 @@ def _miss_tree(state: Item, flight: Item, position: int, strayed: bool) -> None:
     _count_missed(window, place.below_brokers, place.below_users, strayed)
 
 
-@kernel
+@inlined
 def arrive_tree(state: Item, number: int) -> None:
     """The message has come to the broker at its position."""
     message = message_at(state.messages, number)
@@ -248,7 +248,7 @@ def arrive_tree(state: Item, number: int) -> None:
         end_message(state, number)
 
 
-@kernel
+@inlined
 def _forward(state: Item, number: int, flight: Item) -> None:
     """Send copies to the children of a message's position; the message is used again for the first of them."""
     message = message_at(state.messages, number)
@@ -279,7 +279,7 @@ def _forward(state: Item, number: int, flight: Item) -> None:
     window.external_bytes += external * size
 
 
-@kernel
+@inlined
 def go_down(state: Item, number: int) -> None:
     """The broker at the message's position has served it."""
     message = message_at(state.messages, number)
