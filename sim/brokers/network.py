@@ -34,12 +34,21 @@ from sim.brokers.fabric.service import service_times
 from sim.brokers.fabric.stations import NO_TIME, StationSetting, stations
 from sim.brokers.fabric.transmission import UNLIMITED, LinkSetting, Transmission
 from sim.brokers.statistics.hops import HopTrace
+from sim.brokers.statistics.load import load_table
 from sim.brokers.statistics.receipts import Audiences, Receipts
-from sim.brokers.statistics.record_kernels import BROKER_DELIVERED, RECEIVED, RELAYED, SENT
 from sim.brokers.statistics.recorder import Details, RecordedColumns, Recorder
 from sim.brokers.statistics.records import Channel
 from sim.brokers.statistics.satisfaction import Satisfaction
-from sim.brokers.statistics.traffic import cross_region_bytes, link_table
+from sim.brokers.statistics.traffic import (
+    BYTES_IN,
+    BYTES_OUT,
+    DELIVERED_HERE,
+    RECEIVED,
+    RELAYED,
+    SENT,
+    cross_region_bytes,
+    link_table,
+)
 from sim.brokers.users.changes import Changes
 from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users.users import HostedUsers
@@ -287,6 +296,12 @@ class Network:
             "timeseries": recorder.timeseries(),
             "brokers": self._brokers(),
             "links": self._links(),
+            "load": load_table(
+                recorder.traffic,
+                self.stations.windows.columns(self.setting.stations.servers),
+                self.users.selections(),
+                recorder.edges,
+            ),
             "delays": recorder.delays(),
             "decisions/selection": self.users.selections(),
             "decisions/configuration": placement.table(),
@@ -310,7 +325,7 @@ class Network:
     def _brokers(self) -> RecordedColumns:
         """One row per broker: subscriptions and users hosted (time averages), messages carried and served after the warm-up."""
         seconds, brokers = self.setting.measured_seconds, len(self.node_of)
-        counted = self.recorder.statistics.per_broker
+        counted = self.recorder.traffic.by_broker()
         return {
             "broker": np.arange(brokers),
             "node": self.node_of,
@@ -319,7 +334,9 @@ class Network:
             "topics": self.subscriptions.topics,
             "received": counted[:, RECEIVED],
             "sent": counted[:, SENT],
-            "delivered": counted[:, BROKER_DELIVERED],
+            "delivered": counted[:, DELIVERED_HERE],
             "relayed": counted[:, RELAYED],
+            "bytes_in": counted[:, BYTES_IN],
+            "bytes_out": counted[:, BYTES_OUT],
             **self.stations.columns(brokers, seconds),
         }

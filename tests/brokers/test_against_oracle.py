@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
@@ -555,6 +555,7 @@ def compare(case: Case) -> oracle.Network:
     compare_windows(network.recorder.timeseries(), truth)
     compare_delays(network, truth)
     compare_brokers(network, case, truth)
+    compare_load(network, case, truth)
     received = network.tables()["subscribers"]
     pairs = zip(received["topic"].tolist(), received["user"].tolist(), strict=True)
     assert dict(zip(pairs, received["delivered"].tolist(), strict=True)) == truth.received
@@ -641,6 +642,28 @@ def compare_brokers(network: Network, case: Case, truth: oracle.Network) -> None
         assert table["delivered"][broker] == sum(
             b == broker and truth.world.publications[number][0] >= case.warm_up for number, b in truth.delivered
         )
+
+
+def compare_load(network: Network, case: Case, truth: oracle.Network) -> None:
+    """A row for each window and broker where the broker did anything, with what it did; waits of nobody are NaN."""
+    table, edges = network.tables()["load"], network.recorder.edges
+    rows = {pair: row for row, pair in enumerate(zip(table["window"].tolist(), table["broker"].tolist(), strict=True))}
+    assert list(rows) == sorted(rows)
+    for window, (start, end) in enumerate(pairwise(edges)):
+        for broker in range(case.brokers if start >= case.warm_up else 0):
+            values = oracle.load(truth, broker, start, end, case.warm_up)
+            idle = not any(value for name, value in values.items() if name != "users")
+            assert ((window, broker) not in rows) == idle
+            if idle:
+                continue
+            row = rows.pop((window, broker))
+            found = {name: table[name][row] for name in values}
+            if case.service[0] == "none":
+                values |= dict.fromkeys(list(values)[list(values).index("served") :])
+            for name, value in values.items():
+                expected = pytest.approx(math.nan if value is None else value, rel=1e-9, abs=1e-9, nan_ok=True)
+                assert found[name] == expected, (name, window, broker)
+    assert rows == {}
 
 
 def reproducible(examples: int) -> settings:

@@ -178,6 +178,7 @@ class Broker:
         self.queue: deque[Job] = deque()
         self.serving: list[Job] = []
         self.jobs: list[Job] = []  # all that have come, refused or not
+        self.lengths: list[tuple[float, int]] = []  # when the queue grew, and to how many
 
 
 @dataclass
@@ -611,6 +612,7 @@ class Network:
             self.serve(broker, job)
         elif what < 0:
             (at.queue if self.setting.fifo else at.front).append(job)
+            at.lengths.append((self.now, len(at.front) + len(at.queue)))
         else:
             while not self.has_room(at, job) and job.refused_for is None:
                 others = [other for other in at.queue if other.what >= 0]
@@ -622,6 +624,7 @@ class Network:
                     victim.dropped()
             if job.refused_for is None:
                 at.queue.append(job)
+                at.lengths.append((self.now, len(at.front) + len(at.queue)))
         return job.refused_for is None
 
     def has_room(self, at: Broker, job: Job) -> bool:
@@ -1096,6 +1099,54 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         ),
         "saturated_brokers": sum(network.saturated(broker, until - since) for broker in range(len(network.brokers))),
         **links(network),
+    }
+
+
+def load(network: Network, broker: int, since: float, until: float, warm_up: float) -> dict[str, float | int | None]:
+    """What a broker did in a span of time after the warm-up, and with the publications that were published in it."""
+    publications, at, horizon = network.world.publications, network.brokers[broker], network.setting.horizon
+    kept = {n for n in network.origin if since <= publications[n][0] < until}
+    received = [hop for hop in network.hops if hop.publication in kept and hop.destination == broker]
+    sent = [hop for hop in network.hops if hop.publication in kept and hop.source == broker]
+
+    def relays(hop: Hop) -> bool:
+        return hop.destination != network.origin[hop.publication][-1] if hop.kind == "uplink" else not hop.subscribes
+
+    def left(job: Job) -> float:
+        """When it ceased to wait."""
+        if job.refused_for is not None:
+            return job.refused_for.arrived
+        return horizon if job.taken is None else job.taken
+
+    def inside(start: float, end: float) -> float:
+        return max(min(end, until) - max(start, since, warm_up), 0.0)
+
+    def mean_wait(jobs: list[Job]) -> float | None:
+        return fmean(left(job) - job.arrived for job in jobs) if jobs else None
+
+    jobs, seconds = at.jobs, until - since
+    taken = [job for job in jobs if job.taken is not None and since <= job.taken < until and job.arrived >= warm_up]
+    refused = [job for job in jobs if job.refused_for is not None and since <= left(job) < until]
+    waiting = [job for job in jobs if job.arrived < since <= left(job)]
+    capacity = seconds * network.setting.servers
+    offered = sum(job.seconds for job in jobs if since <= job.arrived < until)
+    return {
+        "users": network.average(since, until, lambda *hosted: hosted[1][broker]),
+        "received": len(received),
+        "sent": len(sent),
+        "delivered": sum(number in kept and b == broker for number, b in network.delivered),
+        "relayed": sum(map(relays, received)),
+        "bytes_in": sum(publications[hop.publication][3] for hop in received),
+        "bytes_out": sum(publications[hop.publication][3] for hop in sent),
+        "served": len(taken),
+        "queue_wait": mean_wait(taken),
+        "publication_wait": mean_wait([job for job in taken if job.what >= 0]),
+        "control_wait": mean_wait([job for job in taken if job.what < 0]),
+        "utilisation": sum(inside(job.taken, job.done) for job in jobs if job.taken is not None) / capacity,
+        "offered_load": offered / capacity,
+        "queue_length": sum(inside(job.arrived, left(job)) for job in jobs) / seconds,
+        "queue_max": max([len(waiting), *(length for time, length in at.lengths if since <= time < until)]),
+        "queue_full": len(refused),
     }
 
 

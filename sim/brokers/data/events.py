@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from sim.brokers.data.flights import Flight
 from sim.brokers.data.rules import NAN, FloodRule, Rule
-from sim.brokers.fabric.clock import ARRIVALS, BARRIERS
+from sim.brokers.fabric.clock import ARRIVALS, BARRIERS, LOOKS, Feed
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
 from sim.brokers.fabric.station_record import StationRecord
+from sim.brokers.fabric.station_windows import StationWindows
 from sim.brokers.fabric.stations import station_record
 from sim.brokers.fabric.transmission import Transmission
 from sim.brokers.statistics.hops import UPLINK
@@ -38,6 +39,9 @@ class EventEngine:
         self._released: dict[int, int] = {}
         self._when_idle: Callable[[], None] | None = None
         self._when_rooted: Callable[[], None] | None = None
+        self._windows = StationWindows(recorder.edges, recorder.measured)
+        if self._servers and self._windows.next < math.inf:
+            Feed(self._clock, LOOKS, self._end_window).start(self._windows.next)
         self._climbed = (self._reach_uplink,)
         self._descended = (self._reach_tree,)
 
@@ -271,6 +275,14 @@ class EventEngine:
 
     # -- the end
 
+    def _end_window(self) -> float | None:
+        """A window ends now; when the next one does, before the end."""
+        self._look(self._clock.now)
+        return self._windows.next if self._windows.next < math.inf else None
+
+    def _look(self, now: float) -> None:
+        self._windows.look(np.array([server.look(now) for server in self._servers]).T)
+
     def close(self) -> StationRecord:
         """Count what is on its way at the end: on links or in service (in the clock's heap), or at brokers."""
         for broker, numbers in sorted(self._held.items()):
@@ -279,6 +291,8 @@ class EventEngine:
                 self._ledger.count_publication(window, PUBLISHED)
                 for flight in self.rule.flights(number, broker, window):
                     self._end_climbing(flight, 0)
+        if self._servers:
+            self._look(self._recorder.horizon)
         waiting = [message for server in self._servers for message in server.close(self._recorder.horizon)]
         on_the_clock = [event for _, _, _, event in self._clock.pending() if isinstance(event, Message)]
         travelling: dict[Flight, list[tuple[int, int]]] = {flight: [] for flight in self._active}
@@ -293,7 +307,7 @@ class EventEngine:
                 positions, sources = [place for place, _ in hops], [source for _, source in hops]
                 self.rule.over(flight, len(flight.uplink) - 1, self.rule.ahead(flight, positions, sources))
         self.rule.finished.record()
-        return station_record(self._servers)
+        return station_record(self._servers, self._windows)
 
     def _end_climbing(self, flight: Flight, uplinks_sent: int) -> None:
         self._ledger.count_publication(flight.window, CLIMBING)

@@ -18,6 +18,7 @@ from sim.brokers.fabric.clock import BARRIERS
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
 from sim.brokers.fabric.station_record import StationRecord
+from sim.brokers.fabric.station_windows import StationWindows
 from sim.brokers.fabric.stations import station_record
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.statistics.records import Folds, starts
@@ -212,7 +213,7 @@ class FoldedEngine:
         for climbing in self._climbing:
             self._miss_root(*climbing)
         self._fold()
-        return station_record([])
+        return station_record([], StationWindows(self._recorder.edges, self._recorder.measured))
 
 
 class _Rooted:

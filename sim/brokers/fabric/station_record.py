@@ -9,28 +9,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.fabric.saturation import saturated
+from sim.brokers.fabric.station_windows import StationWindows, mean
 
 
 class StationRecord(NamedTuple):
-    """One entry per broker; no entries where brokers take no time. What is measured begins at the warm-up.
+    """One entry per broker; no entries where brokers take no time. What is measured begins at the warm-up; `windows` divides it.
 
     `served`: messages that arrived after the warm-up and were taken into service. `wait`: the sum of their waits (s). `busy`: seconds
-    of service. `waiting_area`: ∫ messages waiting dt (s). `dropped`: publications that did not fit the queue.
+    of service. `waiting_area`: ∫ messages waiting dt (s). `dropped`: publications that did not fit the queue. `control_served` and
+    `control_wait` are of control messages alone. `offered`: seconds of work that arrived, refused or not, per server.
 
     The rest is the state at the end. `held`: messages that wait or are in service. `backlog`: seconds of work that would be left if
     nothing had been refused. `behind_since`: when there was last nothing to do, likewise (s). `squares`: the sum of the squared
     service times (s²) that have arrived since then.
     """
 
+    windows: StationWindows
     served: NDArray[np.int64]
     wait: NDArray[np.float64]
     busy: NDArray[np.float64]
     waiting_area: NDArray[np.float64]
     dropped: NDArray[np.int64]
+    control_served: NDArray[np.int64]
+    control_wait: NDArray[np.float64]
+    offered: NDArray[np.float64]
     held: NDArray[np.int64]
     backlog: NDArray[np.float64]
     behind_since: NDArray[np.float64]
     squares: NDArray[np.float64]
+
+    @classmethod
+    def measured(cls) -> tuple[str, ...]:
+        """What there is of each broker."""
+        return cls._fields[1:]
 
     def saturated_since(self, seconds: float) -> dict[int, float]:
         """The brokers that cannot keep up, and since when (s); they were measured for so many seconds."""
@@ -54,11 +65,16 @@ class StationRecord(NamedTuple):
         """The same broker by broker, as columns of a table; they hold None where brokers take no time."""
         none: Sequence[float | None] = [None] * brokers
         since, waits = self.saturated_since(seconds), zip(self.wait.tolist(), self.served.tolist(), strict=True)
+        publications = self.served - self.control_served
         return {
             "served": self.served.tolist() or none,
             "queue_wait": [wait / served if served else None for wait, served in waits] or none,
+            "publication_wait": mean(self.wait - self.control_wait, publications).tolist() or none,
+            "control_wait": mean(self.control_wait, self.control_served).tolist() or none,
             "utilisation": (self.busy / seconds).tolist() or none,
+            "offered_load": (self.offered / seconds).tolist() or none,
             "queue_length": (self.waiting_area / seconds).tolist() or none,
+            "queue_max": self.windows.most_waiting(brokers).tolist() if len(self.served) else none,
             "queue_full": self.dropped.tolist() or none,
             "backlog": self.held.tolist() or none,
             "backlog_seconds": self.backlog.tolist() or none,

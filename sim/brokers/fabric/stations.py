@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sim.brokers.fabric.clock import ARRIVALS, Clock
 from sim.brokers.fabric.messages import Message
 from sim.brokers.fabric.station_record import StationRecord
+from sim.brokers.fabric.station_windows import StationWindows
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,10 @@ class Server:
         self._last = warm_up
         self.served = 0  # messages that arrived after the warm-up and were taken into service
         self.wait = 0.0  # their waits, s
+        self.control_served = 0  # control messages among them
+        self.control_wait = 0.0  # s
+        self.offered = 0.0  # the services of all that arrived after the warm-up, s, mean over servers once it is closed
+        self._most_waiting = 0  # messages, in the window under way
         self.busy = 0.0  # s, mean over servers once it is closed
         self.waiting_area = 0.0  # ∫ messages waiting dt, s
         self.dropped = 0
@@ -107,19 +112,24 @@ class Server:
         if len(self._serving) < self._servers:
             self._catch_up(message.arrived)
             message.service = service = service + self._wake_up
-            self.squares += service * service
+            message.control = control
+            self._arrive(message.arrived, service)
             self._serve(message)
             return True
         message.service, message.control = service, control
-        self.squares += service * service
-        if control:
-            (self._control if self._control_first else self._queue).append(message)
-            return True
-        if self._bounded and not self._makes_room(message.size):
+        self._arrive(message.arrived, service)
+        if not control and self._bounded and not self._makes_room(message.size):
             self._drop(message)
             return False
-        self._queue.append(message)
+        (self._control if control and self._control_first else self._queue).append(message)
+        self._most_waiting = max(self._most_waiting, len(self._control) + len(self._queue))
         return True
+
+    def _arrive(self, now: float, service: float) -> None:
+        """So many seconds of work arrive."""
+        self.squares += service * service
+        if now >= self._warm_up:
+            self.offered += service
 
     def _makes_room(self, size: int) -> bool:
         """Whether a publication of so many bytes may wait, once others have been dropped if need be; it does so from now on."""
@@ -163,8 +173,12 @@ class Server:
         self._serving.append(message)
         now = self._clock.now
         if message.arrived >= self._warm_up:
+            wait = now - message.arrived
             self.served += 1
-            self.wait += now - message.arrived
+            self.wait += wait
+            if message.control:
+                self.control_served += 1
+                self.control_wait += wait
         message.callbacks = self._completed
         message.done_at = now + message.service
         self._clock.at(message.done_at, ARRIVALS, message)
@@ -194,6 +208,14 @@ class Server:
             self.busy += len(self._serving) * (now - self._last)
             self._last = now
 
+    def look(self, now: float) -> tuple[float, ...]:
+        """What it has done so far, as LOOKED_AT has it; a window ends now."""
+        since, waiting = max(now - self._last, 0.0), len(self._control) + len(self._queue)
+        busy, area = self.busy + len(self._serving) * since, self.waiting_area + waiting * since
+        most, self._most_waiting = self._most_waiting, waiting
+        served = self.served, self.control_served, self.wait, self.control_wait
+        return (*served, busy, area, self.offered, self.dropped, most)
+
     def close(self, horizon: float) -> list[Message]:
         """Account for the time up to the end; the messages that wait then, beside those in service, which the clock has."""
         if horizon > self._last:
@@ -210,12 +232,13 @@ class Server:
             for message in self._serving:
                 self.backlog = self.backlog + message.done_at - horizon
         self.busy /= self._servers
+        self.offered /= self._servers
         self.backlog /= self._servers
         self.squares /= self._servers * self._servers
         return waiting
 
 
-def station_record(servers: Sequence[Server]) -> StationRecord:
-    """What the stations did, once they are closed."""
-    columns = ([getattr(server, name) for server in servers] for name in StationRecord._fields)
-    return StationRecord(*map(np.array, columns))
+def station_record(servers: Sequence[Server], windows: StationWindows) -> StationRecord:
+    """What the stations did, once they are closed, and in which window."""
+    columns = ([getattr(server, name) for server in servers] for name in StationRecord.measured())
+    return StationRecord(windows, *map(np.array, columns))

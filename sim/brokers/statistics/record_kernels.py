@@ -10,6 +10,7 @@ from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.statistics.ledger import CLIMBING, DELIVERED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
 from sim.brokers.statistics.records import Channel, Folds, Offloads, Statistics, Way, Ways
 from sim.brokers.statistics.tallies import count_key
+from sim.brokers.statistics.traffic import BYTES_IN, BYTES_OUT, DELIVERED_HERE, RECEIVED, RELAYED, SENT
 
 # columns of the counters per window
 (
@@ -29,8 +30,6 @@ COUNTERS = 11
 # rows of the exact sums per window
 NOTIFICATION_DELAY, TREE_DELAY, USER_NOTIFICATION_DELAY, USER_TREE_DELAY, STRETCH, LAST_SERVICE = range(6)
 SUMS = 6
-# columns of the counters per broker
-RECEIVED, SENT, BROKER_DELIVERED, RELAYED = range(4)
 # rows of the ledger
 JOINING, OFFLOADED = LOST["joining"], LOST["offloaded"]
 
@@ -72,17 +71,24 @@ def lower_edges(bins: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 @kernel
-def count_message(here: int, there: int, size: int, statistics: Statistics) -> int:
-    """Count a message from broker to broker, in a window that is measured; returns 1 where the link is new."""
-    statistics.per_broker[here, SENT] += 1
-    statistics.per_broker[there, RECEIVED] += 1
-    key = here * len(statistics.per_broker) + there
+def count_message(here: int, there: int, size: int, relays: bool, first: int, statistics: Statistics) -> int:
+    """Count a message from broker to broker, in a window whose rows begin at `first`; returns 1 where the link is new."""
+    sender, receiver = first + here, first + there
+    statistics.traffic[sender, SENT] += 1
+    statistics.traffic[sender, BYTES_OUT] += size
+    statistics.traffic[receiver, RECEIVED] += 1
+    statistics.traffic[receiver, BYTES_IN] += size
+    statistics.traffic[receiver, RELAYED] += int(relays)
+    key = here * len(statistics.hop_delay) + there
     return count_key(statistics.links, key, 1, size)
 
 
 @kernel
-def is_full(used: NDArray[np.int64], delivered: int, sent: int, statistics: Statistics) -> bool:
-    """Whether the hash tables would be more than half full with so many new delays and links."""
+def is_full(delivered: int, sent: int, window: int, statistics: Statistics) -> bool:
+    """Whether the hash tables would be more than half full with so many new delays and links, or the window lacks rows."""
+    used = statistics.used
+    if statistics.measured[window] and statistics.first_row[window] < 0:
+        return True
     return bool(2 * (used[0] + delivered) > len(statistics.delays) or 2 * (used[1] + sent) > len(statistics.links))
 
 
@@ -94,6 +100,7 @@ def count_messages(way: Way, statistics: Statistics) -> None:
     """
     new = 0
     count, measured, flooded = statistics.counters[way.window], statistics.measured[way.window], way.copies.size > 0
+    first = statistics.first_row[way.window]
     for i in range(len(way.copies) if flooded else way.brokers.size):
         above, below = (way.copies[i, 0], way.copies[i, 1]) if flooded else (way.parents[i], i)
         if not flooded and (i == 0 or np.isnan(way.served[above])):
@@ -102,24 +109,20 @@ def count_messages(way: Way, statistics: Statistics) -> None:
         count[INTERNAL if users > 0 else EXTERNAL] += 1
         count[INTERNAL_BYTES if users > 0 else EXTERNAL_BYTES] += way.size
         if measured:
-            new += count_message(here, there, way.size, statistics)
-            if users == 0:
-                statistics.per_broker[there, RELAYED] += 1
+            new += count_message(here, there, way.size, users == 0, first, statistics)
     statistics.used[1] += new
 
 
 @kernel
 def count_uplink(way: Way, statistics: Statistics) -> None:
     """Count the hops that a publication took on its way to the root."""
-    count, root, new = statistics.counters[way.window], way.uplink[-1], 0
+    count, root, new, first = statistics.counters[way.window], way.uplink[-1], 0, statistics.first_row[way.window]
     for i in range(way.uplinks_sent):
         here, there = way.uplink[i], way.uplink[i + 1]
         count[UPLINKS] += 1
         count[UPLINK_BYTES] += way.size
         if statistics.measured[way.window]:
-            new += count_message(here, there, way.size, statistics)
-            if there != root:
-                statistics.per_broker[there, RELAYED] += 1
+            new += count_message(here, there, way.size, there != root, first, statistics)
     statistics.used[1] += new
     if not np.isnan(way.rooted):
         count[UPLINK_HOPS] += way.uplink.size - 1
@@ -159,18 +162,18 @@ def record(way: Way, statistics: Statistics) -> None:
             count[STRETCHED] += 1
             add_exactly(total[STRETCH], (arrival - way.published) / direct)
         if counted:
-            statistics.per_broker[here, BROKER_DELIVERED] += 1
+            statistics.traffic[statistics.first_row[window] + here, DELIVERED_HERE] += 1
             statistics.maxima[0] = max(statistics.maxima[0], delay)
     statistics.used[0] += new
 
 
 @kernel
 def record_all(ways: Ways, first: int, statistics: Statistics) -> int:
-    """Count the publications from `first` on; returns where it stopped because a hash table might become more than half full."""
+    """Count the publications from `first` on; returns where it stopped because there is no room for it (see is_full)."""
     for f in range(first, ways.published.size):
         a, b = ways.tree_from[f], ways.tree_from[f + 1]
         sent = ways.uplinks_sent[f] + b - a + ways.copies_from[f + 1] - ways.copies_from[f]
-        if is_full(statistics.used, b - a, sent, statistics):
+        if is_full(b - a, sent, ways.window[f], statistics):
             return f
         way = Way(
             ways.uplinks[ways.uplink_from[f] : ways.uplink_from[f + 1]],
@@ -221,7 +224,7 @@ def fold_all(
             while time < horizon:
                 time += hop_delay[up[hops], up[hops + 1]]
                 hops += 1
-        if is_full(statistics.used, b - a, hops + b - a, statistics):
+        if is_full(b - a, hops + b - a, window, statistics):
             latest[0] = last
             return f
         brokers, parents, due_users = folds.brokers[a:b], folds.parents[a:b], folds.due_users[a:b]
@@ -288,7 +291,7 @@ def offload_all(
     """
     for f in range(first, offloads.number.size):
         a, b = offloads.entry_from[offloads.entry[f]], offloads.entry_from[offloads.entry[f] + 1]
-        if is_full(statistics.used, b - a, 0, statistics):
+        if is_full(b - a, 0, offloads.window[f], statistics):
             return f
         rooted, w = offloads.rooted[f], offloads.window[f]
         if not rooted < horizon:
@@ -314,6 +317,6 @@ def offload_all(
             key = w * BINS + delay_bin(delay)
             statistics.used[0] += count_key(statistics.delays, key, 1, n)
             if statistics.measured[w]:
-                statistics.per_broker[here, BROKER_DELIVERED] += 1
+                statistics.traffic[statistics.first_row[w] + here, DELIVERED_HERE] += 1
                 statistics.maxima[0] = max(statistics.maxima[0], delay)
     return int(offloads.number.size)

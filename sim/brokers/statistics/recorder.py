@@ -21,6 +21,7 @@ from sim.brokers.statistics.receipts import Audience, Audiences, Receipts
 from sim.brokers.statistics.records import Channel, Folds, Offloaded, Offloads, Statistics, Ways, starts
 from sim.brokers.statistics.satisfaction import Satisfaction
 from sim.brokers.statistics.tallies import Tallies
+from sim.brokers.statistics.traffic import Traffic
 from sim.metrics import COUNTED, OURS, QUANTILES, Metric, MetricValue
 
 RecordedColumns = dict[str, Any]  # column name → array or list
@@ -91,6 +92,7 @@ class Recorder:
         self._window = 0
         self.ledger = Ledger(windows, copies)
         self.histogram, self.links = Delays(brokers), Tallies(4 * brokers * max(brokers.bit_length(), 4))
+        self.traffic = Traffic(windows, brokers)
         self.statistics = Statistics(
             self.ledger.pairs,
             self.ledger.publications,
@@ -98,7 +100,8 @@ class Recorder:
             np.zeros((windows, rk.SUMS, 3), np.int64),
             np.zeros(1),
             self.links.hashed,
-            np.zeros((brokers, 4), np.int64),
+            self.traffic.rows,
+            self.traffic.first,
             self.histogram.hashed,
             np.zeros(2, np.int64),
             self._measured,
@@ -139,11 +142,11 @@ class Recorder:
 
     def record(self, ways: Ways) -> None:
         """Count finished publications."""
-        self._kernel(rk.record_all, (ways,), len(ways.window))
+        self._kernel(rk.record_all, (ways,), ways.window)
 
     def fold(self, folds: Folds, reached: NDArray[np.int64], latest: NDArray[np.float64]) -> None:
         """Carry publications down their trees and count them; `reached` and `latest` are those of `fold_all`."""
-        self._kernel(rk.fold_all, (folds, self.horizon, reached, latest), len(folds.published))
+        self._kernel(rk.fold_all, (folds, self.horizon, reached, latest), folds.window)
 
     def offload(
         self, columns: OffloadColumns, entries: Sequence[Offloaded], audiences: Sequence[Audience | None]
@@ -157,7 +160,7 @@ class Recorder:
         brokers, users = (np.concatenate(parts) for parts in zip(*entries, strict=True))
         bounds, reached = starts([brokers for brokers, _ in entries]), np.zeros(len(brokers), np.int64)
         offloads = Offloads(*columns, brokers, users, bounds)
-        self._kernel(rk.offload_all, (offloads, channel, self.horizon, reached), len(columns[0]))
+        self._kernel(rk.offload_all, (offloads, channel, self.horizon, reached), offloads.window)
         if self.receipts is not None and self.audiences is not None:
             for audience, first, end in zip(audiences, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
                 if audience is not None:
@@ -175,15 +178,24 @@ class Recorder:
         if self.satisfaction is not None:
             self.satisfaction.receive(period, audience.users, publications, reached)
 
-    def _kernel(self, kernel: Any, records: tuple[Any, ...], publications: int) -> None:
-        """Have a kernel count publications; whenever a hash table might become more than half full, they are emptied first."""
+    def _kernel(self, kernel: Any, records: tuple[Any, ...], windows: NDArray[np.int64]) -> None:
+        """Have a kernel count publications of these windows; whenever there is no room for one, it is made."""
         done, before = 0, -1
-        while (done := kernel(*records, done, self.statistics)) < publications:
+        while (done := kernel(*records, done, self.statistics)) < len(windows):
+            window = int(windows[done])
+            if self.measured[window] and self.traffic.first[window] < 0:
+                self.open_window(window)
+                continue
             self.empty_tables()
             if done == before:  # one publication goes over more links than that
                 self.links.grow()
                 self.statistics = self.statistics._replace(links=self.links.hashed)
             before = done
+
+    def open_window(self, window: int) -> None:
+        """Have rows for the traffic of a window that is measured."""
+        self.traffic.open(window)
+        self.statistics = self.statistics._replace(traffic=self.traffic.rows)
 
     def empty_tables(self) -> None:
         """Empty the hash tables of delays and links."""

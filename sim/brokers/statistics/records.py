@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 class Statistics(NamedTuple):
     """What is counted: `pairs` and `publications` are the ledger's, `counters` (windows, COUNTERS), exact `sums` (windows, SUMS, 3).
 
-    Windows that are `measured` (windows) count in `per_broker` (brokers, 4), `maxima` (1, the largest delay in s), and in the hash
-    table `links` (messages, bytes), by source · brokers + destination. The one of `delays` (brokers, users) is by window · BINS + bin;
-    `used` (2) are the keys that are taken in that and in the one of links (see Tallies). `hop_delay` (brokers, brokers) are the
-    seconds of a hop without jitter.
+    Windows that are `measured` (windows) count in `traffic` (rows, TRAFFIC_COLUMNS), where their brokers begin at `first_row`
+    (windows; see Traffic), in `maxima` (1, the largest delay in s), and in the hash table `links` (messages, bytes), by source ·
+    brokers + destination. The one of `delays` (brokers, users) is by window · BINS + bin; `used` (2) are the keys that are taken in
+    that and in the one of links (see Tallies). `hop_delay` (brokers, brokers) are the seconds of a hop without jitter.
     """
 
     pairs: NDArray[np.int64]
@@ -23,7 +23,8 @@ class Statistics(NamedTuple):
     sums: NDArray[np.int64]
     maxima: NDArray[np.float64]
     links: NDArray[np.int64]
-    per_broker: NDArray[np.int64]
+    traffic: NDArray[np.int64]
+    first_row: NDArray[np.int64]
     delays: NDArray[np.int64]
     used: NDArray[np.int64]
     measured: NDArray[np.bool_]

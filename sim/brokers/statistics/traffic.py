@@ -1,13 +1,89 @@
-"""Tables of traffic: messages and bytes per link and between regions."""
+"""Traffic of publications: by broker and window, by link, and between regions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.statistics.tallies import Tallies
+
+# columns of what is counted of a broker
+RECEIVED, SENT, DELIVERED_HERE, RELAYED, BYTES_IN, BYTES_OUT = range(6)
+TRAFFIC_COLUMNS = 6
+_MOST_ROWS = 1 << 19  # that are kept for windows that are open
+
+
+class Traffic:
+    """What brokers did with publications, by the window in which these were published: rows for brokers that did anything.
+
+    Kernels count in `rows` (rows, TRAFFIC_COLUMNS), where the brokers of a window that is open begin at `first` (windows; -1: it is
+    not). Where there are many windows, those that are not `in_use()` are closed now and then, so that memory grows only with what
+    happened.
+    """
+
+    in_use: Callable[[], NDArray[np.int64]]
+
+    def __init__(self, windows: int, brokers: int) -> None:
+        self._brokers = brokers
+        self.rows = np.zeros((min(windows, max(_MOST_ROWS // brokers, 1)) * brokers, TRAFFIC_COLUMNS), np.int64)
+        self.first = np.full(windows, -1)
+        self.in_use = lambda: np.empty(0, np.int64)
+        self._open = 0
+        self._closed: list[
+            tuple[NDArray[np.int64], NDArray[np.int64]]
+        ] = []  # keys, window · brokers + broker, and rows
+
+    def __len__(self) -> int:
+        """How many brokers there are."""
+        return self._brokers
+
+    def open(self, window: int) -> None:
+        """Have rows for a window, which has none."""
+        if (self._open + 1) * self._brokers > len(self.rows):
+            self._close()
+            for other in np.unique(self.in_use()).tolist():
+                if other != window:
+                    self._take(other)
+        self._take(window)
+
+    def _take(self, window: int) -> None:
+        if (self._open + 1) * self._brokers > len(self.rows):
+            self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
+        self.first[window] = self._open * self._brokers
+        self._open += 1
+
+    def _close(self) -> None:
+        """Keep the rows of brokers that did anything, and close all windows."""
+        windows = np.flatnonzero(self.first >= 0)
+        starts = self.first[windows]
+        rows = self.rows.reshape(-1, self._brokers, TRAFFIC_COLUMNS)[starts // self._brokers]
+        which, brokers = np.nonzero(rows.any(axis=2))
+        self._closed.append((windows[which] * self._brokers + brokers, rows[which, brokers]))
+        self.rows[: self._open * self._brokers] = 0
+        self.first[:], self._open = -1, 0
+
+    def counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Windows and brokers, ascending, and what was counted there (rows, TRAFFIC_COLUMNS); nothing more is counted."""
+        self._close()
+        keys, rows = (np.concatenate(parts) for parts in zip(*self._closed, strict=True))
+        order = np.argsort(keys, kind="stable")
+        keys, rows = keys[order], rows[order]
+        unique, first = np.unique(keys, return_index=True)
+        if len(unique) < len(keys):
+            rows = np.add.reduceat(rows, first)
+        self._closed = [(unique, rows)]
+        windows, brokers = np.divmod(unique, self._brokers)
+        return windows, brokers, rows
+
+    def by_broker(self) -> NDArray[np.int64]:
+        """The same over all windows (brokers, TRAFFIC_COLUMNS)."""
+        _, brokers, rows = self.counted()
+        found = np.zeros((self._brokers, TRAFFIC_COLUMNS), np.int64)
+        np.add.at(found, brokers, rows)
+        return found
 
 
 def link_table(links: Tallies, brokers: int) -> dict[str, Any]:

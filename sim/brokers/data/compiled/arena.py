@@ -14,6 +14,7 @@ from sim.brokers.data.compiled.state import LINKED, NONE, UPLINKED
 from sim.brokers.data.due import Due, DueByTopic
 from sim.brokers.data.routes import Uplinks
 from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.statistics.recorder import Recorder
 from sim.overlay.geometry import TopicTree
 
 
@@ -185,6 +186,19 @@ class Arena:
         places = self.positions[first : first + size]
         links = int(places["children"].sum()) if self._floods else 0
         return [(first, size), *([(int(places["first"][0]), links)] if links else [])]
+
+    def report(self, number: int, recorder: Recorder) -> None:
+        """Report to a version's audience how many publications reached each position, of how many that became due."""
+        known, version = self.current[number], self.versions[number]
+        if known.due.audience is None:
+            return
+        first, size = int(version["first"]), int(version["size"])
+        delivered = self.tallies["delivered"][first : first + size]
+        if version["flights"] or delivered.any():
+            flights = int(version["flights"])
+            recorder.arrive(known.due.audience, known.period, flights, known.brokers, delivered.copy())
+            delivered[:] = 0
+            version["flights"] = 0
 
     def give_back(self, version: int) -> None:
         """Nothing goes by the version any more."""

@@ -118,12 +118,8 @@ def count_links(positions: Items, tallies: Items, part: slice, flooded: bool, re
     sent = tallies["messages"][tally] > 0
     above, below, tally = above[sent], below[sent], tallies[tally[sent]]
     source, destination, messages = positions["broker"][above], positions["broker"][below], tally["messages"]
-    per_broker = recorder.statistics.per_broker
-    recorder.links.add(np.stack([source * np.int64(len(per_broker)) + destination, messages, tally["bytes"]]))
-    np.add.at(per_broker[:, rk.SENT], source, messages)
-    np.add.at(per_broker[:, rk.RECEIVED], destination, messages)
-    relays = positions["users"][below] == 0
-    np.add.at(per_broker[:, rk.RELAYED], destination[relays], messages[relays])
+    brokers = np.int64(len(recorder.statistics.hop_delay))
+    recorder.links.add(np.stack([source * brokers + destination, messages, tally["bytes"]]))
 
 
 @kernel
@@ -148,5 +144,6 @@ def close_servers(states: Items, servers: Items, messages: Items, in_service: It
             for place in range(many):
                 server.backlog = server.backlog + messages[in_service[broker * many + place].message].time - horizon
         server.busy /= many
+        server.offered /= many
         server.backlog /= many
         server.squares /= many * many

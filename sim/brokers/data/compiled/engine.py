@@ -61,6 +61,7 @@ class CompiledEngine:
         self._memory = memory = Memory(fabric, recorder, stations, capacity, service_key, periods)
         self._state, self._arrays = memory.state, memory.arrays
         memory.use_arena(self._arena)
+        recorder.traffic.in_use = memory.windows_in_use
         self._held: dict[int, list[int]] = {}  # by broker: publications that it holds back
         self._control: dict[int, Message] = {}  # those that brokers serve or have waiting
         self._controls = 0
@@ -260,6 +261,11 @@ class CompiledEngine:
                 self._act_on_notes()
             elif code == st.EMPTY_HOPS:
                 self._trace_hops()
+            elif code == st.OPEN_WINDOW:
+                self._recorder.open_window(int(state["stopped_at"]))
+                self._memory.use("traffic", self._recorder.statistics.traffic)
+            elif code == st.LOOK:
+                self._memory.look(self._memory.windows.next)
             else:
                 return code
 
@@ -283,7 +289,7 @@ class CompiledEngine:
             if arena.versions[version]["carried"]:
                 arena.retired.append(version)
                 continue
-            self._report_version(version)
+            self._arena.report(version, self._recorder)
             for first, size in arena.blocks(version):
                 count_links(arena.positions, arena.tallies, slice(first, first + size), floods, self._recorder)
             arena.give_back(version)
@@ -297,25 +303,12 @@ class CompiledEngine:
         if recorder.audiences is None:
             return
         for version in self._arena.current:
-            self._report_version(version)
+            self._arena.report(version, self._recorder)
         if satisfaction is not None:
             new = self._arrays["finished"]["value"] - self._satisfied
             for period in np.flatnonzero(new).tolist():
                 satisfaction.count(period, int(new[period]))
             self._satisfied += new
-
-    def _report_version(self, number: int) -> None:
-        known, version = self._arena.current[number], self._arena.versions[number]
-        if known.due.audience is None:
-            return
-        first, size = int(version["first"]), int(version["size"])
-        delivered = self._arena.tallies["delivered"][first : first + size]
-        if version["flights"] or delivered.any():
-            self._recorder.arrive(
-                known.due.audience, known.period, int(version["flights"]), known.brokers, delivered.copy()
-            )
-            delivered[:] = 0
-            version["flights"] = 0
 
     def _act_on_notes(self) -> None:
         """Send what has left its root to the brokers that the back end does not serve."""
@@ -327,6 +320,7 @@ class CompiledEngine:
             root = arena.slots["root"][slots][entry]
             columns = left["number"], entry, left["published"], left["time"], left["window"], root
             self._recorder.offload(columns, [due.offloaded for due in dues], [due.audience for due in dues])
+            self._memory.use("traffic", self._recorder.statistics.traffic)  # which may have moved
 
     def _notes(self) -> Items:
         """What has been noted since it was last asked for."""
@@ -351,9 +345,10 @@ class CompiledEngine:
         self._close_publications()
         if self._fabric.transmission is not None:
             self._fabric.transmission.take(self._arena.links, arrays["lines"])
+        self._memory.look(horizon)
         close_servers(self._memory.states, arrays["servers"], arrays["messages"], arrays["in_service"], horizon)
         servers = arrays["servers"] if self._state["takes_time"] else arrays["servers"][:0]
-        return StationRecord(*(servers[name] for name in StationRecord._fields))
+        return StationRecord(self._memory.windows, *(servers[name] for name in StationRecord.measured()))
 
     def _close_publications(self) -> None:
         self._report()

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from sim.base.compiled import kernel
 from sim.brokers.data.compiled.cells import cell_of
-from sim.brokers.data.compiled.hops import deliver, end_message, send_message, take_message, trace_hop
+from sim.brokers.data.compiled.hops import (
+    count_received,
+    count_sent,
+    deliver,
+    end_message,
+    send_message,
+    take_message,
+    trace_hop,
+)
 from sim.brokers.data.compiled.records import Item, flight_at, message_at, position_at, tally_at, version_at, window_at
 from sim.brokers.data.compiled.servers import accept, service_time
 from sim.brokers.data.compiled.state import (
@@ -102,6 +110,8 @@ def flood_on(state: Item, number: int, place: int, flight: Item) -> None:
         end_message(state, number)
         return
     flight.messages += onward - 1
+    if window.measured:
+        count_sent(state, flight, here.broker, onward)
     for position in range(here.first, here.first + here.children):
         link = position_at(state.positions, position)
         if link.first == sender:
@@ -121,6 +131,7 @@ def flood_on(state: Item, number: int, place: int, flight: Item) -> None:
             tally = tally_at(state.tallies, position)
             tally.messages += 1
             tally.bytes += size
+            count_received(state, flight, link.broker, link.users == 0)
         outcome = send_message(state, taken, flight.number, int(here.broker), link.broker, link)
         if outcome != ON_ITS_WAY:
             _miss_place(state, flight, link.first, REFUSED if outcome == FULL else STRAYED)

@@ -17,6 +17,7 @@ from sim.brokers.data.compiled.records import (
     real_at,
     sent_at,
     tally_at,
+    traffic_at,
     version_at,
     window_at,
 )
@@ -86,6 +87,29 @@ def end_message(state: Item, number: int) -> None:
 
 
 @inlined
+def traffic_of(state: Item, window: int, broker: int) -> Item:
+    """What the broker did with publications of a window, which is measured."""
+    return traffic_at(state.traffic, integer_at(state.first_row, window).value + broker)
+
+
+@inlined
+def count_received(state: Item, flight: Item, broker: int, relays: bool) -> None:
+    """Count a message that is sent to the broker, of a publication of a window that is measured."""
+    traffic = traffic_of(state, flight.window, broker)
+    traffic.received += 1
+    traffic.bytes_in += flight.size
+    traffic.relayed += int(relays)
+
+
+@inlined
+def count_sent(state: Item, flight: Item, broker: int, messages: int) -> None:
+    """Count so many messages that the broker sends, likewise."""
+    traffic = traffic_of(state, flight.window, broker)
+    traffic.sent += messages
+    traffic.bytes_out += messages * flight.size
+
+
+@inlined
 def send_message(state: Item, number: int, publication: int, here: int, there: int, hop: Item) -> int:
     """Send a message, which carries a publication, from broker to broker; `hop` is the position that has the hop's time and link.
 
@@ -132,6 +156,6 @@ def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float
         window.stretched += 1
         _add(state, number, rk.STRETCH, (arrived - flight.published) / direct)
     if window.measured:
-        integer_at(state.per_broker, int(place.broker) * 4 + rk.BROKER_DELIVERED).value += 1
+        traffic_of(state, number, place.broker).delivered += 1
         largest = real_at(state.maxima, 0)
         largest.value = max(largest.value, delay)

@@ -18,11 +18,13 @@ from sim.brokers.data.compiled.records import (
     Items,
     entry_at,
     flight_at,
+    integer_at,
     message_at,
     pending_at,
     position_at,
     slot_at,
     version_at,
+    window_at,
 )
 from sim.brokers.data.compiled.servers import accept, gets_room, lacks_room, oldest, served
 from sim.brokers.data.compiled.state import (
@@ -37,8 +39,10 @@ from sim.brokers.data.compiled.state import (
     FLOODED,
     GROW,
     IDLE,
+    LOOK,
     MOST_NOTES,
     NONE,
+    OPEN_WINDOW,
     REQUEST,
     ROOTED_ALL,
     SERVED,
@@ -126,6 +130,40 @@ def _step(state: Item) -> int:
 
 
 @kernel
+def _lacks_rows(state: Item, window: int) -> bool:
+    """Whether the traffic of a window, which is measured, has no rows to be counted in."""
+    return bool(window_at(state.windows, window).measured and integer_at(state.first_row, window).value < 0)
+
+
+@kernel
+def next_time(states: Items) -> float:
+    """When the loop has something to do (s); infinite: never."""
+    state = states[0]
+    time = soonest(state)
+    if state.next_pending < state.pending_end:
+        return min(time, float(pending_at(state.pending, state.next_pending).time))
+    return time
+
+
+@kernel
+def _wants(state: Item) -> int:
+    """What has to be done before the loop goes on, since it lacks room."""
+    if state.free_messages < state.most_children or state.free_flights == 0:
+        return GROW
+    if state.buffers and state.free_waits < state.most_children:
+        return GROW
+    if 2 * (state.delay_keys + 1) > state.delay_slots:
+        return EMPTY_DELAYS
+    if state.notes_room - state.noted < MOST_NOTES or (state.noted > 0 and state.heeds):
+        return EMPTY_NOTES
+    if state.hops == state.hops_room and state.traces:
+        return EMPTY_HOPS
+    if state.cells_room - state.cells_used < state.most_cells:
+        return GROW
+    return DONE
+
+
+@kernel
 def process(states: Items, until: float, at_once: bool, idle: bool, rooted: bool) -> int:
     """Process what happens before `until` (s), and at that time where `at_once`; returns why it stopped.
 
@@ -137,19 +175,12 @@ def process(states: Items, until: float, at_once: bool, idle: bool, rooted: bool
             return IDLE
         if rooted and state.unrooted == 0:
             return ROOTED_ALL
-        if state.free_messages < state.most_children or state.free_flights == 0:
-            return GROW
-        if state.buffers and state.free_waits < state.most_children:
-            return GROW
-        if 2 * (state.delay_keys + 1) > state.delay_slots:
-            return EMPTY_DELAYS
-        if state.notes_room - state.noted < MOST_NOTES or (state.noted > 0 and state.heeds):
-            return EMPTY_NOTES
-        if state.hops == state.hops_room and state.traces:
-            return EMPTY_HOPS
-        if state.cells_room - state.cells_used < state.most_cells:
-            return GROW
+        code = _wants(state)
+        if code != DONE:
+            return code
         time = soonest(state)
+        if time >= state.look_at and until >= state.look_at and next_time(states) >= state.look_at:
+            return LOOK
         if state.next_pending < state.pending_end:
             pending = pending_at(state.pending, state.next_pending)
             if pending.time <= time:
@@ -160,6 +191,9 @@ def process(states: Items, until: float, at_once: bool, idle: bool, rooted: bool
                     if not _make_room(state, broker, pending.time):
                         return CHECK
                     continue
+                if _lacks_rows(state, pending.window):
+                    state.stopped_at = pending.window
+                    return OPEN_WINDOW
                 if _asks(state, pending.uplink, pending.size, False) and _stale(state, pending.slot, pending.period):
                     return CHECK
                 depart(state)
@@ -169,16 +203,6 @@ def process(states: Items, until: float, at_once: bool, idle: bool, rooted: bool
         code = _step(state)
         if code != DONE:
             return code
-
-
-@kernel
-def next_time(states: Items) -> float:
-    """When the loop has something to do (s); infinite: never."""
-    state = states[0]
-    time = soonest(state)
-    if state.next_pending < state.pending_end:
-        return min(time, float(pending_at(state.pending, state.next_pending).time))
-    return time
 
 
 @kernel

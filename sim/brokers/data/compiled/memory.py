@@ -13,6 +13,7 @@ from sim.brokers.data.compiled.calendar import NO_BUCKET
 from sim.brokers.data.compiled.records import CELL, FLOAT, HEAPED, PORT, SENDING, Items
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.service import relative_to_mean, spread_of
+from sim.brokers.fabric.station_windows import LOOKED_AT, StationWindows
 from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.fabric.transmission import Transmission
 from sim.brokers.statistics.recorder import Recorder
@@ -61,6 +62,8 @@ class Memory:
         self._use_reals("relative", relative)
         self._use_reals("shares", shares)
         self.state["shares_many"] = len(shares)
+        self.windows = StationWindows(recorder.edges, recorder.measured)
+        self.state["look_at"] = self.windows.next if self.state["takes_time"] else np.inf
         self._grow_messages(1 << 10)
         self._grow_flights(1 << 10)
         if fabric.transmission is not None:
@@ -133,6 +136,26 @@ class Memory:
             state["free_waits"] += more
         if state["free_messages"] < state["most_children"]:
             self._grow_messages(max(len(arrays["messages"]), int(state["most_children"])))
+
+    def windows_in_use(self) -> NDArray[np.int64]:
+        """The windows of publications in transit."""
+        messages = self.arrays["messages"]
+        carrying = (messages["kind"] != st.NONE) & (messages["kind"] % st.SERVED != st.REQUEST)
+        found: NDArray[np.int64] = self.arrays["flights"]["window"][messages["flight"][carrying]].astype(np.int64)
+        return found
+
+    def look(self, now: float) -> None:
+        """A window ends now (s): keep what servers did in it, as `Server.look` has it."""
+        if not self.state["takes_time"]:
+            return
+        servers = self.arrays["servers"]
+        since, waiting = np.maximum(now - servers["since"], 0.0), servers["controls"] + servers["waiting"]
+        busy = servers["busy"] + servers["serving"] * since
+        area = servers["waiting_area"] + waiting * since
+        so_far = {name: servers[name] for name in LOOKED_AT} | {"busy": busy, "waiting_area": area}
+        self.windows.look(np.array([so_far[name] for name in LOOKED_AT], np.float64))
+        servers["most_waiting"] = waiting
+        self.state["look_at"] = self.windows.next
 
     def have_message(self) -> None:
         """Make sure that a message is free."""

@@ -121,9 +121,13 @@ SERVER = np.dtype(
         ("last", "i4"),
         ("bytes", "i8"),  # of publications that wait
         ("served", "i8"),
+        ("control_served", "i8"),
+        ("most_waiting", "i8"),
         ("dropped", "i8"),
         ("since", "f8"),
         ("wait", "f8"),
+        ("control_wait", "f8"),
+        ("offered", "f8"),
         ("busy", "f8"),
         ("waiting_area", "f8"),
         ("changed_at", "f8"),
@@ -231,6 +235,11 @@ WINDOW = np.dtype(
 )
 """What is counted in a window of the run; `closing.count_windows` knows where it belongs."""
 
+TRAFFIC = np.dtype(
+    [(name, "i8") for name in ("received", "sent", "delivered", "relayed", "bytes_in", "bytes_out")], align=True
+)
+"""What a broker did with the publications of a window: the columns of `sim.brokers.statistics.traffic.Traffic`."""
+
 HEAPED = np.dtype([("time", "f8"), ("sequence", "i8"), ("message", "i8")], align=True)
 """An entry of the heap."""
 
@@ -257,6 +266,7 @@ port_at = accessor(PORT)
 sent_at = accessor(SENDING)
 hop_at = accessor(HOP)
 window_at = accessor(WINDOW)
+traffic_at = accessor(TRAFFIC)
 entry_at = accessor(HEAPED)
 bucket_at = accessor(BUCKET)
 cell_at = accessor(CELL)

@@ -143,10 +143,27 @@ def _serve(state: Item, broker: int, number: int, service: float) -> None:
     taken.message, taken.service = number, service
     server.serving += 1
     if message.arrived >= state.warm_up:
+        wait = state.now - message.arrived
         server.served += 1
-        server.wait += state.now - message.arrived
+        server.wait += wait
+        if message.kind == REQUEST:
+            server.control_served += 1
+            server.control_wait += wait
     message.kind += SERVED
     schedule(state, number, state.now + service)
+
+
+@inlined
+def _arrive(state: Item, server: Item, service: float) -> None:
+    """So many seconds of work arrive."""
+    server.squares += service * service
+    if state.now >= state.warm_up:
+        server.offered += service
+
+
+@inlined
+def _count_waiting(server: Item) -> None:
+    server.most_waiting = max(server.most_waiting, server.controls + server.waiting)
 
 
 @inlined
@@ -159,13 +176,14 @@ def accept(state: Item, broker: int, number: int, service: float) -> bool:
         catch_up(state, broker, now)
         if state.wakes_up:
             service += real_at(state.wake_up, broker).value
-        server.squares += service * service
+        _arrive(state, server, service)
         _serve(state, broker, number, service)
         return True
-    server.squares += service * service
+    _arrive(state, server, service)
     message.time, message.next = service, NONE
     if message.kind == REQUEST:
         server.controls += 1
+        _count_waiting(server)
         if not state.fifo:
             if server.first_control == NONE:
                 server.first_control = number
@@ -180,6 +198,7 @@ def accept(state: Item, broker: int, number: int, service: float) -> bool:
             return False
         server.waiting += 1
         server.bytes += size
+        _count_waiting(server)
     if server.first == NONE:
         server.first = number
     else:

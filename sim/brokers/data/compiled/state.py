@@ -92,7 +92,7 @@ _INTEGERS = (
     "cells_used",  # of
     "cells_room",
     "most_cells",  # that a publication needs
-    "stopped_at",  # what it is about: a slot, or a control message
+    "stopped_at",  # what it is about: a slot, a window, or a control message
     "stopped_period",
     # the calendar
     "in_heap",
@@ -131,7 +131,7 @@ _INTEGERS = (
     "delay_slots",
 )
 _REALS = (
-    *("now", "width", "jitter", "warm_up", "horizon", "traced_share", "shape", "sigma", "variance"),
+    *("now", "width", "jitter", "warm_up", "horizon", "look_at", "traced_share", "shape", "sigma", "variance"),
     "bandwidth",  # bytes per second; 0: any
     "interface",  # likewise
     "loss",  # the probability
@@ -169,7 +169,7 @@ ARRAYS = {
     "last_arrival": FLOAT,  # links; s
 }
 """The arrays whose addresses the state holds."""
-STATISTICS = ("sums", "maxima", "per_broker", "delays", "hop_delay")
+STATISTICS = ("sums", "maxima", "traffic", "first_row", "delays", "hop_delay")
 """The recorder's (`sim.brokers.statistics.records.Statistics`), likewise."""
 CONTENT = ("waiting", "waiting_from", "owner", "asked_from", "asked_field", "asked_value", "values", "host")
 """Those of subscriptions to content (`sim.brokers.data.content_subscriptions.Subscribed`), likewise."""
@@ -182,4 +182,6 @@ STATE = np.dtype(
 
 
 # Why the loop returned
-DONE, CHECK, GROW, EMPTY_DELAYS, EMPTY_NOTES, EMPTY_HOPS, CONTROL_SERVED, IDLE, ROOTED_ALL = range(9)
+DONE, CHECK, GROW, EMPTY_DELAYS, EMPTY_NOTES, EMPTY_HOPS, OPEN_WINDOW, LOOK, CONTROL_SERVED, IDLE, ROOTED_ALL = range(
+    11
+)

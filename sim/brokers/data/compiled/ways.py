@@ -9,6 +9,8 @@ from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.data.compiled.cells import begin_copy, begin_flood, cell_of, count_concerned, count_increments
 from sim.brokers.data.compiled.floods import flood_on, refuse_flooded, spread
 from sim.brokers.data.compiled.hops import (
+    count_received,
+    count_sent,
     deliver,
     end_message,
     note,
@@ -157,9 +159,12 @@ def climb(state: Item, number: int) -> None:
     if window.measured:
         tally.messages += 1
         tally.bytes += flight.size
+        count_sent(state, flight, here.broker, 1)
     message.position = here.first
-    there = position_at(state.positions, here.first).broker
-    outcome = send_message(state, number, flight.number, int(here.broker), there, here)
+    there = position_at(state.positions, here.first)
+    if window.measured:
+        count_received(state, flight, there.broker, there.first != NONE)
+    outcome = send_message(state, number, flight.number, int(here.broker), there.broker, here)
     if outcome != ON_ITS_WAY:
         _miss_root(state, number, flight, outcome == LOST_ON_LINK)
         end_message(state, number)
@@ -258,6 +263,8 @@ def _forward(state: Item, number: int, flight: Item) -> None:
         return
     flight.messages += here.children - 1
     window, size, internal = window_at(state.windows, flight.window), flight.size, 0
+    if window.measured:
+        count_sent(state, flight, here.broker, here.children)
     for position in range(here.first, here.first + here.children):
         if position > here.first:
             number = take_message(state)
@@ -268,6 +275,7 @@ def _forward(state: Item, number: int, flight: Item) -> None:
             tally = tally_at(state.tallies, position)
             tally.messages += 1
             tally.bytes += size
+            count_received(state, flight, child.broker, child.users == 0)
         outcome = send_message(state, number, flight.number, int(here.broker), child.broker, child)
         if outcome != ON_ITS_WAY:
             _miss_tree(state, flight, position, outcome == LOST_ON_LINK)

@@ -1,0 +1,94 @@
+"""What stations did, window by window: the differences between what they had done by the beginning and by the end of each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LOOKED_AT = (
+    "served",
+    "control_served",
+    "wait",
+    "control_wait",
+    "busy",
+    "waiting_area",
+    "offered",
+    "dropped",
+    "most_waiting",
+)
+"""What is seen of a station at the end of a window: sums since the warm-up, and of this window how many waited at most."""
+_COUNTS = ("served", "control_served", "dropped", "most_waiting")
+
+
+class StationWindows:
+    """What stations did in each window that is `measured`, rows for brokers that did anything.
+
+    Windows begin at all but the last of `edges` (s).
+    """
+
+    def __init__(self, edges: Sequence[float], measured: Sequence[bool]) -> None:
+        self._edges, self._measured = edges, measured
+        self._window = max(measured.index(True) - 1, 0)  # the one that ends at the next look
+        self._before: NDArray[np.float64] | None = None
+        self._rows: list[tuple[int, NDArray[np.int64], NDArray[np.float64]]] = []
+
+    @property
+    def next(self) -> float:
+        """When they have to be looked at next (s), before anything else happens; infinite: at the end of the run alone."""
+        following = self._window + 1
+        return self._edges[following] if following + 1 < len(self._edges) else math.inf
+
+    def look(self, so_far: NDArray[np.float64]) -> None:
+        """Keep what they did in the window that ends; `so_far` (LOOKED_AT, brokers)."""
+        done = so_far.copy()
+        if self._before is not None:
+            done[:-1] -= self._before[:-1]
+        if self._measured[self._window]:
+            brokers = np.flatnonzero(done.any(axis=0))
+            self._rows.append((self._window, brokers, done[:, brokers]))
+        self._before = so_far
+        self._window += 1
+
+    def most_waiting(self, brokers: int) -> NDArray[np.int64]:
+        """How many messages waited at most at each of so many brokers."""
+        found = np.zeros(brokers, np.int64)
+        for _, where, done in self._rows:
+            found[where] = np.maximum(found[where], done[-1].astype(np.int64))
+        return found
+
+    def columns(self, servers: int) -> dict[str, Any]:
+        """Window, broker, and what the broker did in it, NaN where a mean is over nothing; empty where brokers take no time.
+
+        Each of them has so many servers.
+        """
+        if not self._rows:
+            return {}
+        window = np.repeat([window for window, _, _ in self._rows], [len(brokers) for _, brokers, _ in self._rows])
+        broker = np.concatenate([brokers for _, brokers, _ in self._rows])
+        done = np.concatenate([rows for _, _, rows in self._rows], axis=1)
+        found = dict(zip(LOOKED_AT, done, strict=True))
+        found |= {name: found[name].astype(np.int64) for name in _COUNTS}
+        seconds = np.diff(self._edges)[window]
+        publications = found["served"] - found["control_served"]
+        return {
+            "window": window,
+            "broker": broker,
+            "served": found["served"],
+            "queue_wait": mean(found["wait"], found["served"]),
+            "publication_wait": mean(found["wait"] - found["control_wait"], publications),
+            "control_wait": mean(found["control_wait"], found["control_served"]),
+            "utilisation": found["busy"] / servers / seconds,
+            "offered_load": found["offered"] / servers / seconds,
+            "queue_length": found["waiting_area"] / seconds,
+            "queue_max": found["most_waiting"],
+            "queue_full": found["dropped"],
+        }
+
+
+def mean(total: NDArray[np.float64], count: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Means, NaN where they are over nothing."""
+    return total / np.where(count > 0, count, np.nan)

@@ -1,0 +1,90 @@
+"""The load of brokers, window by window: their users, the traffic of publications, and what they did as stations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.brokers.statistics.traffic import BYTES_IN, BYTES_OUT, DELIVERED_HERE, RECEIVED, RELAYED, SENT, Traffic
+
+_TRAFFIC = {
+    "received": RECEIVED,
+    "sent": SENT,
+    "delivered": DELIVERED_HERE,
+    "relayed": RELAYED,
+    "bytes_in": BYTES_IN,
+    "bytes_out": BYTES_OUT,
+}
+STATION = (
+    "served",
+    "queue_wait",
+    "publication_wait",
+    "control_wait",
+    "utilisation",
+    "offered_load",
+    "queue_length",
+    "queue_max",
+    "queue_full",
+)
+
+
+def load_table(
+    traffic: Traffic, stations: Mapping[str, Any], selections: Mapping[str, NDArray[Any]], edges: Sequence[float]
+) -> dict[str, Any]:
+    """One row per window and broker where the broker did anything.
+
+    `stations` has the columns of `StationWindows`, none where brokers take no time; `selections` who moved to which broker when;
+    windows begin at all but the last of `edges` (s).
+    """
+    windows, brokers, counted = traffic.counted()
+    size = len(traffic)
+    keys = windows * size + brokers
+    station_keys = stations["window"] * size + stations["broker"] if stations else keys[:0]
+    every = np.union1d(keys, station_keys)
+    window, broker = np.divmod(every, size)
+    at, at_station = np.searchsorted(every, keys), np.searchsorted(every, station_keys)
+    rows = np.zeros((len(every), counted.shape[1]), np.int64)
+    rows[at] = counted
+    table = {"window": window, "broker": broker, "users": users_hosted(selections, window, broker, np.asarray(edges))}
+    table |= {name: rows[:, column] for name, column in _TRAFFIC.items()}
+    for name in STATION:
+        if stations:
+            table[name] = np.full(len(every), np.nan if name.endswith("wait") else 0, stations[name].dtype)
+            table[name][at_station] = stations[name]
+        else:
+            table[name] = np.full(len(every), np.nan)
+    return table
+
+
+def users_hosted(
+    selections: Mapping[str, NDArray[Any]],
+    window: NDArray[np.int64],
+    broker: NDArray[np.int64],
+    edges: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """How many users each broker hosted in each window, averaged over time; columns (rows) of windows and brokers."""
+    time, moved = selections["time"], selections["from"] >= 0
+    times = np.concatenate([time, time[moved]])
+    where = np.concatenate([selections["broker"], selections["from"][moved]])
+    change = np.concatenate([np.ones(len(time)), -np.ones(int(moved.sum()))])
+    order = np.lexsort((times, where))
+    times, where, change = times[order], where[order], change[order]
+    rows = np.argsort(broker, kind="stable")
+    area = np.zeros((2, len(window)))
+    for each in np.unique(broker):
+        here = slice(*np.searchsorted(where, [each, each + 1]))
+        mine = rows[slice(*np.searchsorted(broker[rows], [each, each + 1]))]
+        area[:, mine] = _area(times[here], change[here], np.stack([edges[window[mine]], edges[window[mine] + 1]]))
+    users: NDArray[np.float64] = (area[1] - area[0]) / (edges[window + 1] - edges[window])
+    return users
+
+
+def _area(times: NDArray[np.float64], change: NDArray[np.float64], until: NDArray[np.float64]) -> NDArray[np.float64]:
+    """∫ of a number that changes at these times, from 0 until some others."""
+    times, number = np.concatenate([[0.0], times]), np.concatenate([[0.0], np.cumsum(change)])
+    area = np.concatenate([[0.0], np.cumsum(number[:-1] * np.diff(times))])
+    since = np.searchsorted(times, until, side="right") - 1
+    return np.asarray(area[since] + number[since] * (until - times[since]))
