@@ -246,9 +246,13 @@ def _of_variant(results: Results, variant: str, run: str, times: int, count: int
     brokers = results.table(run, "brokers")
     brokers = brokers[brokers["saturated_since"].notna()].sort_values("backlog_seconds", ascending=False, kind="stable")
     named = ", ".join(
-        f"broker {name} since {quantity(since, 's')} ({number(messages)} messages there at the end, "
-        f"{quantity(seconds, 's')} more work than it could do)"
-        for name, since, messages, seconds in brokers[["name", "saturated_since", "backlog", "backlog_seconds"]]
+        f"broker {name} since {quantity(since, 's')} (it can do {share:.0%} of the work that has come since; ".replace(
+            "%", " %"
+        )
+        + f"{number(messages)} messages there at the end, {quantity(seconds, 's')} of work undone)"
+        for name, since, share, messages, seconds in brokers[
+            ["name", "saturated_since", "capacity_share", "backlog", "backlog_seconds"]
+        ]
         .head(_NAMED)
         .itertuples(index=False, name=None)
     )

@@ -338,5 +338,5 @@ class Network:
             "relayed": counted[:, RELAYED],
             "bytes_in": counted[:, BYTES_IN],
             "bytes_out": counted[:, BYTES_OUT],
-            **self.stations.columns(brokers, seconds),
+            **self.stations.columns(brokers, seconds, self.setting.horizon),
         }

@@ -194,6 +194,7 @@ def test_saturated_brokers_are_named_with_since_when_and_what_waits_there(tmp_pa
     results = with_values(tmp_path, {"saturated_brokers": {"a": [0] * 5, "b": [0, 5, 0, 0, 1]}})
     run = results.runs.query("variant == 'b' and replication == 1")["run"].iloc[0]
     brokers = results.table(run, "brokers").assign(saturated_since=np.nan, backlog=0, backlog_seconds=0.0)
+    brokers["capacity_share"] = np.nan
     brokers["name"] = [f"b{broker}" for broker in brokers["broker"]]
     for broker, since, messages, seconds in [
         (3, 7200.0, 36_000, 36_000.0),
@@ -202,14 +203,15 @@ def test_saturated_brokers_are_named_with_since_when_and_what_waits_there(tmp_pa
         (5, 60.0, 2, 3.0),
     ]:
         brokers.loc[broker, ["saturated_since", "backlog", "backlog_seconds"]] = since, messages, seconds
+        brokers.loc[broker, "capacity_share"] = 0.41 if broker == 3 else 0.996
     folder = tmp_path / "runs" / run
     brokers.to_parquet(folder / "brokers.parquet")
     seal_run(folder, json.loads((folder / "manifest.json").read_text()))
     assert headlines(load_results(tmp_path)).notes == [
         "b: 4 brokers are saturated in 2 of 5 replications, the first of them: "
-        "broker b3 since 2 h (36,000 messages there at the end, 10 h more work than it could do), "
-        "broker b1 since 1 min (2 messages there at the end, 5 s more work than it could do), "
-        "broker b4 since 1 min (2 messages there at the end, 4 s more work than it could do) and 1 other. "
+        "broker b3 since 2 h (it can do 41 % of the work that has come since; 36,000 messages there at the end, 10 h of work undone), "
+        "broker b1 since 1 min (it can do 100 % of the work that has come since; 2 messages there at the end, 5 s of work undone), "
+        "broker b4 since 1 min (it can do 100 % of the work that has come since; 2 messages there at the end, 4 s of work undone) and 1 other. "
         "Delays and deliveries cover only what was delivered."
     ]
 

@@ -399,7 +399,43 @@ def test_of_27_000_clients_with_100_messages_a_second_a_broker_serves_the_share_
     brokers = one.tables()["brokers"]
     assert brokers["utilisation"] == pytest.approx([1.0])
     assert brokers["saturated_since"] == [0.0]
+    assert brokers["capacity_share"] == pytest.approx([1 / 2.7])
+    assert brokers["offered_load"] == pytest.approx([2.7])
     assert one.metrics()["delivery_ratio"] == pytest.approx(1 / 2.7, abs=1 / 20)
     assert three.metrics()["saturated_brokers"] == 0
     # 9 ms of every 10; the root's work delays that of the others by as much, 8 ms of which they do after the end
     assert three.tables()["brokers"]["utilisation"] == pytest.approx([0.9, 0.86, 0.86])
+
+
+@pytest.mark.parametrize("plane", ["events", "compiled"])
+def test_30_and_20_000_subscribers_differ_as_the_copies_they_take(plane: str) -> None:
+    """9 µs for each copy and 2.56 µs to receive, 4 publications per second: 0.3 and 180 ms each, 0.1 and 72 % of the time."""
+    horizon, rate, receive, copy = 10.0, 4, 2.56e-6, 9e-6
+    for subscribers in (30, 20_000):
+        service = receive + subscribers * copy
+        publications = [(number / rate, 0, 0, 100) for number in range(int(horizon * rate))]
+        network = Network(
+            NetworkSetting(
+                overlay=graph([], [0]),
+                node_of=np.zeros(1, np.int32),
+                hop_delay=np.zeros((1, 1)),
+                jitter=0.0,
+                policy=Scripted([0] * subscribers),
+                horizon=horizon,
+                window=2.5,
+                plane=plane,  # type: ignore[arg-type]
+                **with_stations({"service": "deterministic", "service_time": receive, "send_client": copy}),
+            ),
+            workload([{0}] * subscribers, publications, horizon=horizon),
+            Streams(1),
+        )
+        network.run()
+        metrics, load = network.metrics(), network.tables()["load"]
+        for delay in ("notification_delay", "notification_delay_max"):
+            assert metrics[delay] == pytest.approx(service)
+        assert metrics["utilisation"] == pytest.approx(rate * service)
+        assert load["utilisation"] == pytest.approx([rate * service] * 4)
+        assert load["offered_load"] == pytest.approx([rate * service] * 4)
+        assert load["users"] == pytest.approx([subscribers] * 4)
+        assert load["queue_max"].tolist() == [0] * 4
+        assert metrics["saturated_brokers"] == 0

@@ -61,7 +61,12 @@ class StationRecord(NamedTuple):
             "saturated_brokers": len(self.saturated_since(seconds)),
         }
 
-    def columns(self, brokers: int, seconds: float) -> dict[str, Sequence[float | None]]:
+    def capacity_share(self, broker: int, since: float, horizon: float) -> float:
+        """The share that a broker can do of the work that has come since a time (s) from which on it has always had some."""
+        time = horizon - since
+        return time / (time + float(self.backlog[broker]))
+
+    def columns(self, brokers: int, seconds: float, horizon: float) -> dict[str, Sequence[float | None]]:
         """The same broker by broker, as columns of a table; they hold None where brokers take no time."""
         none: Sequence[float | None] = [None] * brokers
         since, waits = self.saturated_since(seconds), zip(self.wait.tolist(), self.served.tolist(), strict=True)
@@ -79,4 +84,8 @@ class StationRecord(NamedTuple):
             "backlog": self.held.tolist() or none,
             "backlog_seconds": self.backlog.tolist() or none,
             "saturated_since": [since.get(broker) for broker in range(brokers)],
+            "capacity_share": [
+                self.capacity_share(broker, since[broker], horizon) if broker in since else None
+                for broker in range(brokers)
+            ],
         }
