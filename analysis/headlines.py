@@ -246,10 +246,8 @@ def _of_variant(results: Results, variant: str, run: str, times: int, count: int
     brokers = results.table(run, "brokers")
     brokers = brokers[brokers["saturated_since"].notna()].sort_values("backlog_seconds", ascending=False, kind="stable")
     named = ", ".join(
-        f"broker {name} since {quantity(since, 's')} (it can do {share:.0%} of the work that has come since; ".replace(
-            "%", " %"
-        )
-        + f"{number(messages)} messages there at the end, {quantity(seconds, 's')} of work undone)"
+        f"broker {name} since {quantity(since, 's')} (it can do {100 * share:.3g} % of the work that has come since; "
+        f"{number(messages)} messages there at the end, {quantity(seconds, 's')} of work undone)"
         for name, since, share, messages, seconds in brokers[
             ["name", "saturated_since", "capacity_share", "backlog", "backlog_seconds"]
         ]

@@ -210,8 +210,9 @@ def test_saturated_brokers_are_named_with_since_when_and_what_waits_there(tmp_pa
     assert headlines(load_results(tmp_path)).notes == [
         "b: 4 brokers are saturated in 2 of 5 replications, the first of them: "
         "broker b3 since 2 h (it can do 41 % of the work that has come since; 36,000 messages there at the end, 10 h of work undone), "
-        "broker b1 since 1 min (it can do 100 % of the work that has come since; 2 messages there at the end, 5 s of work undone), "
-        "broker b4 since 1 min (it can do 100 % of the work that has come since; 2 messages there at the end, 4 s of work undone) and 1 other. "
+        "broker b1 since 1 min (it can do 99.6 % of the work that has come since; 2 messages there at the end, 5 s of work undone), "
+        "broker b4 since 1 min (it can do 99.6 % of the work that has come since; 2 messages there at the end, 4 s of work undone) "
+        "and 1 other. "
         "Delays and deliveries cover only what was delivered."
     ]
 
