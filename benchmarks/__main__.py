@@ -12,6 +12,7 @@ from sim.base.errors import unknown
 NAMES = (
     "relay",
     "engine",
+    "million",
     "folded",
     "checkins",
     "backlog",
@@ -32,7 +33,7 @@ NAMES = (
     "pipelines",
     "spotify",
 )
-ASKED = {"offloading_full", "offloading_quality", "pipelines", "spotify"}
+ASKED = {"million", "offloading_full", "offloading_quality", "pipelines", "spotify"}
 """Those that take minutes, or libraries that nothing else needs: measured only where they are named."""
 
 

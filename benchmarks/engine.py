@@ -13,7 +13,7 @@ from benchmarks.measure import Figure, alternate, cpu_seconds
 from benchmarks.networks import Plane, loaded, relay
 
 ROUNDS = 3
-PUBLICATIONS = 40_000
+PUBLICATIONS = 200_000
 SIZES = {200: (100, 60, 60_000, 3e6), 1_000: (200, 200, 30_000, 2e6), 10_000: (1_000, 200, 30_000, 1e6)}
 """By number of brokers: topics, brokers that want each, publications, and the least hops/s."""
 MESSAGES = {1: 500_000, 10: 50_000}
@@ -80,7 +80,7 @@ def figures() -> list[Figure]:
 
 def _beside_events() -> list[Figure]:
     compiled, events, ratio = alternate(
-        lambda: _relayed("compiled", PUBLICATIONS), lambda: _relayed("events", PUBLICATIONS // 20), ROUNDS
+        lambda: _relayed("compiled", PUBLICATIONS), lambda: _relayed("events", PUBLICATIONS // 100), ROUNDS
     )
     text = f"{ratio:.1f} × ({6 * compiled:,.0f} hops/s against {6 * events:,.0f})"
     return [

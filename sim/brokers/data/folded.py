@@ -1,5 +1,7 @@
-"""The data plane for networks in which nothing contends: a publication's whole way is folded in compiled code, hop times added in path
-order, to the same bits as if every hop had been an event."""
+"""The data plane for networks in which nothing contends: a publication's whole way is added up at once.
+
+Hop times are added in the order of its path, in compiled code, to the same bits as if every hop had been an event.
+"""
 
 from __future__ import annotations
 

@@ -23,8 +23,10 @@ from sim.brokers.fabric.messages import Message
 
 @dataclass(frozen=True)
 class LinkSetting:
-    """What limits links: rates in bytes per second, None for any; the probability of `loss`; and how many messages, or bytes, may wait
-    for a link to be free, None for any number."""
+    """What limits links: rates (bytes per second), the probability of `loss`, and how many messages or bytes may wait for a link.
+
+    None stands for any rate, and any number.
+    """
 
     bandwidth: float | None = None
     interface: float | None = None

@@ -77,8 +77,10 @@ class Audiences:
 
 
 class Receipts:
-    """Counts what each user receives on each topic, whenever it was published: a publication that has become due to a user is
-    received when it arrives at the broker that hosted the user then."""
+    """Counts what each user receives on each topic, whenever it was published.
+
+    A publication that has become due to a user is received when it arrives at the broker that hosted the user then.
+    """
 
     def __init__(self) -> None:
         self._keys = np.empty(0, np.int64)  # topic << 32 | user

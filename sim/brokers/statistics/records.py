@@ -58,9 +58,11 @@ class Way(NamedTuple):
 
 
 class Ways(NamedTuple):
-    """Several publications: f has the parts `uplink_from[f]:uplink_from[f + 1]` of `uplinks`, `tree_from[f]:tree_from[f + 1]` of the
-    six arrays of trees, of `new_users` and of `duplicate_at_broker`, and `copies_from[f]:copies_from[f + 1]` of `copies`; else see
-    Way."""
+    """Several publications; else see Way.
+
+    Publication f has the parts `uplink_from[f]:uplink_from[f + 1]` of `uplinks`, `tree_from[f]:tree_from[f + 1]` of the six arrays
+    of trees, of `new_users` and of `duplicate_at_broker`, and `copies_from[f]:copies_from[f + 1]` of `copies`.
+    """
 
     uplinks: NDArray[np.int32]
     uplink_from: NDArray[np.int64]

@@ -131,8 +131,10 @@ def begin_copy(state: Item, flight: Item) -> None:
 
 
 class Flooded(NamedTuple):
-    """A flood: the links of each place lead to `onward[first[place]:first[place + 1]]`; the state of each place, whether it
-    has been served, and how many hops the first copy to it has taken."""
+    """A flood: the links of each place lead to `onward[first[place]:first[place + 1]]`.
+
+    Of each place: its state, whether it has been served, and how many hops the first copy to it has taken.
+    """
 
     first: NDArray[np.int32]
     onward: NDArray[np.int32]
@@ -183,9 +185,7 @@ def _users(state: Item, flight: Item, places: NDArray[np.bool_]) -> tuple[int, i
 
 @kernel
 def _count_missed(state: Item, flight: Item, flooded: Flooded, ahead: NDArray[np.bool_]) -> None:
-    """Count what no copy gets to: but for the places ahead of some, those of which brokers dropped one, links lost one, or else
-    those beyond, since copies had taken as many hops as they may.
-    """
+    """Count what no copy gets to, but for the places `ahead` of some, by why: dropped by a broker, lost by a link, or out of hops."""
     window, limit = window_at(state.windows, flight.window), version_at(state.versions, flight.version).hop_limit
     left, withheld = flood_front(flooded.first, flooded.onward, flooded.served, flooded.depth, limit)
     refused = _reach_from(flooded, REFUSED, left) & ~ahead
