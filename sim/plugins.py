@@ -111,11 +111,12 @@ class Promises:
     """Watches one plug-in: `plugin` is an object of its class whose methods raise BrokenPromise where they break a promise.
 
     The promises of a group are those attributes of its subclass of this class that are a `Promise`. `protocol` is what its plug-ins
-    have, `parameters` the base of their Parameters.
+    have, `optional` what they may have beside, `parameters` the base of their Parameters.
     """
 
     group: ClassVar[str]
     protocol: ClassVar[type]
+    optional: ClassVar[type] = object
     parameters: ClassVar[type[Parameters]] = Parameters
 
     complete = Promise(
@@ -143,6 +144,7 @@ class Promises:
         made = type(kind.__name__, (kind,), {"__module__": kind.__module__})
         self.plugin = self._guarded("its constructor", made, *arguments)
         members = {**vars(self.protocol), **self.protocol.__annotations__}
+        members |= {name: value for name, value in vars(self.optional).items() if self.offers(kind, name)}
         named = [member for member in sorted(members) if not member.startswith("_")]
         missing = [member for member in named if not self._guarded(member, hasattr, self.plugin, member)]
         if missing:
@@ -164,6 +166,11 @@ class Promises:
             return found
         base = f"{cls.parameters.__module__}.{cls.parameters.__name__}"
         raise broken(kind, cls.complete, f"it has no nested class Parameters({base})")
+
+    @classmethod
+    def offers(cls, kind: type, member: str) -> bool:
+        """Whether a class has a member that is `optional`."""
+        return hasattr(kind, member)
 
     @classmethod
     def listed(cls) -> list[Promise]:

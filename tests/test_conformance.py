@@ -27,7 +27,7 @@ from sim.policies.offloading.problem import OffloadingProblem as OffloadingProbl
 from sim.policies.reconfiguration.greedy import SsbrGreedy
 from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationProblem, Swap
 from sim.policies.selection.fixed import StaticSelection
-from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView
+from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView, SelectionViews, selects_many
 from sim.workloads.synthetic.interests import InterestsWorkload
 
 RING = "source,target\n" + "".join(f"{broker},{(broker + 1) % 7}\n" for broker in range(7))
@@ -51,7 +51,7 @@ OWN = [(group, name, SMALL.get(name, {})) for group in PROMISES for name in plug
 def test_there_are_promises_for_each_group_about_what_its_plugins_have() -> None:
     assert list(PROMISES) == list(plugins.GROUPS)
     for promises in PROMISES.values():
-        known = {*vars(promises.protocol), *promises.protocol.__annotations__}
+        known = {*vars(promises.protocol), *promises.protocol.__annotations__, *vars(promises.optional)}
         assert {member for promise in promises.listed() for member in promise.members} <= known
 
 
@@ -487,6 +487,35 @@ class Partial(StaticSelection):
         return Selection(0)
 
 
+class Together(StaticSelection):
+    """Decides for many users at once as its base does."""
+
+    def select_all(self, views: SelectionViews) -> Any:
+        return super().select_all(views)
+
+
+class BeyondTogether(Together):
+    def select_all(self, views: SelectionViews) -> Any:
+        return super().select_all(views) + self._brokers
+
+
+class ShortTogether(Together):
+    def select_all(self, views: SelectionViews) -> Any:
+        return super().select_all(views)[1:]
+
+
+class Otherwise(Together):
+    def select_all(self, views: SelectionViews) -> Any:
+        return (super().select_all(views) + 1) % self._brokers
+
+
+class LeftBehind(Together):
+    """Has a `select` of its own, with which the `select_all` of its base does not go."""
+
+    def select(self, view: SelectionView) -> Selection:
+        return Selection(view.user % self._brokers)
+
+
 class Picky(StaticSelection):
     def __init__(self, parameters: Any, setting: SelectionSetting) -> None:
         raise ScenarioError("never good enough")
@@ -552,6 +581,9 @@ BREACHES: list[tuple[str, Any, str, str]] = [
     ("selection", Beyond, "known_broker", r"decided for broker 12 of 12, .* \(brokers that are cells: user 0 at brok"),
     ("selection", Nowhere, "known_broker", "decided for broker -1"),
     ("selection", Unfinished, "known_broker", r"expected Selection\(an int\)"),
+    ("selection", BeyondTogether, "known_brokers", r"select_all decided for broker \d+ of 12, for user \d+ at"),
+    ("selection", ShortTogether, "known_brokers", r"returned int32\(59,\), expected an integer for each of 60 views"),
+    ("selection", Otherwise, "as_one_by_one", r"select_all decided for broker \d+ where select decides for \d+"),
     ("selection", Deaf, "reactions", r"reacts_to is \['moving'\]"),
     (
         "selection",
@@ -641,6 +673,12 @@ def test_every_promise_is_broken_by_some_class_above() -> None:
 @pytest.mark.parametrize("kind", [metrics.Late, metrics.Busiest, metrics.Sent, metrics.Spread])
 def test_metrics_of_a_users_own_that_keep_their_promises_are_told_nothing(kind: type) -> None:
     assert check("metric", kind) == []
+
+
+def test_a_policy_is_not_asked_for_many_by_a_method_that_its_own_decision_has_left_behind() -> None:
+    assert check("selection", LeftBehind) == []
+    assert selects_many(Together)
+    assert not selects_many(LeftBehind)
 
 
 def test_pytest_shows_all_broken_promises() -> None:

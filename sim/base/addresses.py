@@ -38,6 +38,18 @@ def integers(address: int, size: int) -> NDArray[np.int64]:
     return numba.carray(_pointer_to(address), (size,), np.int64)  # type: ignore[attr-defined]
 
 
+@kernel
+def tiny_integers(address: int, size: int) -> NDArray[np.int8]:
+    """So many integers of one byte each, or truth values, from an address on."""
+    return numba.carray(_pointer_to(address), (size,), np.int8)  # type: ignore[attr-defined]
+
+
+@kernel
+def reals(address: int, size: int) -> NDArray[np.float64]:
+    """So many floats, from an address on."""
+    return numba.carray(_pointer_to(address), (size,), np.float64)  # type: ignore[attr-defined]
+
+
 def accessor(dtype: Any) -> Callable[[int, int], Any]:
     """The accessor of an array of records, by its address."""
     record = from_dtype(dtype)

@@ -163,7 +163,7 @@ class Network:
             self.control.changed,
         )
         host, key = self.users.host, streams.key("outside publishers")
-        self._changes = Changes(self.clock, workload, host, brokers, self.users.enact)
+        self._changes = Changes(self.clock, workload, self.users, brokers, lambda: self.engine.follows)
         protocol: ReconfigurationProtocol | None = None
         self.manager: Manager | None = None
         if setting.reconfiguration is not None:

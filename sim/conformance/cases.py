@@ -19,10 +19,22 @@ from sim.overlay.sites import Sites
 from sim.own_metrics import Tables
 from sim.policies.offloading import problem as offloading
 from sim.policies.reconfiguration.problem import ReconfigurationProblem
-from sim.policies.views import BrokerStates, SelectionSetting, SelectionView
+from sim.policies.views import BrokerStates, SelectionSetting, SelectionView, SelectionViews
 
 _USERS, _TOPICS = 60, 30
 _CHANGES = 40
+_EACH = (
+    "time",
+    "user",
+    "current",
+    "latitude",
+    "longitude",
+    "own_topics",
+    "own_load",
+    "own_users",
+    "total_load",
+)
+"""What views have a number of."""
 
 
 class Call(NamedTuple):
@@ -120,10 +132,10 @@ def selection_cases(seed: int) -> dict[str, Case]:
     def case(latitude: NDArray[np.float64], longitude: NDArray[np.float64], cell: float | None) -> Case:
         key, capacity = _key(rng), _frozen(rng.choice([1.0, 2.0], len(latitude)))
         setting = SelectionSetting(_USERS, _frozen(latitude), _frozen(longitude), cell, key, capacity)
-        calls = [
-            Call("select", (view,), f"user {view.user} at broker {view.current}") for view in _views(setting, seed)
-        ]
-        return Case((setting,), calls)
+        views = _views(setting, seed)
+        calls = [Call("select", (view,), f"user {view.user} at broker {view.current}") for view in views]
+        together = [[view for view in views if (view.current < 0) == joins] for joins in (True, False)]
+        return Case((setting,), [*calls, *(Call("select_all", (_all(some),), "many users") for some in together)])
 
     return {
         "brokers that are cells": case(40 + rows + 0.5, -80 + columns + 0.5, 1.0),
@@ -172,6 +184,15 @@ def _views(setting: SelectionSetting, seed: int) -> list[SelectionView]:
                 )
             )
     return views
+
+
+def _all(views: Sequence[SelectionView]) -> SelectionViews:
+    """The same views in arrays."""
+    each: Raw = {name: np.array([getattr(view, name) for view in views]) for name in _EACH}
+    each |= {name: each[name].astype(np.int32) for name in ("user", "current")}
+    each |= {name: np.concatenate([getattr(view, name) for view in views]) for name in ("topics", "own_wanted")}
+    each["indptr"] = np.cumsum([0, *(len(view.topics) for view in views)])
+    return SelectionViews(**{name: _frozen(array) for name, array in each.items()}, exchanged=views[0].exchanged)
 
 
 def reconfiguration_cases(seed: int) -> dict[str, Case]:

@@ -14,7 +14,7 @@ from sim.policies.offloading.process import OffloadingParameters
 from sim.policies.reconfiguration.cost import CostModel
 from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationPolicy, ReconfigurationProblem
 from sim.policies.reconfiguration.process import ProcessParameters
-from sim.policies.views import Selection, SelectionPolicy, SelectionView
+from sim.policies.views import Selection, SelectionPolicy, SelectionView, SelectionViews, SelectsMany, selects_many
 
 REACTIONS = frozenset({"subscription", "movement"})
 
@@ -22,7 +22,12 @@ REACTIONS = frozenset({"subscription", "movement"})
 class SelectionPromises(Promises):
     """The contract of a selection policy."""
 
-    group, protocol = "selection", SelectionPolicy
+    group, protocol, optional = "selection", SelectionPolicy, SelectsMany
+
+    @classmethod
+    def offers(cls, kind: type, member: str) -> bool:
+        """Whether a class has a member that is optional; what its `select` has left behind is not asked."""
+        return hasattr(kind, member) and selects_many(kind)
 
     @promise("reacts_to")
     def reactions(self, found: Any) -> Iterator[str]:
@@ -50,6 +55,24 @@ class SelectionPromises(Promises):
         elif not 0 <= broker < self.setting.brokers:
             where = f"for user {view.user} at {view.time:g} s"
             yield f"select decided for broker {broker} of {self.setting.brokers}, {where}"
+
+    @promise("select_all")
+    def known_brokers(self, found: Any, views: SelectionViews) -> Iterator[str]:
+        """`select_all`, if there is one, returns an array of integers: a broker of the network for each view."""
+        if found.shape != (len(views),) or found.dtype.kind not in "iu":
+            yield f"select_all returned {found.dtype}{found.shape}, expected an integer for each of {len(views)} views"
+        wrong = np.flatnonzero((found < 0) | (found >= self.setting.brokers)).tolist()
+        if wrong:
+            where = f"for user {views.user[wrong[0]]} at {views.time[wrong[0]]:g} s"
+            yield f"select_all decided for broker {found[wrong[0]]} of {self.setting.brokers}, {where}"
+
+    @promise("select_all", costly=True)
+    def as_one_by_one(self, found: Any, views: SelectionViews) -> Iterator[str]:
+        """The brokers that `select_all` returns are those that `select` decides for, view by view."""
+        for number, broker in enumerate(found.tolist()):
+            alone = self.plugin.select(views[number]).broker
+            if broker != alone:
+                yield f"select_all decided for broker {broker} where select decides for {alone}, for user {views.user[number]}"
 
 
 class ReconfigurationPromises(Promises):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,52 @@ class SelectionView:
     total_load: int
 
 
+@dataclass(frozen=True, eq=False)
+class SelectionViews:
+    """The cases of several users, one after the other, none of whom is handed over.
+
+    Fields are those of `SelectionView` as arrays with an entry for each, but for `exchanged`, which is the same for all. View i has
+    `topics` and `own_wanted` from `indptr[i]` to `indptr[i + 1]`.
+    """
+
+    time: NDArray[np.float64]
+    user: NDArray[np.int32]
+    current: NDArray[np.int32]
+    indptr: NDArray[np.int64]
+    topics: NDArray[np.int32]
+    latitude: NDArray[np.float64]
+    longitude: NDArray[np.float64]
+    exchanged: BrokerStates
+    own_wanted: NDArray[np.int32]
+    own_topics: NDArray[np.int64]
+    own_load: NDArray[np.int64]
+    own_users: NDArray[np.int64]
+    total_load: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+    def __iter__(self) -> Iterator[SelectionView]:
+        return (self[number] for number in range(len(self)))
+
+    def __getitem__(self, number: int) -> SelectionView:
+        these = slice(*self.indptr[number : number + 2].tolist())
+        return SelectionView(
+            self.time.item(number),
+            self.user.item(number),
+            self.current.item(number),
+            self.topics[these],
+            self.latitude.item(number),
+            self.longitude.item(number),
+            self.exchanged,
+            self.own_wanted[these],
+            self.own_topics.item(number),
+            self.own_load.item(number),
+            self.own_users.item(number),
+            self.total_load.item(number),
+        )
+
+
 @dataclass(frozen=True)
 class Selection:
     """The decision: the broker that shall host the user."""
@@ -102,3 +149,29 @@ class SelectionPolicy(Protocol):
 
     def select(self, view: SelectionView) -> Selection:
         """Decide for one user."""
+
+
+class SelectsMany(Protocol):
+    """What a selection policy may offer beside, for speed: decisions for many users at once.
+
+    Without it, or where a class has a `select` of its own and no `select_all`, the network asks for one user at a time.
+    """
+
+    def select_all(self, views: SelectionViews) -> NDArray[np.integer[Any]]:
+        """The broker for each of the views: what `select` returns for it."""
+
+
+SelectAll = Callable[[SelectionViews], NDArray[np.integer[Any]]]
+
+
+def many_at_once(policy: SelectionPolicy) -> SelectAll | None:
+    """The `select_all` of a policy, None where there is none that goes with its `select`."""
+    found: SelectAll | None = getattr(policy, "select_all", None)
+    return found if selects_many(type(policy)) else None
+
+
+def selects_many(kind: type) -> bool:
+    """Whether a class has a `select_all` that no subclass has left behind by a `select` of its own."""
+    names = {"select", "select_all"}
+    latest: set[str] = next((names & set(vars(each)) for each in kind.__mro__ if names & set(vars(each))), set())
+    return "select_all" in latest

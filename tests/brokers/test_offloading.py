@@ -424,7 +424,7 @@ def test_what_the_solver_promises_is_what_users_get_where_rates_stay_the_same(na
     policy = found(found.Parameters())
     network = steady(policy, tau=tau, capacity="40%")
     run(network)
-    table, users = network.tables()["decisions/offloading"], network.users.interests()
+    table, users = network.tables()["decisions/offloading"], network.users.interests.all()
     problem = OffloadingProblem.of(users.indptr, users.indices, [1, 2, 4, 8, 1, 3], 0.0, tau)
     problem = problem.with_capacity(0.4 * problem.cost.sum())
     promised = outcome(problem, policy.decide(problem).topics)

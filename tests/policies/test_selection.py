@@ -22,7 +22,7 @@ from sim.policies.selection.fixed import LocationSelection, StaticSelection
 from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, best_broker
 from sim.policies.selection.places import PlaceIndex, clusters
 from sim.policies.selection.similarity import SimilaritySelection, sizes_of
-from sim.policies.views import BrokerStates, Selection, SelectionSetting, SelectionView
+from sim.policies.views import BrokerStates, Selection, SelectionSetting, SelectionView, SelectionViews
 from sim.scenario.reader import load_scenario
 from sim.simulation import simulate
 
@@ -342,6 +342,10 @@ def test_the_network_hands_out_views_whose_arrays_cannot_be_written(monkeypatch:
         def select(self, view: SelectionView) -> Selection:
             given.extend((view, view.exchanged))
             return super().select(view)
+
+        def select_all(self, views: SelectionViews) -> NDArray[np.int32]:
+            given.extend((views, *views, views.exchanged))
+            return super().select_all(views)
 
     load = plugins.load
     monkeypatch.setattr(plugins, "load", lambda group, kind: Spy if group == "selection" else load(group, kind))

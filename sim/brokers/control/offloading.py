@@ -150,7 +150,7 @@ class OffloadingService:
 
     def _problems(self) -> Iterator[tuple[int, OffloadingProblem]]:
         """The problems to decide: one for all brokers together, or one for each broker that has users."""
-        interests = self._users.interests()
+        interests = self._users.interests.all()
         if self._setting.parameters.scope == "network":
             yield EVERYWHERE, self._problem(EVERYWHERE, interests.indptr, interests.indices)
             return

@@ -44,18 +44,22 @@ class DueByTopic:
     def leaving_root(self, topic: int, brokers: NDArray[np.int32]) -> Due:
         """Who it is due to as it leaves the root of a tree over these brokers."""
         live, offloaded = self.subscriptions, NOBODY
-        due = live.brokers_served[topic]
-        if isinstance(live, SplitSubscriptions) and due < live.brokers_wanting[topic]:
+        due = live.brokers_served.item(topic)
+        if isinstance(live, SplitSubscriptions) and due < live.brokers_wanting.item(topic):
             offloaded = live.offloaded(topic)
-        return Due(due, live.users_served[topic], live.served[topic][brokers], self._audience(topic), offloaded)
+        return Due(due, live.users_served.item(topic), live.served[topic][brokers], self._audience(topic), offloaded)
 
     def short_of_root(self, topic: int) -> Due:
         """Who it is due to where it does not reach its root."""
         live = self.subscriptions
-        return Due(live.brokers_wanting[topic], live.users_wanting[topic], _NONE, self._audience(topic), NOBODY)
+        return Due(
+            live.brokers_wanting.item(topic), live.users_wanting.item(topic), _NONE, self._audience(topic), NOBODY
+        )
 
     def _audience(self, topic: int) -> Audience | None:
-        return None if self._audiences is None else self._audiences.audience(topic, self.subscriptions.version[topic])
+        return (
+            None if self._audiences is None else self._audiences.audience(topic, self.subscriptions.version.item(topic))
+        )
 
 
 class DueByContent:

@@ -22,6 +22,10 @@ class Engine(Protocol):
     together: int
     """How many publications may be passed at once if nothing else happens between them."""
 
+    @property
+    def follows(self) -> bool:
+        """Whether, from now on, publications put nothing on the clock, and subscriptions are asked for as they are at a time."""
+
     def publish(self, first: int, brokers: NDArray[np.int32]) -> None:
         """Publications `first`, `first + 1`, … enter at these brokers now, or before anything else happens."""
 

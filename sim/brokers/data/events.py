@@ -26,6 +26,7 @@ class EventEngine:
     """Carries flights up to their roots and on from there, hop by hop (see Engine); `published` (publications) are times in s."""
 
     together = 1
+    follows = False
 
     def __init__(self, fabric: Fabric, recorder: Recorder, published: NDArray[np.float64], rule: Rule) -> None:
         self.rule, self._published = rule, published

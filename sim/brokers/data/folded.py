@@ -42,6 +42,7 @@ class FoldedEngine:
     """
 
     together = 1 << 16
+    follows = True
 
     def __init__(
         self, fabric: Fabric, recorder: Recorder, subscriptions: Subscriptions, publications: Publications
@@ -66,6 +67,7 @@ class FoldedEngine:
         following = self._following()
         for number, time, topic, broker in zip(range(first, last), times, topics, brokers.tolist(), strict=True):
             self._climb(number, time, topic, broker, following)
+        self._leave_roots(following)
 
     def hold(self, number: int, broker: int) -> None:
         """Hold back a publication that arrives at the broker now."""
@@ -84,22 +86,25 @@ class FoldedEngine:
         return min(self._fabric.clock.peek(), self._recorder.horizon)
 
     def _climb(self, number: int, time: float, topic: int, broker: int, following: float) -> float:
-        """A publication leaves at this time; when it leaves its root. Nothing changes before the `following` event."""
+        """A publication leaves at this time; when it leaves its root. Nothing changes trees before the `following` event."""
         uplink, _, times = self._uplinks.of(topic, broker)
         for hop in times:
             time += hop
-        if times and time >= following:
+        if times or time < following:
             heappush(self._climbing, (time, number, topic, uplink))
         else:
             self._leave_root(time, number, topic, uplink)
         return time
 
     def advance(self, until: float) -> None:
-        """Fold what leaves its root before then, with the current trees and subscriptions."""
+        """Fold what leaves its root before then, with the trees that stand and subscriptions as they are at the time."""
+        self._leave_roots(until)
+        self._uplinks.trees_change()
+
+    def _leave_roots(self, until: float) -> None:
         climbing = self._climbing
         while climbing and climbing[0][0] < until:
             self._leave_root(*heappop(climbing))
-        self._uplinks.trees_change()
 
     def next_time(self) -> float:
         """When the next publication leaves its root (s)."""
@@ -137,8 +142,7 @@ class FoldedEngine:
         """Have `then()` called at this time, or now if it is over, when all that leaves its root at that instant has left it."""
 
         def act() -> None:
-            while self._climbing and self._climbing[0][0] <= clock.now:
-                self._leave_root(*heappop(self._climbing))
+            self._leave_roots(math.nextafter(clock.now, math.inf))
             then()
 
         clock = self._fabric.clock
@@ -146,9 +150,10 @@ class FoldedEngine:
 
     def _leave_root(self, time: float, number: int, topic: int, uplink: NDArray[np.int32]) -> None:
         rooted, fabric = self._rooted, self._fabric
+        self._due.subscriptions.catch_up(time)
         root = int(fabric.node_of[uplink[-1]])
         tree = fabric.overlay.tree(topic, root)
-        version = self._due.subscriptions.version[topic]
+        version = self._due.subscriptions.version.item(topic)
         period = 0 if self._period_of is None else int(self._period_of[number])
         key = topic, root, period
         held = rooted.trees.get(key)

@@ -164,7 +164,7 @@ class TopicRule(Rule):
         return [Flight(number, topic, broker, published, size, window, self._uplinks.of(topic, broker))]
 
     def _become_due(self, flight: Flight) -> None:
-        key, version = (flight.topic, flight.uplink[-1]), self._due.subscriptions.version[flight.topic]
+        key, version = (flight.topic, flight.uplink[-1]), self._due.subscriptions.version.item(flight.topic)
         known = self._dues.get(key)
         if known is None or known[0] is not flight.broker_array or known[1] != version:
             due = self._due.leaving_root(flight.topic, flight.broker_array)

@@ -16,7 +16,8 @@ import simpy
 
 # What happens first at equal times; SimPy keeps the order of scheduling among equals.
 OFFLOADING, CONTROL, CHANGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS, BARRIERS = range(1, 8)
-LOOKS = -1  # ahead of all, SimPy's own events (0) among them: a look at the run, which changes nothing; one at a time
+CATCHING_UP = 0  # ahead of all of them, SimPy's own events among these: what is known ahead is enacted before anything else happens
+LOOKS = -1  # ahead of all: a look at the run, which changes nothing; one at a time
 
 
 class Scheduled:
@@ -77,6 +78,12 @@ class Clock(simpy.Environment):
         if queue[0][1] == LOOKS:
             return min([self._until, *(time for time, *_ in queue[1:3])])
         return min(queue[0][0], self._until)
+
+    def peek_beside_publications(self) -> float:
+        """When the next event is due that is no publication and may change anything, or the end if that comes first."""
+        # A feed of publications and a look are the two that may be first; what comes after them is among the first seven of a heap.
+        first = (time for time, priority, *_ in self._queue[:7] if priority not in (LOOKS, PUBLICATIONS))
+        return min([self._until, *first])
 
     def pending(self) -> list[Any]:
         """All events that are still to come, as (time, priority, number, event), soonest first."""

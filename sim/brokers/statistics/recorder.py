@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.statistics import record_kernels as rk
+from sim.brokers.statistics.balance import LoadBalance
 from sim.brokers.statistics.delays import Delays
 from sim.brokers.statistics.hops import HopTrace
 from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED, Ledger
@@ -109,9 +110,7 @@ class Recorder:
         )
         self.counted: dict[str, list[Any]] = {name: [exact(0)] * windows for name, exact in COUNTED.items()}
         self.bootstrap_messages = 0
-        self._load_from = 0.0
-        self._load = (0.0, 1.0)  # relative standard deviation, Jain's index
-        self._load_area = np.zeros((windows, 2))
+        self.balance = LoadBalance(self.edges)
 
     def window(self, time: float) -> int:
         """The window of a time that is not before those asked for earlier."""
@@ -203,31 +202,11 @@ class Recorder:
         self.links.empty()
         self.statistics.used[:] = 0
 
-    # -- load
-
-    def load_changed(self, now: float, brokers: int, total: int, squares: int) -> None:
-        """From `now` on the brokers host `total` user subscriptions whose squares sum up to `squares`."""
-        if now > self._load_from:
-            self._integrate_load(now)
-        jain = total * total / (brokers * squares) if squares else 1.0
-        self._load = (math.sqrt(max(brokers * squares / (total * total) - 1.0, 0.0)) if total else 0.0, jain)
-
-    def _integrate_load(self, until: float) -> None:
-        start = self._load_from
-        window = bisect_right(self.edges, start) - 1
-        deviation, jain = self._load
-        while start < until:
-            end = min(self.edges[window + 1], until)
-            self._load_area[window, 0] += deviation * (end - start)
-            self._load_area[window, 1] += jain * (end - start)
-            start, window = end, window + 1
-        self._load_from = until
-
     # -- what came out
 
     def close(self) -> None:
         """Verify message conservation. Raises ConservationError where due is not delivered + lost + in flight."""
-        self._integrate_load(self.horizon)
+        self.balance.close(self.horizon)
         self.ledger.check()
 
     def _sums(self, row: int) -> Column:
@@ -241,7 +220,7 @@ class Recorder:
         sums = [self._sums(row) for row in range(rk.SUMS)]
         delays, services = sums[rk.NOTIFICATION_DELAY].values, sums[rk.LAST_SERVICE].values
         counted = {name: Column(values) for name, values in self.counted.items()}
-        load_stddev, load_jain = self._load_area.T.tolist()
+        load_stddev, load_jain = self.balance.areas.T.tolist()
         return {
             "publications": Column(publications[PUBLISHED]),
             "publications_dropped": Column(publications[DROPPED]),

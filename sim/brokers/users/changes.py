@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.brokers.fabric.clock import CHANGES, Clock, Feed
+from sim.brokers.fabric.clock import CATCHING_UP, CHANGES, Clock, Feed
 from sim.workloads.format.workload import Workload
 
-Enact = Callable[[list[int], list[int]], None]
-"""Enacts rows of subscription events and of movements that belong to one instant."""
+
+class Enacting(Protocol):
+    """Whoever enacts changes: see HostedUsers."""
+
+    host: NDArray[np.int32]
+
+    def enact(self, changing: list[int], moving: list[int]) -> None:
+        """Enact rows of subscription events and of movements that belong to one instant, now."""
+
+    def look_ahead(self, event: int, movement: int, until: float) -> tuple[int, int]:
+        """Look at what changes from these rows on and before `until` (s); returns the first rows that have to be enacted one by one."""
+
+    def catch_up(self) -> None:
+        """Enact what the look ahead has passed over."""
 
 
 class Changes:
-    """Feeds what changes, instant by instant, to `enact`; `host` (users) is the live broker of each user."""
+    """Feeds what changes, instant by instant, to `users`; but for what they know ahead to make no difference to brokers.
 
-    def __init__(self, clock: Clock, workload: Workload, host: NDArray[np.int32], brokers: int, enact: Enact) -> None:
-        self._clock, self._host, self._enact = clock, host, enact
+    It is looked ahead up to the next event of the clock beside publications. `follows()` is whether the engine can do with that: it
+    asks for subscriptions as they are at a time, and has nothing else on the clock.
+    """
+
+    def __init__(
+        self, clock: Clock, workload: Workload, users: Enacting, brokers: int, follows: Callable[[], bool]
+    ) -> None:
+        self._clock, self._users, self._follows = clock, users, follows
         self._events, self._movements = workload.subscription_events, workload.movements
         self._event = self._movement = 0
         self._holding = False
@@ -50,12 +69,22 @@ class Changes:
             moving, held_moves = self._divided(moving, self._movements.user)
             self._held.append((held, held_moves))
         if changing or moving:
-            self._enact(changing, moving)
+            self._users.enact(changing, moving)
+        if not self._holding and self._follows():
+            self._look_ahead()
         return self._next_change()
+
+    def _look_ahead(self) -> None:
+        here, until = (self._event, self._movement), self._clock.peek_beside_publications()
+        self._event, self._movement = self._users.look_ahead(*here, until)
+        if (self._event, self._movement) != here:
+            following = self._next_change()
+            if following is None or following >= until:
+                self._clock.call(until, CATCHING_UP, self._users.catch_up)
 
     def _divided(self, rows: list[int], users: NDArray[np.int32]) -> tuple[list[int], list[int]]:
         """The rows that may be enacted, and those that brokers hold back."""
-        held = [bool(self._holds[self._host[users[row]]]) for row in rows]
+        held = [bool(self._holds[self._users.host[users[row]]]) for row in rows]
         parts = [[row for row, back in zip(rows, held, strict=True) if back == which] for which in (False, True)]
         return parts[0], parts[1]
 
@@ -69,4 +98,4 @@ class Changes:
         held, self._held = self._held, []
         for changing, moving in held:
             if changing or moving:
-                self._enact(changing, moving)
+                self._users.enact(changing, moving)

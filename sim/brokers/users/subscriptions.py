@@ -2,74 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.statistics.records import Offloaded
+from sim.brokers.users.ahead_kernels import enact_ahead
+from sim.brokers.users.change_kernels import count_all, join_all
+from sim.brokers.users.state import UserState
 from sim.policies.views import BrokerStates
 
 
 class Subscriptions:
     """Users of each broker that want each topic, with loads and their sum of squares kept up to date.
 
-    `transition(topic, broker, +1 | -1)` is called when a broker begins or ceases to want a topic, after the count has changed.
+    `transition(topic, broker, +1 | -1)` is called when a broker begins or ceases to want a topic, after the counts have changed.
     What is `served` is what the broker network is to deliver: all that is wanted, unless some is offloaded (SplitSubscriptions).
+    Of changes that make no difference to brokers it may be known ahead what comes of them; then whoever looks at subscriptions as they
+    are at a time says so by `catch_up`, and the first of those that are left comes at `next_change` (s).
     """
 
     def __init__(self, topics: int, brokers: int, transition: Callable[[int, int, int], None]) -> None:
+        self.state = UserState()
+        self.state.set(topics_many=topics, brokers=brokers)
         self.wanted = np.zeros((topics, brokers), np.int32)
-        self.brokers_wanting = [0] * topics  # per topic: how many brokers, and users, want it
-        self.users_wanting = [0] * topics
+        self.brokers_wanting = np.zeros(topics, np.int64)  # per topic: how many brokers, and users, want it
+        self.users_wanting = np.zeros(topics, np.int64)
         self.served, self.brokers_served, self.users_served = self.wanted, self.brokers_wanting, self.users_wanting
-        self.version = [0] * topics  # per topic: changes so far
-        self.topics = [0] * brokers
-        self.load = [0] * brokers
-        self.users = [0] * brokers
-        self.total = 0
-        self.squares = 0
+        self.version = np.zeros(topics, np.int64)  # per topic: changes so far
+        self.topics = np.zeros(brokers, np.int64)
+        self.load = np.zeros(brokers, np.int64)
+        self.users = np.zeros(brokers, np.int64)
+        for name in ("wanted", "brokers_wanting", "users_wanting", "version", "topics", "load", "users"):
+            self.state.use(**{name: getattr(self, name)})
         self._transition = transition
+        self.next_change = math.inf
+        self.caught_up: Callable[[int, int], None] | None = (
+            None  # is called with the rows of events that have been enacted
+        )
 
-    def add(self, topic: int, broker: int) -> None:
-        """One more user of the broker wants the topic."""
-        row = self.wanted[topic]
-        before = row[broker]
-        row[broker] = before + 1
-        self.squares += 2 * self.load[broker] + 1
-        self.load[broker] += 1
-        self.total += 1
-        self.users_wanting[topic] += 1
-        self.version[topic] += 1
-        if before == 0:
-            self.brokers_wanting[topic] += 1
-            self.topics[broker] += 1
+    @property
+    def total(self) -> int:
+        """All user subscriptions."""
+        return int(self.state.record["total"])
+
+    def change(self, topics: Sequence[int] | NDArray[np.int32], broker: int, change: int) -> None:
+        """One user of the broker more (+1) or fewer (-1) wants each of the topics."""
+        for topic in count_all(self.state.records, np.array(topics, np.int32), broker, change).tolist():
+            self._transition(topic, broker, change)
+
+    def join(self, first: int, brokers: NDArray[np.integer[Any]], interests: int) -> None:
+        """Users `first`, `first + 1`, … join these brokers, with so many interests in all."""
+        turned = join_all(self.state.records, first, np.array(brokers, np.int32), interests)
+        for topic, broker in zip(*(column.tolist() for column in turned), strict=True):
             self._transition(topic, broker, +1)
 
-    def remove(self, topic: int, broker: int) -> None:
-        """One user fewer of the broker wants the topic."""
-        row = self.wanted[topic]
-        before = row[broker]
-        row[broker] = before - 1
-        self.squares -= 2 * self.load[broker] - 1
-        self.load[broker] -= 1
-        self.total -= 1
-        self.users_wanting[topic] -= 1
-        self.version[topic] += 1
-        if before == 1:
-            self.brokers_wanting[topic] -= 1
-            self.topics[broker] -= 1
-            self._transition(topic, broker, -1)
+    def catch_up(self, time: float) -> None:
+        """Enact the changes that are known ahead, up to a time (s) and at it."""
+        if time >= self.next_change:
+            first = self.state.record["event"]
+            self.next_change = enact_ahead(self.state.records, time)
+            if self.caught_up is not None:
+                self.caught_up(int(first), int(self.state.record["event"]))
 
     def states(self) -> BrokerStates:
         """A copy of all states as they are now, read-only."""
-        return BrokerStates(
-            frozen(self.wanted.copy()),
-            frozen(np.array(self.topics, np.int64)),
-            frozen(np.array(self.load, np.int64)),
-            frozen(np.array(self.users, np.int64)),
-        )
+        counts = (frozen(each.copy()) for each in (self.topics, self.load, self.users))
+        return BrokerStates(frozen(self.wanted.copy()), *counts)
 
     def unknown(self) -> BrokerStates:
         """The states before the first exchange: empty."""
@@ -86,23 +88,11 @@ class SplitSubscriptions(Subscriptions):
         super().__init__(topics, brokers, transition)
         self._kept = kept
         self.served = np.zeros((topics, brokers), np.int32)
-        self.brokers_served, self.users_served = [0] * topics, [0] * topics
-
-    def add(self, topic: int, broker: int) -> None:
-        """One more user of the broker wants the topic."""
-        if self._kept[topic, broker]:
-            self.brokers_served[topic] += int(self.served[topic, broker] == 0)
-            self.served[topic, broker] += 1
-            self.users_served[topic] += 1
-        super().add(topic, broker)
-
-    def remove(self, topic: int, broker: int) -> None:
-        """One user fewer of the broker wants the topic."""
-        if self._kept[topic, broker]:
-            self.served[topic, broker] -= 1
-            self.users_served[topic] -= 1
-            self.brokers_served[topic] -= int(self.served[topic, broker] == 0)
-        super().remove(topic, broker)
+        self.brokers_served, self.users_served = np.zeros(topics, np.int64), np.zeros(topics, np.int64)
+        self.state.set(splits=True)
+        self.state.use(
+            kept=kept, served=self.served, brokers_served=self.brokers_served, users_served=self.users_served
+        )
 
     def split(self, topic: int) -> None:
         """Recount who is served after the topic was offloaded or taken back for some broker."""

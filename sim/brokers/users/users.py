@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable
-from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,9 +11,14 @@ from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
 from sim.brokers.fabric.clock import CONTROL, Clock, Feed
+from sim.brokers.statistics.balance import LoadBalance
+from sim.brokers.statistics.receipts import Audiences
+from sim.brokers.users.ahead import Ahead, use_workload
+from sim.brokers.users.change_kernels import load_changed, touch_all, touch_broker
+from sim.brokers.users.interests import HeldInterests
 from sim.brokers.users.subscriptions import Subscriptions, frozen
-from sim.policies.views import SelectionPolicy, SelectionView
-from sim.workloads.format.workload import Interests, Workload
+from sim.policies.views import SelectionPolicy, SelectionView, SelectionViews, many_at_once
+from sim.workloads.format.workload import Workload
 
 HANDOVER_MESSAGES = 4  # request, reply, leave, join
 
@@ -24,12 +28,11 @@ class UserStatistics(Protocol):
 
     warm_up: float
     bootstrap_messages: int
+    balance: LoadBalance
+    audiences: Audiences | None
 
     def count(self, name: str, time: float, amount: int = 1) -> None:
         """So many of what has this name have happened at a time (s)."""
-
-    def load_changed(self, now: float, brokers: int, total: int, squares: int) -> None:
-        """From `now` on the brokers host `total` user subscriptions whose squares sum up to `squares`."""
 
     def attached(self, user: int, broker: int) -> None:
         """The broker hosts the user from now on."""
@@ -66,56 +69,71 @@ class HostedUsers:
         self.host = np.full(len(workload.users), -1, np.int32)
         self.latitude = workload.users.latitude.copy()
         self.longitude = workload.users.longitude.copy()
-        self._changed: dict[int, list[int]] = {}  # interests that are no longer those at time 0
+        state = subscriptions.state
+        state.set(users_many=len(self.host), warm_up=recorder.warm_up, balance=recorder.balance.records.ctypes.data)
+        use_workload(workload, state)
+        self._records, self.interests = state.records, HeldInterests(workload, state)
         self._exchanged = subscriptions.unknown()
         self.decided_at = array("d")  # s; with it, (user, from, broker) of each decision to move
         self.decisions = array("i")
         self._by_subscription = "subscription" in policy.reacts_to
         self._by_movement = "movement" in policy.reacts_to
         brokers = len(subscriptions.load)
-        self._since = [0.0] * brokers  # load and users are constant since then
-        self.load_area = [0.0] * brokers
-        self.users_area = [0.0] * brokers
-
-    def wants(self, user: int) -> list[int]:
-        """The topics that the user wants now, ascending."""
-        changed = self._changed.get(user)
-        if changed is not None:
-            return changed
-        interests = self._workload.interests
-        initial: list[int] = interests.indices[interests.indptr[user] : interests.indptr[user + 1]].tolist()
-        return initial
-
-    def interests(self) -> Interests:
-        """What all users want now."""
-        initial = self._workload.interests
-        if not self._changed:
-            return initial
-        before = np.diff(initial.indptr)
-        sizes, same = before.copy(), np.ones(len(before), np.bool_)
-        changed = sorted(self._changed)
-        sizes[changed], same[changed] = [len(self._changed[user]) for user in changed], False
-        indptr = np.concatenate([[0], np.cumsum(sizes)])
-        indices, kept = np.empty(indptr[-1], np.int32), np.repeat(same, sizes)
-        indices[kept] = initial.indices[np.repeat(same, before)]
-        indices[~kept] = list(chain.from_iterable(self._changed[user] for user in changed))
-        return Interests(indptr, indices)
+        self.load_area, self.users_area = np.zeros(brokers), np.zeros(brokers)  # integrated up to `since`
+        state.use(host=self.host, latitude=self.latitude, longitude=self.longitude)
+        state.use(since=np.zeros(brokers), load_area=self.load_area, users_area=self.users_area)
+        report = None if recorder.audiences is None else recorder.interest_changed
+        self._ahead = Ahead(workload, policy, subscriptions, report)
 
     # -- joining
 
     def join_all(self) -> None:
         """Attach all users one by one; brokers exchange states at least every 500 joins, and a hundred times in all."""
-        every = max(1, min(500, len(self.host) // 100))
-        for user in range(len(self.host)):
-            if user % every == 0:
-                self._recorder.bootstrap_messages += self._exchange()
-            topics = self.wants(user)
-            self._attach(user, self._select(user, topics, topics), topics)
+        users, select_all = len(self.host), many_at_once(self._policy)
+        every = max(1, min(500, users // 100))
+        for first in range(0, users, every):
+            self._recorder.bootstrap_messages += self._exchange()
+            last = min(first + every, users)
+            if select_all is not None:
+                self._join_together(select_all(self._joining(first, last)), first, last)
+                continue
+            for user in range(first, last):
+                topics = self.interests.of(user)
+                self._attach(user, self._select(user, topics, topics), topics)
         self._recorder.bootstrap_messages += self._exchange()
+
+    def _joining(self, first: int, last: int) -> SelectionViews:
+        """What the policy is asked about users who join one after the other: nothing that it sees depends on where others went."""
+        initial, nothing = self._workload.interests, frozen(np.zeros(last - first, np.int64))
+        indptr = initial.indptr[first : last + 1] - initial.indptr[first]
+        topics = initial.indices[initial.indptr[first] : initial.indptr[last]]
+        return SelectionViews(
+            frozen(np.full(last - first, self._clock.now)),
+            frozen(np.arange(first, last, dtype=np.int32)),
+            frozen(np.full(last - first, -1, np.int32)),
+            frozen(indptr),
+            frozen(topics.view()),
+            frozen(self.latitude[first:last].copy()),
+            frozen(self.longitude[first:last].copy()),
+            self._exchanged,
+            frozen(np.zeros(len(topics), np.int32)),
+            nothing,
+            nothing,
+            nothing,
+            frozen(self._subscriptions.total + indptr[:-1]),
+        )
+
+    def _join_together(self, brokers: NDArray[np.integer[Any]], first: int, last: int) -> None:
+        indptr = self._workload.interests.indptr
+        self._subscriptions.join(first, brokers, int(indptr[last] - indptr[first]))
+        for user, broker in enumerate(brokers.tolist(), first):
+            self.decided_at.append(self._clock.now)
+            self.decisions.extend((user, -1, broker))
+            self._recorder.attached(user, broker)
 
     def start(self) -> None:
         """Start the exchange of states."""
-        self._load_changed()
+        load_changed(self._records, self._clock.now)
         exchange = self._policy.exchange
         if exchange is not None:
             Feed(self._clock, CONTROL, self._exchange_again).start(exchange.period)
@@ -137,20 +155,20 @@ class HostedUsers:
 
     # -- deciding
 
-    def _select(self, user: int, topics: list[int], registered: list[int]) -> int:
+    def _select(self, user: int, topics: NDArray[np.int32], registered: NDArray[np.int32]) -> int:
         """Ask the policy for a user that wants `topics` and is registered at its broker with `registered`."""
         subscriptions = self._subscriptions
         current = int(self.host[user])
-        wanted = frozen(np.array(topics, np.int32))
+        wanted = frozen(topics.copy())
         if current < 0:
             own, own_topics, own_load, own_users = frozen(np.zeros(len(topics), np.int32)), 0, 0, 0
         else:
             column = subscriptions.wanted[:, current]
-            held = set(registered)
-            own = frozen(column[wanted] - np.array([topic in held for topic in topics], np.int32))
-            own_topics = subscriptions.topics[current] - column[registered].tolist().count(1)
-            own_load = subscriptions.load[current] - len(registered)
-            own_users = subscriptions.users[current] - 1
+            held = set(registered.tolist())
+            own = frozen(column[wanted] - np.array([topic in held for topic in topics.tolist()], np.int32))
+            own_topics = subscriptions.topics.item(current) - column[registered].tolist().count(1)
+            own_load = subscriptions.load.item(current) - len(registered)
+            own_users = subscriptions.users.item(current) - 1
         return self._policy.select(
             SelectionView(
                 self._clock.now,
@@ -170,55 +188,36 @@ class HostedUsers:
 
     # -- enacting
 
-    def _attach(self, user: int, broker: int, topics: list[int]) -> None:
+    def _attach(self, user: int, broker: int, topics: NDArray[np.int32]) -> None:
         """Move the user to the broker with these topics: added there first, then removed where it was."""
         subscriptions = self._subscriptions
         former = int(self.host[user])
-        before = self.wants(user)
+        before = self.interests.of(user)
         self.decided_at.append(self._clock.now)
         self.decisions.extend((user, former, broker))
-        self._touch(broker)
-        for topic in topics:
-            subscriptions.add(topic, broker)
+        touch_broker(self._records, broker, self._clock.now)
+        subscriptions.change(topics, broker, +1)
         subscriptions.users[broker] += 1
         self.host[user] = broker
         self._recorder.attached(user, broker)
         if former >= 0:
-            self._touch(former)
-            for topic in before:
-                subscriptions.remove(topic, former)
+            touch_broker(self._records, former, self._clock.now)
+            subscriptions.change(before, former, -1)
             subscriptions.users[former] -= 1
             self._recorder.count("handovers", self._clock.now)
             self._recorder.count("handover_messages", self._clock.now, HANDOVER_MESSAGES)
 
-    def _update(self, user: int, topics: list[int]) -> None:
+    def _update(self, user: int, after: list[int]) -> None:
         """The user stays at its broker and wants these topics now."""
-        before = self.wants(user)
-        if topics == before:
+        before = self.interests.of(user).tolist()
+        if after == before:
             return
         broker = self.host.item(user)
-        self._touch(broker)
-        kept = set(before)
-        for topic in topics:
-            if topic not in kept:
-                self._subscriptions.add(topic, broker)
-        kept = set(topics)
-        for topic in before:
-            if topic not in kept:
-                self._subscriptions.remove(topic, broker)
-
-    def _touch(self, broker: int) -> None:
-        """Integrate a broker's load and users up to now (from the end of the warm-up on)."""
-        since = max(self._since[broker], self._recorder.warm_up)
-        now = self._clock.now
-        if now > since:
-            self.load_area[broker] += self._subscriptions.load[broker] * (now - since)
-            self.users_area[broker] += self._subscriptions.users[broker] * (now - since)
-        self._since[broker] = now
-
-    def _load_changed(self) -> None:
-        s = self._subscriptions
-        self._recorder.load_changed(self._clock.now, len(s.load), s.total, s.squares)
+        touch_broker(self._records, broker, self._clock.now)
+        for change, some, others in ((+1, after, before), (-1, before, after)):
+            held = set(others)
+            if topics := [topic for topic in some if topic not in held]:
+                self._subscriptions.change(topics, broker, change)
 
     def selections(self) -> dict[str, NDArray[Any]]:
         """The broker of each user from which time on, as columns of a table; `from` is -1 at the first attachment."""
@@ -227,21 +226,35 @@ class HostedUsers:
 
     def close(self) -> None:
         """Account for the time up to the end."""
-        for broker in range(len(self._since)):
-            self._touch(broker)
+        self.catch_up()
+        touch_all(self._records, self._clock.now)
 
     # -- changes from outside
+
+    def look_ahead(self, event: int, movement: int, until: float) -> tuple[int, int]:
+        """Find out which changes from these rows on, before `until` (s), make no difference to brokers; returns the rows after them.
+
+        They are enacted when somebody asks for subscriptions as they are later.
+        """
+        return self._ahead.look(event, movement, until, self._exchanged)
+
+    def catch_up(self) -> None:
+        """Enact what is known ahead of changes before now."""
+        if self._subscriptions.next_change < self._clock.now:
+            self._before_change()
+            self._subscriptions.catch_up(self._clock.now)
 
     def enact(self, changing: Iterable[int], moving: Iterable[int]) -> None:
         """Enact rows of subscription events and movements, of one instant: interests, then places, then a decision per user."""
         self._before_change()
+        self._subscriptions.catch_up(self._clock.now)
         events, movements = self._workload.subscription_events, self._workload.movements
         touched: dict[int, list[int]] = {}  # user → topics that result
         ask: dict[int, None] = {}
         for row in changing:
             user = events.user.item(row)
             if user not in touched:
-                touched[user] = list(self.wants(user))
+                touched[user] = self.interests.of(user).tolist()
                 if self._by_subscription:
                     ask[user] = None
             self._apply(user, touched[user], row)
@@ -252,17 +265,18 @@ class HostedUsers:
             if self._by_movement:
                 ask[user] = None
         for user in dict.fromkeys((*touched, *ask)):
-            topics = touched[user] if user in touched else self.wants(user)
+            registered = self.interests.of(user)
+            topics = np.array(touched[user], np.int32) if user in touched else registered
             host = self.host.item(user)
-            broker = self._select(user, topics, self.wants(user)) if user in ask else host
+            broker = self._select(user, topics, registered) if user in ask else host
             if broker == host:
-                self._update(user, topics)
+                self._update(user, topics.tolist())
             else:
                 self._attach(user, broker, topics)
             if user in touched:
-                self._changed[user] = topics
+                self.interests.change(user, topics)
         if touched or ask:
-            self._load_changed()
+            load_changed(self._records, self._clock.now)
             self._report()
 
     def _apply(self, user: int, topics: list[int], row: int) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sim import plugins
 from sim.base.errors import ScenarioError
 from sim.base.randomness import uniform
+from sim.policies.selection.kernels import drawn_brokers
 from sim.policies.selection.places import PlaceIndex
-from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView
+from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView, SelectionViews
 
 
 class StaticSelection:
@@ -32,6 +36,11 @@ class StaticSelection:
         if self._in_order:
             return Selection(view.user % self._brokers)
         return Selection(int(uniform(self._key, view.user) * self._brokers))
+
+    def select_all(self, views: SelectionViews) -> NDArray[np.int32]:
+        users = views.user
+        first = users % self._brokers if self._in_order else drawn_brokers(users, self._key, self._brokers)
+        return np.where(views.current >= 0, views.current, first)
 
 
 class LocationSelection:
@@ -61,3 +70,10 @@ class LocationSelection:
         if view.current >= 0:
             return Selection(view.current)
         return Selection(int(uniform(self._key, view.user) * self._brokers))
+
+    def select_all(self, views: SelectionViews) -> NDArray[np.int32]:
+        found = np.where(views.current >= 0, views.current, drawn_brokers(views.user, self._key, self._brokers))
+        known = np.flatnonzero(~np.isnan(views.latitude))
+        near = zip(views.latitude[known].tolist(), views.longitude[known].tolist(), strict=True)
+        found[known] = [self._places.broker(*place) for place in near]
+        return found

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
+from sim.base.randomness_kernels import keyed_uniform
 
 OVERLAP, JACCARD, MEAN_USER = 0, 1, 2
 
@@ -18,6 +19,20 @@ class Utility(NamedTuple):
     numerator: int
     denominator: int
     load: int
+
+
+class ViewArrays(NamedTuple):
+    """What decisions for several users go by, as in `sim.policies.views.SelectionViews`."""
+
+    user: NDArray[np.int32]
+    current: NDArray[np.int32]
+    indptr: NDArray[np.int64]
+    topics: NDArray[np.int32]
+    own_wanted: NDArray[np.int32]
+    own_topics: NDArray[np.int64]
+    own_load: NDArray[np.int64]
+    own_users: NDArray[np.int64]
+    total_load: NDArray[np.int64]
 
 
 @kernel
@@ -83,3 +98,44 @@ def best_broker(
         if gain <= hysteresis * (float(highest.denominator * present.denominator) * total_load):
             return own_broker
     return best
+
+
+@kernel
+def best_brokers(
+    clusters: NDArray[np.int32],
+    members_from: NDArray[np.int64],
+    members: NDArray[np.int32],
+    views: ViewArrays,
+    wanted: NDArray[np.int32],
+    sizes: NDArray[np.int64],
+    key: int,
+    rule: tuple[int, float, float],
+) -> NDArray[np.int32]:
+    """`best_broker` for each of several views, among the members of its cluster; one that is -1 is drawn by the user's number."""
+    found, many = np.empty(clusters.size, np.int32), members_from.size - 1
+    for i in range(clusters.size):
+        first, end, broker = views.indptr[i], views.indptr[i + 1], views.current[i]
+        if broker >= 0 and first == end:
+            found[i] = broker
+            continue
+        cluster = clusters[i] if clusters[i] >= 0 else int(keyed_uniform(key, views.user[i], 0) * many)
+        found[i] = best_broker(
+            members[members_from[cluster] : members_from[cluster + 1]],
+            views.topics[first:end],
+            wanted,
+            sizes,
+            (broker, views.own_topics[i], views.own_load[i], views.own_users[i]),
+            views.own_wanted[first:end],
+            max(views.total_load[i], 1),
+            rule,
+        )
+    return found
+
+
+@kernel
+def drawn_brokers(users: NDArray[np.int32], key: int, brokers: int) -> NDArray[np.int32]:
+    """A uniformly random broker for each user, always the same one."""
+    found = np.empty(users.size, np.int32)
+    for i in range(users.size):
+        found[i] = int(keyed_uniform(key, users[i], 0) * brokers)
+    return found

@@ -14,9 +14,9 @@ from pydantic import Field
 from sim import plugins
 from sim.base.randomness import uniform
 from sim.base.units import Period, Quantity
-from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, best_broker
+from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, ViewArrays, best_broker, best_brokers
 from sim.policies.selection.places import PlaceIndex, clusters
-from sim.policies.views import BrokerStates, Exchange, Selection, SelectionSetting, SelectionView
+from sim.policies.views import BrokerStates, Exchange, Selection, SelectionSetting, SelectionView, SelectionViews
 
 _FORMULA = {"overlap": OVERLAP, "jaccard": JACCARD, "mean-user": MEAN_USER}
 
@@ -51,6 +51,8 @@ class SimilaritySelection:
         self._members: list[NDArray[np.int32]] = [
             np.flatnonzero(cluster == number).astype(np.int32) for number in range(int(cluster.max()) + 1)
         ]
+        self._members_from = np.concatenate([[0], np.cumsum([len(members) for members in self._members])])
+        self._all_members = np.concatenate(self._members)
         self._places = PlaceIndex(setting) if setting.has_places else None
         self._key = setting.key
         self._drawn = lru_cache(maxsize=1 << 14)(self._draw)
@@ -69,16 +71,31 @@ class SimilaritySelection:
         """The cluster of a user whose place is unknown: always the same one."""
         return int(uniform(self._key, user) * len(self._members))
 
+    def _know(self, states: BrokerStates) -> None:
+        if self._states is None or self._states() is not states:
+            self._states, self._sizes = ref(states), sizes_of(states)
+
     def select(self, view: SelectionView) -> Selection:
         if view.current >= 0 and len(view.topics) == 0:
             return Selection(view.current)
         states = view.exchanged
-        if self._states is None or self._states() is not states:
-            self._states, self._sizes = ref(states), sizes_of(states)
+        self._know(states)
         own = view.current, view.own_topics, view.own_load, view.own_users
         wanted, candidates, total_load = states.wanted, self._candidates(view), max(view.total_load, 1)
         found = best_broker(candidates, view.topics, wanted, self._sizes, own, view.own_wanted, total_load, self._rule)
         return Selection(int(found))
+
+    def select_all(self, views: SelectionViews) -> NDArray[np.int32]:
+        states, places = views.exchanged, self._places
+        self._know(states)
+        clusters = np.full(len(views), -1, np.int32)
+        if places is not None:
+            known = np.flatnonzero(~np.isnan(views.latitude))
+            near = zip(views.latitude[known].tolist(), views.longitude[known].tolist(), strict=True)
+            clusters[known] = self._cluster[[places.broker(*place) for place in near]]
+        arrays = ViewArrays(*(getattr(views, name) for name in ViewArrays._fields))
+        members = self._members_from, self._all_members
+        return best_brokers(clusters, *members, arrays, states.wanted, self._sizes, self._key, self._rule)
 
 
 def sizes_of(states: BrokerStates) -> NDArray[np.int64]:

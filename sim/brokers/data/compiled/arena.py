@@ -124,7 +124,7 @@ class Arena:
         fabric, due, entry = self._fabric, self._due, self.slots[slot]
         topic, root = int(entry["topic"]), int(entry["root"])
         tree = fabric.overlay.tree(topic, int(fabric.node_of[root]))
-        latest, subscriptions = self._latest.setdefault(slot, {}), due.subscriptions.version[topic]
+        latest, subscriptions = self._latest.setdefault(slot, {}), due.subscriptions.version.item(topic)
         version = latest.get(period, NONE)
         if version == NONE or not self._holds(version, tree, subscriptions):
             brokers = fabric.broker_of[tree.nodes]
@@ -135,8 +135,8 @@ class Arena:
             version = latest[period] = self._version(known)
             if len(latest) > 2:
                 self.retired.append(latest.pop(min(other for other in latest if other != period)))
-            entry["brokers"] = due.subscriptions.brokers_wanting[topic]
-            entry["users"] = due.subscriptions.users_wanting[topic]
+            entry["brokers"] = due.subscriptions.brokers_wanting.item(topic)
+            entry["users"] = due.subscriptions.users_wanting.item(topic)
         entry["version"], entry["checked"] = version, epoch
 
     def _holds(self, version: int, tree: TopicTree, subscriptions: int) -> bool:

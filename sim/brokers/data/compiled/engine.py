@@ -198,6 +198,11 @@ class CompiledEngine:
         self._clock.call(time, BARRIERS, act)
 
     @property
+    def follows(self) -> bool:
+        """Whether nothing keeps the loop from running behind the clock."""
+        return not self._keeps_up
+
+    @property
     def _keeps_up(self) -> bool:
         return bool(self._control) or self._when_idle is not None or self._when_rooted is not None
 
@@ -246,6 +251,15 @@ class CompiledEngine:
 
     def _run(self, until: float, at_once: bool = False, idle: bool = False, rooted: bool = False) -> int:
         """Have the loop run, and do what it cannot; returns why it stopped, which concerns the caller."""
+        subscriptions = self._due.subscriptions
+        while subscriptions.next_change < until:
+            time = subscriptions.next_change
+            self._process(math.nextafter(time, -math.inf), at_once=True)  # what is published at that time comes after
+            subscriptions.catch_up(time)
+            self._state["epoch"] += 1
+        return self._process(until, at_once, idle, rooted)
+
+    def _process(self, until: float, at_once: bool = False, idle: bool = False, rooted: bool = False) -> int:
         state, used = self._state, self._recorder.statistics.used
         while True:
             state["delay_keys"] = used[0]

@@ -1,0 +1,112 @@
+"""Changes that lie ahead and make no difference to brokers: found many at a time, for compiled code to enact when it is time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from sim.brokers.users.ahead_kernels import MOVEMENTS, TOPICS, VIEWS, end_ahead, look_ahead
+from sim.brokers.users.state import UserState
+from sim.brokers.users.subscriptions import Subscriptions, frozen
+from sim.policies.views import BrokerStates, SelectionPolicy, SelectionViews, many_at_once
+from sim.workloads.format.workload import Workload
+
+_FEWEST, _MOST = 8, VIEWS  # views of users that a policy is asked for at once
+_MOST_MISSES = 6
+
+_ASKED = (
+    "view_time",
+    "view_user",
+    "view_current",
+    "view_latitude",
+    "view_longitude",
+    "view_own_topics",
+    "view_own_load",
+    "view_own_users",
+    "view_total_load",
+)
+"""What has an entry for each view."""
+
+
+class Ahead:
+    """Looks at the changes that come next: no broker begins or ceases to want a topic by them, and no user is handed over.
+
+    Where the policy reacts to changes, it is asked for many users at once, by `select_all`; without that, the look ends there.
+    `interest_changed(user, topic, action)`, if there is one, is called for each event once it is enacted.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        policy: SelectionPolicy,
+        subscriptions: Subscriptions,
+        interest_changed: Callable[[int, int, int], None] | None,
+    ) -> None:
+        self._subscriptions, self._state = subscriptions, subscriptions.state
+        self._events = workload.subscription_events
+        self._select_all = many_at_once(policy)
+        self._most, self._misses, self._skipped = _MOST, 0, 0
+        if interest_changed is not None:
+            subscriptions.caught_up = partial(self._report, interest_changed)
+        self._state.set(asks=self._select_all is not None)
+        self._state.set(**{f"by_{reaction}": reaction in policy.reacts_to for reaction in ("subscription", "movement")})
+        _make_room(self._state)
+
+    def look(self, event: int, movement: int, until: float, exchanged: BrokerStates) -> tuple[int, int]:
+        """Look at the changes from these rows on that happen before `until` (s); returns the rows after those that are as said."""
+        if self._skipped < self._misses**2 // 4:  # where changes mostly matter, it is not looked each time
+            self._skipped += 1
+            return event, movement
+        record = self._state.record
+        record["event"], record["movement"] = event, movement
+        views = look_ahead(self._state.records, until, self._most)
+        if views:
+            self._ask(views, exchanged)
+        end = int(record["event_end"]), int(record["movement_end"])
+        self._skipped, self._misses = 0, 0 if end > (event, movement) else min(self._misses + 1, _MOST_MISSES)
+        self._subscriptions.next_change = float(record["next"])
+        return end
+
+    def _ask(self, views: int, exchanged: BrokerStates) -> None:
+        """Ask the policy, and end what is known ahead where it hands a user over."""
+        assert self._select_all is not None
+        asked = _views(self._state, views, exchanged)
+        moved = np.flatnonzero(self._select_all(asked) != asked.current)
+        if len(moved):
+            end_ahead(self._state.records, int(moved[0]))
+        self._most = max(_FEWEST, min(2 * (int(moved[0]) if len(moved) else views), _MOST))
+
+    def _report(self, interest_changed: Callable[[int, int, int], None], first: int, end: int) -> None:
+        rows = self._events.rows(slice(first, end))
+        for user, topic, action in zip(rows.user.tolist(), rows.topic.tolist(), rows.action.tolist(), strict=True):
+            interest_changed(user, topic, action)
+
+
+def use_workload(workload: Workload, state: UserState) -> None:
+    """Let kernels find the changes of a workload."""
+    for name, table in (("event", workload.subscription_events), ("movement", workload.movements)):
+        state.set(**{f"{name}s": len(table)})
+        state.use(**{f"{name}_{column}": array for column, array in vars(table).items()})
+
+
+def _make_room(state: UserState) -> None:
+    """Make room for what policies are asked."""
+    sizes: dict[str, Any] = dict.fromkeys((*_ASKED, "view_event", "view_movement"), (VIEWS, np.int64))
+    sizes |= dict.fromkeys(("view_time", "view_latitude", "view_longitude"), (VIEWS, np.float64))
+    sizes |= dict.fromkeys(("view_user", "view_current"), (VIEWS, np.int32))
+    sizes |= {"view_topics": (TOPICS, np.int32), "view_own_wanted": (TOPICS, np.int32)}
+    sizes |= {"view_indptr": (VIEWS + 1, np.int64)}
+    sizes |= dict.fromkeys(("left_latitude", "left_longitude"), (MOVEMENTS, np.float64))
+    state.use(**{name: np.zeros(size, dtype) for name, (size, dtype) in sizes.items()})
+
+
+def _views(state: UserState, views: int, exchanged: BrokerStates) -> SelectionViews:
+    """What has been written down, read-only."""
+    arrays = state.arrays
+    topics = arrays["view_indptr"].item(views)
+    each: dict[str, Any] = {name.removeprefix("view_"): frozen(arrays[name][:views]) for name in _ASKED}
+    each |= {name: frozen(arrays[f"view_{name}"][:topics]) for name in ("topics", "own_wanted")}
+    return SelectionViews(**each, indptr=frozen(arrays["view_indptr"][: views + 1]), exchanged=exchanged)

@@ -1,0 +1,248 @@
+"""Compiled look at the changes ahead: those that make no difference to brokers are found, and enacted when their time comes.
+
+An instant is quiet where no broker begins or ceases to want a topic and no user is handed over. Whether it is handed over is the
+policy's to say: what it would be asked of instants that are otherwise quiet is written down, as it will be if all before them are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.base.addresses import integers, reals, small_integers, tiny_integers
+from sim.base.compiled import kernel
+from sim.brokers.statistics.balance import balance_at, changed
+from sim.brokers.users.change_kernels import count, touch, wants
+
+VIEWS, TOPICS, MOVEMENTS = 1024, 1 << 14, 4096
+"""At most so many views are written down at once, with so many topics in all, and so many movements tried out."""
+_ROWS = 64  # an instant with more events, or movements, is not looked at
+
+
+@kernel
+def _time(state: Any, event: int, movement: int) -> float:
+    """When the next of these rows happens (s)."""
+    time = np.inf
+    if event < state.events:
+        time = reals(state.event_time, state.events)[event]
+    if movement < state.movements:
+        time = min(time, reals(state.movement_time, state.movements)[movement])
+    return float(time)
+
+
+@kernel
+def _ends(state: Any, time: float, event: int, movement: int) -> tuple[int, int]:
+    """The first rows after those of an instant."""
+    times, moves = reals(state.event_time, state.events), reals(state.movement_time, state.movements)
+    while event < state.events and times[event] == time:
+        event += 1
+    while movement < state.movements and moves[movement] == time:
+        movement += 1
+    return event, movement
+
+
+@kernel
+def _turn(state: Any, row: int, step: int) -> None:
+    """Have a user begin or cease to want a topic as an event says, or undo it (`step` -1)."""
+    user, topic = small_integers(state.event_user, row + 1)[row], small_integers(state.event_topic, row + 1)[row]
+    change = step * tiny_integers(state.event_action, row + 1)[row]
+    first = integers(state.room, user + 1)[user]
+    many = small_integers(state.held_many, user + 1)
+    size = many[user]
+    held = small_integers(state.held + 4 * first, size + 1)
+    place = 0
+    while place < size and held[place] < topic:
+        place += 1
+    if change > 0:
+        for i in range(size, place, -1):
+            held[i] = held[i - 1]
+        held[place] = topic
+    else:
+        for i in range(place, size - 1):
+            held[i] = held[i + 1]
+    many[user] = size + change
+    count(state, topic, small_integers(state.host, user + 1)[user], change)
+    integers(state.version, topic + 1)[topic] += step
+
+
+@kernel
+def _is_quiet(state: Any, first: int, end: int) -> bool:
+    """Whether no broker begins or ceases to want a topic by these events of an instant; false as well where it is hard to tell."""
+    users, topics = small_integers(state.event_user, end), small_integers(state.event_topic, end)
+    actions, host = tiny_integers(state.event_action, end), small_integers(state.host, state.users_many)
+    for i in range(first, end):
+        broker, leaving = host[users[i]], 0
+        for j in range(first, end):
+            if topics[j] == topics[i]:
+                if j != i and users[j] == users[i]:
+                    return False
+                leaving += actions[j] < 0 and host[users[j]] == broker
+        place = topics[i] * state.brokers + broker
+        if small_integers(state.wanted, place + 1)[place] <= leaving:
+            return False
+        has = False
+        for topic in wants(state, users[i]):
+            has |= topic == topics[i]
+        if has == (actions[i] > 0):
+            return False  # a mistake of the workload
+    return True
+
+
+@kernel
+def _has_room(state: Any, views: int, event: int, event_end: int, movement: int, movement_end: int) -> bool:
+    """Whether what the policy may be asked of an instant can still be written down."""
+    rows, topics = event_end - event + movement_end - movement, integers(state.view_indptr, VIEWS + 1)[views]
+    for row in range(event, event_end):
+        topics += wants(state, small_integers(state.event_user, event_end)[row]).size + rows
+    for row in range(movement, movement_end):
+        topics += wants(state, small_integers(state.movement_user, movement_end)[row]).size + rows
+    return bool(views + rows <= VIEWS and topics <= TOPICS and movement_end - state.movement <= MOVEMENTS)
+
+
+@kernel
+def _view(state: Any, number: int, user: int, time: float, total: int) -> None:
+    """Write down what the policy would be asked about a user whose interests have changed already."""
+    topics, broker = wants(state, user), small_integers(state.host, user + 1)[user]
+    ends = integers(state.view_indptr, VIEWS + 1)
+    first = ends[number]
+    ends[number + 1] = first + topics.size
+    reals(state.view_time, VIEWS)[number] = time
+    small_integers(state.view_user, VIEWS)[number] = user
+    small_integers(state.view_current, VIEWS)[number] = broker
+    asked, own = small_integers(state.view_topics, TOPICS), small_integers(state.view_own_wanted, TOPICS)
+    wanted, alone = small_integers(state.wanted, state.topics_many * state.brokers), 0
+    for i in range(topics.size):
+        others = wanted[topics[i] * state.brokers + broker] - 1
+        asked[first + i], own[first + i] = topics[i], others
+        alone += others == 0
+    reals(state.view_latitude, VIEWS)[number] = reals(state.latitude, user + 1)[user]
+    reals(state.view_longitude, VIEWS)[number] = reals(state.longitude, user + 1)[user]
+    integers(state.view_own_topics, VIEWS)[number] = integers(state.topics, broker + 1)[broker] - alone
+    integers(state.view_own_load, VIEWS)[number] = integers(state.load, broker + 1)[broker] - topics.size
+    integers(state.view_own_users, VIEWS)[number] = integers(state.users, broker + 1)[broker] - 1
+    integers(state.view_total_load, VIEWS)[number] = total
+
+
+@kernel
+def _move(state: Any, first: int, end: int, tried: int) -> None:
+    """Have users move; `tried` is the number of the first one of those that are undone later, -1 where they are not."""
+    users = small_integers(state.movement_user, end)
+    latitude, longitude = reals(state.latitude, state.users_many), reals(state.longitude, state.users_many)
+    for row in range(first, end):
+        user = users[row]
+        if tried >= 0:
+            place = tried + row - first
+            reals(state.left_latitude, MOVEMENTS)[place] = latitude[user]
+            reals(state.left_longitude, MOVEMENTS)[place] = longitude[user]
+        latitude[user] = reals(state.movement_latitude, end)[row]
+        longitude[user] = reals(state.movement_longitude, end)[row]
+
+
+@kernel
+def _occurs(users: NDArray[np.int32], user: int, first: int, end: int) -> bool:
+    """Whether a user is among those of these rows."""
+    found = False
+    for row in range(first, end):
+        found |= users[row] == user
+    return found
+
+
+@kernel
+def _try(state: Any, views: int, time: float, event: int, event_end: int, movement: int, movement_end: int) -> int:
+    """Enact an instant, and write down what the policy would be asked, user by user in order: how many views there are then."""
+    users, movers = small_integers(state.event_user, event_end), small_integers(state.movement_user, movement_end)
+    _move(state, movement, movement_end, movement - state.movement)
+    for row in range(event, event_end):
+        user, total = users[row], state.total
+        if _occurs(users, user, event, row):
+            continue
+        for other in range(row, event_end):
+            if users[other] == user:
+                _turn(state, other, 1)
+        if state.by_subscription or (state.by_movement and _occurs(movers, user, movement, movement_end)):
+            _view(state, views, user, time, total)
+            views += 1
+    for row in range(movement, movement_end if state.by_movement else movement):
+        user = movers[row]
+        if not (_occurs(users, user, event, event_end) or _occurs(movers, user, movement, row)):
+            _view(state, views, user, time, state.total)
+            views += 1
+    return views
+
+
+@kernel
+def look_ahead(states: NDArray[Any], until: float, most: int) -> int:
+    """Find the instants before `until` (s) that are quiet for all that is known, up to about `most` views of users to be decided for.
+
+    Returns how many views there are. Nothing has changed then but where the rows end that are known to be quiet.
+    """
+    state = states[0]
+    event, movement, views = state.event, state.movement, 0
+    while views < most:
+        time = _time(state, event, movement)
+        if time >= until:
+            break
+        event_end, movement_end = _ends(state, time, event, movement)
+        asks = (state.by_subscription and event_end > event) or (state.by_movement and movement_end > movement)
+        if (asks and not state.asks) or max(event_end - event, movement_end - movement) > _ROWS:
+            break
+        if not _has_room(state, views, event, event_end, movement, movement_end):
+            break
+        if not _is_quiet(state, event, event_end):
+            break
+        known = views
+        views = _try(state, views, time, event, event_end, movement, movement_end)
+        for i in range(known, views):
+            integers(state.view_event, VIEWS)[i] = event
+            integers(state.view_movement, VIEWS)[i] = movement
+        event, movement = event_end, movement_end
+    _undo(state, event, movement)
+    _end(state, event, movement)
+    return views
+
+
+@kernel
+def end_ahead(states: NDArray[Any], view: int) -> None:
+    """A user is handed over: the rows that are known to be quiet end before its instant."""
+    state = states[0]
+    _end(state, integers(state.view_event, VIEWS)[view], integers(state.view_movement, VIEWS)[view])
+
+
+@kernel
+def _end(state: Any, event: int, movement: int) -> None:
+    state.event_end, state.movement_end = event, movement
+    left = event > state.event or movement > state.movement
+    state.next = _time(state, state.event, state.movement) if left else np.inf
+
+
+@kernel
+def _undo(state: Any, event: int, movement: int) -> None:
+    """Undo what was tried out before these rows, backwards."""
+    latitude, longitude = reals(state.latitude, state.users_many), reals(state.longitude, state.users_many)
+    for row in range(movement - 1, state.movement - 1, -1):
+        user, place = small_integers(state.movement_user, movement)[row], row - state.movement
+        latitude[user] = reals(state.left_latitude, MOVEMENTS)[place]
+        longitude[user] = reals(state.left_longitude, MOVEMENTS)[place]
+    for row in range(event - 1, state.event - 1, -1):
+        _turn(state, row, -1)
+
+
+@kernel
+def enact_ahead(states: NDArray[Any], until: float) -> float:
+    """Enact what is known to be quiet up to a time (s), included; returns when the rest of it begins."""
+    state = states[0]
+    while state.next <= until:
+        time = state.next
+        event_end, movement_end = _ends(state, time, state.event, state.movement)
+        for row in range(state.event, event_end):
+            user = small_integers(state.event_user, event_end)[row]
+            touch(state, small_integers(state.host, user + 1)[user], time)
+            _turn(state, row, 1)
+        _move(state, state.movement, movement_end, -1)
+        if event_end > state.event or (state.by_movement and movement_end > state.movement):
+            changed(balance_at(state.balance, 0), time, state.brokers, state.total, state.squares)
+        state.event, state.movement = event_end, movement_end
+        _end(state, state.event_end, state.movement_end)
+    return float(state.next)

@@ -1,0 +1,140 @@
+"""Compiled changes of subscriptions. They take the records of `sim.brokers.users.state`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.base.addresses import integers, reals, small_integers, tiny_integers
+from sim.base.compiled import kernel
+from sim.brokers.statistics.balance import balance_at, changed
+
+
+@kernel
+def wants(state: Any, user: int) -> NDArray[np.int32]:
+    """The topics that a user wants now, ascending, by reference."""
+    if state.held_by:
+        room = integers(state.room + 8 * user, 2)
+        if room[1] > room[0]:
+            return small_integers(state.held + 4 * room[0], small_integers(state.held_many + 4 * user, 1)[0])
+    indptr = integers(state.indptr + 8 * user, 2)
+    return small_integers(state.indices + 4 * indptr[0], indptr[1] - indptr[0])
+
+
+@kernel
+def count(state: Any, topic: int, broker: int, change: int) -> int:
+    """One user of the broker more (+1) or fewer (-1) wants the topic; returns how many did before."""
+    place, brokers = topic * state.brokers + broker, state.brokers
+    wanted, load = small_integers(state.wanted, place + 1), integers(state.load, brokers)
+    users_wanting = integers(state.users_wanting, topic + 1)
+    before, after = wanted[place], wanted[place] + change
+    wanted[place] = after
+    users_wanting[topic] += change
+    state.total += change
+    state.squares += change * (2 * load[broker]) + 1
+    load[broker] += change
+    if before == 0 or after == 0:
+        integers(state.topics, brokers)[broker] += change
+        integers(state.brokers_wanting, topic + 1)[topic] += change
+    if state.splits and tiny_integers(state.kept, place + 1)[place]:
+        small_integers(state.served, place + 1)[place] += change
+        integers(state.users_served, topic + 1)[topic] += change
+        if before == 0 or after == 0:
+            integers(state.brokers_served, topic + 1)[topic] += change
+    return int(before)
+
+
+@kernel
+def count_all(states: NDArray[Any], topics: NDArray[np.int32], broker: int, change: int) -> NDArray[np.int32]:
+    """One user of the broker more (+1) or fewer (-1) wants each topic; returns those that the broker begins or ceases to want."""
+    state, turned, many = states[0], np.empty(topics.size, np.int32), 0
+    version = integers(state.version, state.topics_many)
+    for topic in topics:
+        version[topic] += 1
+        if count(state, topic, broker, change) == (0 if change > 0 else 1):
+            turned[many] = topic
+            many += 1
+    return turned[:many]
+
+
+@kernel
+def join_all(
+    states: NDArray[Any], first: int, brokers: NDArray[np.int32], interests: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Users `first`, `first + 1`, … join these brokers with that many interests in all; returns what brokers begin to want.
+
+    These are the topics, and beside each its broker, in the order in which users join.
+    """
+    state, turned, by, many = states[0], np.empty(interests, np.int32), np.empty(interests, np.int32), 0
+    host, users = small_integers(state.host, state.users_many), integers(state.users, state.brokers)
+    version = integers(state.version, state.topics_many)
+    for i in range(brokers.size):
+        broker = brokers[i]
+        for topic in wants(state, first + i):
+            version[topic] += 1
+            if count(state, topic, broker, 1) == 0:
+                turned[many], by[many] = topic, broker
+                many += 1
+        users[broker] += 1
+        host[first + i] = broker
+    return turned[:many], by[:many]
+
+
+@kernel
+def touch(state: Any, broker: int, now: float) -> None:
+    """Integrate a broker's load and users up to now (from the end of the warm-up on)."""
+    since = reals(state.since, state.brokers)
+    start = max(since[broker], state.warm_up)
+    if now > start:
+        load, users = integers(state.load, state.brokers), integers(state.users, state.brokers)
+        reals(state.load_area, state.brokers)[broker] += load[broker] * (now - start)
+        reals(state.users_area, state.brokers)[broker] += users[broker] * (now - start)
+    since[broker] = now
+
+
+@kernel
+def touch_broker(states: NDArray[Any], broker: int, now: float) -> None:
+    """`touch`, from outside kernels."""
+    touch(states[0], broker, now)
+
+
+@kernel
+def touch_all(states: NDArray[Any], now: float) -> None:
+    """`touch` all brokers."""
+    for broker in range(states[0].brokers):
+        touch(states[0], broker, now)
+
+
+@kernel
+def load_changed(states: NDArray[Any], now: float) -> None:
+    """The load of brokers is as it is from now on."""
+    state = states[0]
+    changed(balance_at(state.balance, 0), now, state.brokers, state.total, state.squares)
+
+
+@kernel
+def rooms(states: NDArray[Any], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many topics each user wants at most, 0 for those who never change; `sizes` (users), which are updated, are those now."""
+    state, most = states[0], np.zeros(sizes.size, np.int64)
+    users, actions = small_integers(state.event_user, state.events), tiny_integers(state.event_action, state.events)
+    for row in range(state.events):
+        user = users[row]
+        most[user] = max(most[user], sizes[user], sizes[user] + actions[row])
+        sizes[user] += actions[row]
+    return most
+
+
+@kernel
+def hold_initial(states: NDArray[Any]) -> None:
+    """Copy what those users want at the start whose interests change."""
+    state = states[0]
+    room, indptr = integers(state.room, state.users_many + 1), integers(state.indptr, state.users_many + 1)
+    held, indices = small_integers(state.held, room[-1]), small_integers(state.indices, indptr[-1])
+    many = small_integers(state.held_many, state.users_many)
+    for user in range(state.users_many):
+        if room[user + 1] > room[user]:
+            many[user] = indptr[user + 1] - indptr[user]
+            for i in range(many[user]):
+                held[room[user] + i] = indices[indptr[user] + i]
