@@ -30,12 +30,23 @@ from sim.brokers.statistics.hops import FLOOD
 
 
 @kernel
+def judge_flooded(state: Item, message: Item) -> None:
+    """A copy comes to a broker that makes room for it: if it is a duplicate now, it is one even where that drops the first copy."""
+    flight, link = flight_at(state.flights, message.flight), position_at(state.positions, message.position)
+    if cell_of(state, flight, link.first).state & ARRIVED:
+        message.kind = REPEATED
+
+
+@kernel
 def arrive_flooded(state: Item, number: int) -> None:
     """A copy has come over the link that is the message's position: the first one, or a duplicate."""
     message = message_at(state.messages, number)
     flight, link = flight_at(state.flights, message.flight), position_at(state.positions, message.position)
     cell = cell_of(state, flight, link.first)
-    first, depth = not cell.state & ARRIVED, cell_of(state, flight, link.children).state // DEPTH + 1
+    first, depth = (
+        message.kind == FLOODED and not cell.state & ARRIVED,
+        cell_of(state, flight, link.children).state // DEPTH + 1,
+    )
     if state.takes_time:
         sender = int(position_at(state.positions, link.children).broker)
         copies = int(position_at(state.positions, link.first).children) - 1

@@ -10,7 +10,7 @@ import numpy as np
 
 from sim.base.compiled import inlined, kernel
 from sim.brokers.data.compiled.calendar import pop, soonest
-from sim.brokers.data.compiled.floods import arrive_flooded
+from sim.brokers.data.compiled.floods import arrive_flooded, judge_flooded
 from sim.brokers.data.compiled.hops import free_message, take_message
 from sim.brokers.data.compiled.lines import come_in
 from sim.brokers.data.compiled.records import (
@@ -43,6 +43,7 @@ from sim.brokers.data.compiled.state import (
     MOST_NOTES,
     NONE,
     OPEN_WINDOW,
+    REPEATED,
     REQUEST,
     ROOTED_ALL,
     SERVED,
@@ -96,9 +97,11 @@ def _step(state: Item) -> int:
     """Process the message on top of the heap, or return why that cannot be."""
     message = message_at(state.messages, entry_at(state.heap, 0).message)
     kind, position = message.kind, message.position
-    if kind in (UP, DOWN, FLOODED):
+    if kind in (UP, DOWN, FLOODED, REPEATED):
         broker = position_at(state.positions, position).broker
         if _has_to_drop(state, broker, flight_at(state.flights, message.flight).size):
+            if kind == FLOODED:
+                judge_flooded(state, message)
             return DONE if _make_room(state, broker, entry_at(state.heap, 0).time) else CHECK
     if kind == UP or kind == SERVED + UP:
         flight = flight_at(state.flights, message.flight)
@@ -112,7 +115,7 @@ def _step(state: Item) -> int:
         arrive_uplink(state, number)
     elif kind == DOWN:
         arrive_tree(state, number)
-    elif kind == FLOODED:
+    elif kind in (FLOODED, REPEATED):
         arrive_flooded(state, number)
     elif kind == SERVED + REQUEST:
         served(state, position, number)
