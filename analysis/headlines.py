@@ -226,43 +226,69 @@ def _saturated_points(results: Results) -> set[tuple[int, str]]:
 
 
 def _saturation(results: Results) -> Iterator[str]:
-    """A sentence for each variant with saturated brokers, or one over all points of a sweep; nothing where all brokers keep up."""
+    """A sentence for each variant with saturated brokers, and one with saturated links, or over all points of a sweep."""
     runs = results.runs
-    behind = runs[runs[KEEPS_UP.metric] > 0]
-    if behind.empty:
-        return
-    if len(results.manifest["points"]) > 1:
-        yield _over_points(results, sorted(set(behind["point"])))
-        return
-    for variant in variants_of(results):
-        of_variant = behind[behind["variant"] == variant].sort_values("replication")
-        if len(of_variant):
-            count = int((runs["variant"] == variant).sum())
-            yield _of_variant(results, variant, of_variant["run"].iloc[0], len(of_variant), count)
+    for what, metric, named in (("broker", KEEPS_UP.metric, _brokers_named), ("link", "saturated_links", _links_named)):
+        behind = runs[runs[metric] > 0] if metric in runs else runs.head(0)
+        if behind.empty:
+            continue
+        if len(results.manifest["points"]) > 1:
+            yield _over_points(results, f"{what.capitalize()}s", sorted(set(behind["point"])))
+            continue
+        for variant in variants_of(results):
+            of_variant = behind[behind["variant"] == variant].sort_values("replication")
+            if len(of_variant):
+                times, count, run = len(of_variant), int((runs["variant"] == variant).sum()), of_variant["run"].iloc[0]
+                yield _of_variant(variant, what, list(named(results, run)), times, count)
 
 
-def _of_variant(results: Results, variant: str, run: str, times: int, count: int) -> str:
-    """What waits at which brokers in one run, the first of those of the variant in which brokers are saturated."""
+def _of_variant(variant: str, what: str, named: list[str], times: int, count: int) -> str:
+    """What waits where in one run, the first of those of the variant in which brokers, or links, are saturated."""
+    more = len(named) - _NAMED
+    others = f" and {number(more)} other{'s' if more > 1 else ''}" if more > 0 else ""
+    which = f"a {what} is" if len(named) == 1 else f"{number(len(named))} {what}s are"
+    where = "" if count == 1 else f" in {times} of {count} replications{', the first of them' if times > 1 else ''}"
+    return f"{variant}: {which} saturated{where}: {', '.join(named[:_NAMED])}{others}. {_WARNING}"
+
+
+def _links_named(results: Results, run: str) -> Iterator[str]:
+    """The links and interfaces of a run that cannot carry what is sent over them, the most loaded first, and what share they can."""
+    brokers, links = results.table(run, "brokers"), results.table(run, "links")
+    names = brokers.set_index("broker")["name"]
+    loads = [
+        *(
+            (load, f"link {names[source]} → {names[destination]}")
+            for source, destination, load in zip(
+                links["source"], links["destination"], links["offered_load"], strict=True
+            )
+        ),
+        *(
+            (load, f"interface {way} broker {name}")
+            for column, way in (("interface_in", "into"), ("interface_out", "out of"))
+            for name, load in zip(brokers["name"], brokers[column], strict=True)
+        ),
+    ]
+    count = int(results.runs.loc[results.runs["run"] == run, "saturated_links"].iloc[0])
+    loads = sorted((pair for pair in loads if pair[0] > 1), key=lambda pair: -pair[0])[:count]
+    for load, name in loads:
+        yield f"{name} (it can carry {100 / load:.3g} % of what is sent over it)"
+
+
+def _brokers_named(results: Results, run: str) -> Iterator[str]:
+    """The brokers of a run that are saturated, the most work first: since when, and what waits there."""
     brokers = results.table(run, "brokers")
     brokers = brokers[brokers["saturated_since"].notna()].sort_values("backlog_seconds", ascending=False, kind="stable")
-    named = ", ".join(
+    yield from (
         f"broker {name} since {quantity(since, 's')} (it can do {100 * share:.3g} % of the work that has come since; "
         f"{number(messages)} messages there at the end, {quantity(seconds, 's')} of work undone)"
         for name, since, share, messages, seconds in brokers[
             ["name", "saturated_since", "capacity_share", "backlog", "backlog_seconds"]
-        ]
-        .head(_NAMED)
-        .itertuples(index=False, name=None)
+        ].itertuples(index=False, name=None)
     )
-    more = len(brokers) - _NAMED
-    others = f" and {number(more)} other{'s' if more > 1 else ''}" if more > 0 else ""
-    what = "a broker is" if len(brokers) == 1 else f"{number(len(brokers))} brokers are"
-    where = "" if count == 1 else f" in {times} of {count} replications{', the first of them' if times > 1 else ''}"
-    return f"{variant}: {what} saturated{where}: {named}{others}. {_WARNING}"
 
 
-def _over_points(results: Results, points: list[int]) -> str:
+def _over_points(results: Results, what: str, points: list[int]) -> str:
     axes, all_points = axes_of(results), results.manifest["points"]
     named = "; ".join(points_said(axes, all_points[point]) for point in points[:_NAMED])
     more = f"; and {number(len(points) - _NAMED)} more" if len(points) > _NAMED else ""
-    return f"Brokers are saturated at {number(len(points))} of {number(len(all_points))} points ({named}{more}). {_WARNING[:-1]} there."
+    return f"{what} are saturated at {number(len(points))} of {number(len(all_points))} points ({named}{more}). {_WARNING[:-1]} there."

@@ -30,6 +30,7 @@ from sim.brokers.data.rules import FloodRule, TopicRule
 from sim.brokers.fabric.clock import CONTROL, LOOKS, Clock, Feed
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.links import Links
+from sim.brokers.fabric.saturation import overloaded
 from sim.brokers.fabric.service import service_times
 from sim.brokers.fabric.stations import NO_TIME, StationSetting, stations
 from sim.brokers.fabric.transmission import UNLIMITED, LinkSetting, Transmission
@@ -284,6 +285,7 @@ class Network:
             **capacity_metrics(self.offloading),
             "cross_region_bytes": cross_region_bytes(self.recorder.links, setting.regions),
             **self.stations.metrics(setting.measured_seconds),
+            "saturated_links": self._saturated_links(),
             **link_metrics(len(self.node_of), setting.overlay),
         }
         return declared_metrics(found)
@@ -316,16 +318,31 @@ class Network:
             tables["trace"] = recorder.trace.table()
         return tables
 
+    def _saturated_links(self) -> int:
+        """How many links, and interfaces in one direction, cannot carry what is sent over them."""
+        limits, seconds = self.setting.links, self.setting.measured_seconds
+        if self._fabric.transmission is None:
+            return 0
+        table, counted = (
+            link_table(self.recorder.links, len(self.node_of)),
+            self.recorder.traffic.by_broker().T.tolist(),
+        )
+        found = overloaded(table["messages"].tolist(), table["bytes"].tolist(), limits.bandwidth, seconds)
+        for messages, size in ((RECEIVED, BYTES_IN), (SENT, BYTES_OUT)):
+            found += overloaded(counted[messages], counted[size], limits.interface, seconds)
+        return sum(found)
+
     def _links(self) -> RecordedColumns:
         """One row per link that carried publications after the warm-up; what it did beside, where something limits links."""
         table, transmission = link_table(self.recorder.links, len(self.node_of)), self._fabric.transmission
-        more = {} if transmission is None else transmission.columns(table["source"], table["destination"])
+        columns = table["source"], table["destination"], table["bytes"]
+        more = {} if transmission is None else transmission.columns(*columns)
         return {**table, **more}
 
     def _brokers(self) -> RecordedColumns:
         """One row per broker: subscriptions and users hosted (time averages), messages carried and served after the warm-up."""
         seconds, brokers = self.setting.measured_seconds, len(self.node_of)
-        counted = self.recorder.traffic.by_broker()
+        counted, transmission = self.recorder.traffic.by_broker(), self._fabric.transmission
         return {
             "broker": np.arange(brokers),
             "node": self.node_of,
@@ -338,5 +355,6 @@ class Network:
             "relayed": counted[:, RELAYED],
             "bytes_in": counted[:, BYTES_IN],
             "bytes_out": counted[:, BYTES_OUT],
+            **({} if transmission is None else transmission.interfaces(counted[:, BYTES_IN], counted[:, BYTES_OUT])),
             **self.stations.columns(brokers, seconds, self.setting.horizon),
         }

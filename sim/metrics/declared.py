@@ -243,6 +243,11 @@ OURS: dict[str, Metric] = {
             "count",
             "brokers that cannot keep up with the work that arrives; delays then cover only what was delivered",
         ),
+        _total(
+            "saturated_links",
+            "count",
+            "links, and interfaces in one direction, that cannot carry what is sent over them; delays cover only what was delivered",
+        ),
         _total("edges", "count", "undirected links of the overlay at the end"),
         Metric("average_degree", "–", "links of a broker at the end, mean over brokers"),
         _total("maximum_degree", "count", "largest number of links of a broker at the end"),

@@ -339,6 +339,22 @@ def test_delay_over_a_link_of_a_given_rate_is_that_of_m_d_1(limited: str) -> Non
     assert_agrees((links["utilisation"][0] for links in tables), rho)
 
 
+@pytest.mark.parametrize("limited", ["bandwidth", "interface"])
+def test_a_link_that_cannot_carry_what_is_sent_over_it_is_saturated(limited: str) -> None:
+    """At ρ = 1.5 it carries two thirds; what is left of an interface comes in at its rate, but as much was to come."""
+    network = over_a_link(1.5, 0, **{limited: 8.0})
+    links, brokers = network.tables()["links"], network.tables()["brokers"]
+    metrics = network.metrics()
+    assert metrics["saturated_links"] == (1 if limited == "bandwidth" else 2)
+    assert over_a_link(0.9, 0, **{limited: 8.0}).metrics()["saturated_links"] == 0
+    load = links["offered_load"] if limited == "bandwidth" else brokers["interface_out"][:1]
+    assert load == pytest.approx([1.5], rel=0.02)
+    assert links["utilisation"] == pytest.approx([1.0], rel=0.01)
+    assert links["queue_length"][0] == pytest.approx(
+        links["queue_wait"][0] * links["messages"][0] / (HORIZON - WARM_UP), rel=1e-9
+    )
+
+
 def test_losses_of_a_link_and_of_its_buffer() -> None:
     lossy = [over_a_link(0.5, replication, loss=0.1).metrics() for replication in range(REPLICATIONS)]
     assert_agrees((metrics["lost_link"] / metrics["due"] for metrics in lossy), 0.1)
@@ -369,6 +385,10 @@ def test_a_hundred_copies_of_a_megabyte_at_three_tenths_of_a_gigabit_take_as_lon
     assert metrics["delivered"] == 100
     assert metrics["notification_delay_max"] == pytest.approx(100 * 8e6 / 0.3e9)
     assert metrics["notification_delay"] == pytest.approx(101 / 2 * 8e6 / 0.3e9)
+    assert metrics["saturated_links"] == 0  # in 10 s it carries them all
+    brokers = network.tables()["brokers"]
+    assert brokers["interface_out"][0] == pytest.approx(100 * 8e6 / 0.3e9 / 10)
+    assert brokers["interface_in"][1:] == pytest.approx([8e6 / 0.3e9 / 10] * 100)
 
 
 def test_of_27_000_clients_with_100_messages_a_second_a_broker_serves_the_share_that_it_has_time_for() -> None:

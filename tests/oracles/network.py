@@ -1098,6 +1098,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
             else None
         ),
         "saturated_brokers": sum(network.saturated(broker, until - since) for broker in range(len(network.brokers))),
+        "saturated_links": saturated_links(network, kept, until - since),
         **links(network),
     }
 
@@ -1148,6 +1149,28 @@ def load(network: Network, broker: int, since: float, until: float, warm_up: flo
         "queue_max": max([len(waiting), *(length for time, length in at.lengths if since <= time < until)]),
         "queue_full": len(refused),
     }
+
+
+def saturated_links(network: Network, kept: set[int], seconds: float) -> int:
+    """How many links and interfaces, each in one direction, need more time than there is for what is sent over them, chance aside.
+
+    Of the same bytes, messages of one size vary least.
+    """
+    lines, messages = network.setting.lines, Counter[tuple[str, object]]()
+    size: Counter[tuple[str, object]] = Counter()
+    for hop in network.hops if lines is not None else []:
+        if hop.publication in kept:
+            for over in (("link", (hop.source, hop.destination)), ("out", hop.source), ("in", hop.destination)):
+                messages[over] += 1
+                size[over] += network.world.publications[hop.publication][3]
+    found = 0
+    for over, many in messages.items():
+        assert lines is not None
+        rate = lines.bandwidth if over[0] == "link" else lines.interface
+        needed = size[over] / rate if rate is not None else 0.0
+        chance = 3 * needed / math.sqrt(many)
+        found += needed - seconds > min(seconds / 2, max(seconds / 100, chance))
+    return found
 
 
 def links(network: Network) -> dict[str, float | int | None]:

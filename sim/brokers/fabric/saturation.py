@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 LEAST_SHARE = 0.01
 """Of the measured time: a backlog that takes less to work off is not worth mentioning."""
@@ -21,3 +22,14 @@ def saturated(backlog: float, squares: float, seconds: float) -> bool:
     """
     chance = STANDARD_ERRORS * math.sqrt(squares)
     return backlog > min(LARGE_SHARE * seconds, max(LEAST_SHARE * seconds, chance))
+
+
+def overloaded(messages: Sequence[int], sizes: Sequence[int], rate: float | None, seconds: float) -> list[bool]:
+    """Which links, or interfaces, of a rate (bytes per second) cannot carry what is sent over them in so many seconds.
+
+    Each has so many messages, with so many bytes in all. As for servers, with the least chance that there may be: messages of one size.
+    """
+    if rate is None:
+        return [False] * len(messages)
+    works = [(count, size / rate) for count, size in zip(messages, sizes, strict=True)]
+    return [count > 0 and saturated(work - seconds, work * work / count, seconds) for count, work in works]

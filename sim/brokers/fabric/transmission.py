@@ -54,8 +54,8 @@ class Line:
         self.free = 0.0
         self.starts: deque[tuple[float, int]] = deque()
         self.waiting_bytes = 0
-        self.busy = 0.0  # s, of messages that were sent after the warm-up
-        self.waited = 0.0  # s, likewise
+        self.busy = 0.0  # s, after the warm-up
+        self.waited = 0.0  # s, of messages that were sent after the warm-up
         self.sent = 0  # likewise
         self.dropped = 0  # that did not fit the buffer, likewise
         self.lost = 0  # likewise
@@ -116,7 +116,7 @@ class Transmission:
         if now >= self._warm_up:
             line.sent += 1
             line.waited += start - now
-            line.busy += min(last, self._horizon) - min(start, self._horizon)
+        line.busy += self._measured(last) - self._measured(start)
         first = self._links.arrival(start, here, there, identity)
         message.arrived = first + (last - start)
         if self._links.jitter:
@@ -130,6 +130,10 @@ class Transmission:
             message.then, message.callbacks = message.callbacks, self._arrive[there]
             self._clock.at(first, ARRIVALS, message)
         return True
+
+    def _measured(self, time: float) -> float:
+        """The time that is measured which is nearest to a time (s)."""
+        return max(min(time, self._horizon), self._warm_up)
 
     def _come_in(self, there: int, message: Message) -> None:
         """The beginning of a message has come to the interface of its destination; its end takes until `message.arrived` at least."""
@@ -153,13 +157,26 @@ class Transmission:
             for name in _COUNTED:
                 setattr(line, name, counted[name][number].item())
 
-    def columns(self, source: NDArray[np.int64], destination: NDArray[np.int64]) -> dict[str, Any]:
-        """What links did after the warm-up, for the table of links."""
+    def columns(
+        self, source: NDArray[np.int64], destination: NDArray[np.int64], size: NDArray[np.int64]
+    ) -> dict[str, Any]:
+        """What links did after the warm-up, for the table of links; so many bytes (`size`) were to be sent over each."""
         lines = [self._line(*link) for link in zip(source.tolist(), destination.tolist(), strict=True)]
         seconds = self._horizon - self._warm_up
         return {
             "utilisation": np.array([line.busy / seconds for line in lines]),
+            "offered_load": self._offered_load(size, self.setting.bandwidth),
             "queue_wait": [line.waited / line.sent if line.sent else None for line in lines],
+            "queue_length": np.array([line.waited / seconds for line in lines]),
             "queue_full": np.array([line.dropped for line in lines], np.int64),
             "lost": np.array([line.lost for line in lines], np.int64),
         }
+
+    def interfaces(self, come: NDArray[np.int64], out: NDArray[np.int64]) -> dict[str, Any]:
+        """The load that is offered to brokers' interfaces, for the table of brokers; `come` and `out` are bytes (brokers)."""
+        rate = self.setting.interface
+        return {"interface_in": self._offered_load(come, rate), "interface_out": self._offered_load(out, rate)}
+
+    def _offered_load(self, size: NDArray[np.int64], rate: float | None) -> NDArray[np.float64]:
+        """Seconds of sending that come per second; NaN where any rate will do."""
+        return size / ((np.nan if rate is None else rate) * (self._horizon - self._warm_up))

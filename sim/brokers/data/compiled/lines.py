@@ -82,6 +82,12 @@ def _wait(state: Item, line: Item, start: float, size: int) -> None:
 
 
 @kernel
+def _measured(state: Item, time: float) -> float:
+    """The time that is measured which is nearest to a time (s)."""
+    return max(min(time, float(state.horizon)), float(state.warm_up))
+
+
+@kernel
 def _transmit(state: Item, number: int, publication: int, here: int, there: int, hop: Item) -> int:
     """Send a message over a link that may be busy, have a full buffer, or lose it; returns what became of it."""
     message, now = message_at(state.messages, number), state.now
@@ -103,7 +109,7 @@ def _transmit(state: Item, number: int, publication: int, here: int, there: int,
     if now >= state.warm_up:
         line.sent += 1
         line.waited += start - now
-        line.busy += min(last, state.horizon) - min(start, state.horizon)
+    line.busy += _measured(state, last) - _measured(state, start)
     first = _arrival(state, start, publication, here, there, hop)
     message.arrived = first + (last - start)
     if state.jitter > 0.0:
