@@ -21,6 +21,7 @@ from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
 from sim.brokers.statistics.recorder import RecordedColumns
+from sim.brokers.users.legs import ClientSetting, Speed
 from sim.brokers.users.subscriptions import frozen
 from sim.files.inputs import File
 from sim.files.parquet import strings
@@ -38,7 +39,7 @@ from sim.policies.reconfiguration.process import ProcessParameters
 from sim.policies.views import SelectionPolicy, SelectionSetting
 from sim.scenario.brokers import Brokers
 from sim.scenario.links import LinksTable
-from sim.scenario.model import Scenario, Unlimited
+from sim.scenario.model import NetworkTable, Scenario, Unlimited
 from sim.workloads.format.workload import Topics, Workload
 from sim.workloads.models.location import redrawn
 from sim.workloads.promises import Generator, WorkloadPromises
@@ -171,6 +172,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         control_count=scenario.network.control_count,
         stations=_stations(scenario.brokers),
         links=_links(scenario.network.links, workload),
+        clients=_clients(scenario.network, workload),
         trace=float(scenario.trace),
         subscribers=scenario.subscribers,
         plane=scenario.network.data_plane,
@@ -191,15 +193,36 @@ def _stations(brokers: Brokers) -> StationSetting:
 
 
 def _links(table: LinksTable, workload: Workload) -> LinkSetting:
-    """Rates in bytes per second. Raises ScenarioError where nothing that is published has bytes."""
-    rates = {name: getattr(table, name) for name in ("bandwidth", "interface")}
-    for name, rate in rates.items():
-        if rate is not None and len(workload.publications.size) and not workload.publications.size.any():
-            raise ScenarioError(
-                f"network.links.{name}: no publication of the workload has a size (allowed: publications with bytes, or no {name})"
-            )
-    each = {name: None if rate is None else rate / 8.0 for name, rate in rates.items()}
-    return LinkSetting(**each, loss=table.loss, buffer=table.buffer, buffer_bytes=table.buffer_bytes)
+    """Rates in bytes per second."""
+    rates = {
+        name: _bytes_per_second(f"links.{name}", getattr(table, name), workload) for name in ("bandwidth", "interface")
+    }
+    return LinkSetting(**rates, loss=table.loss, buffer=table.buffer, buffer_bytes=table.buffer_bytes)
+
+
+def _clients(network: NetworkTable, workload: Workload) -> ClientSetting:
+    """The way to users, rates in bytes per second."""
+    table, slow = network.clients, network.clients.slow
+    speed = Speed(table.latency, _bytes_per_second("clients.rate", table.rate, workload), table.window)
+    slower = Speed(
+        speed.latency if slow.latency is None else slow.latency,
+        speed.rate if slow.rate is None else _bytes_per_second("clients.slow.rate", slow.rate, workload),
+        speed.window if slow.window is None else slow.window,
+    )
+    shared = {
+        name: getattr(table, name) for name in ("jitter", "buffer", "buffer_bytes", "overflow", "reconnect_after")
+    }
+    return ClientSetting(speed, slow.share, slower, **shared, until=network.delay_until)
+
+
+def _bytes_per_second(key: str, rate: float | None, workload: Workload) -> float | None:
+    """A rate in bytes per second. Raises ScenarioError where nothing that is published has bytes."""
+    if rate is not None and len(workload.publications.size) and not workload.publications.size.any():
+        name = key.rpartition(".")[2]
+        raise ScenarioError(
+            f"network.{key}: no publication of the workload has a size (allowed: publications with bytes, or no {name})"
+        )
+    return None if rate is None else rate / 8.0
 
 
 def _check_size(scenario: Scenario, workload: Workload) -> None:

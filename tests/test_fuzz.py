@@ -242,6 +242,7 @@ def _is_kind(table: str, kind: str) -> bool:
 def odd_keys() -> list[str]:
     """The key paths of all parameters of all plug-ins, and of the scenario's own tables."""
     from sim.scenario.brokers import Brokers, Service
+    from sim.scenario.clients import ClientsTable, SlowClients
     from sim.scenario.links import LinksTable
     from sim.scenario.model import NetworkTable, Precision, Report, Scenario
 
@@ -249,6 +250,8 @@ def odd_keys() -> list[str]:
     models = {
         "network": NetworkTable,
         "network.links": LinksTable,
+        "network.clients": ClientsTable,
+        "network.clients.slow": SlowClients,
         "brokers": Brokers,
         "brokers.service": Service,
         "report": Report,

@@ -34,6 +34,7 @@ from sim.brokers.fabric.saturation import overloaded
 from sim.brokers.fabric.service import service_times
 from sim.brokers.fabric.stations import NO_TIME, StationSetting, stations
 from sim.brokers.fabric.transmission import UNLIMITED, LinkSetting, Transmission
+from sim.brokers.statistics.deliveries import DeliveryBuffer
 from sim.brokers.statistics.hops import HopTrace
 from sim.brokers.statistics.load import load_table
 from sim.brokers.statistics.receipts import Audiences, Receipts
@@ -51,6 +52,7 @@ from sim.brokers.statistics.traffic import (
     link_table,
 )
 from sim.brokers.users.changes import Changes
+from sim.brokers.users.legs import AT_ONCE, ClientSetting, Legs
 from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users.users import HostedUsers
 from sim.metrics import MetricValue, declared_metrics
@@ -81,6 +83,7 @@ class NetworkSetting:
     control_count: Literal["hops", "requests"] = "hops"
     stations: StationSetting = NO_TIME
     links: LinkSetting = UNLIMITED
+    clients: ClientSetting = AT_ONCE
     trace: float = 0.0
     subscribers: bool = False
     plane: Literal["auto", "events", "compiled", "folded"] = "auto"
@@ -122,6 +125,10 @@ class Network:
         self.setting, self.workload = setting, workload
         self.clock = Clock()
         self.recorder = self._recorder(streams.key("best-effort channel"), streams.key("trace"))
+        self._legs: Legs | None = None
+        if self.recorder.deliveries is not None:
+            keys = streams.key("client jitter"), streams.key("slow clients")
+            self._legs = Legs(setting.clients, self.recorder, workload.publications, len(workload.users), keys)
         self.node_of = setting.node_of.copy()
         self.capacity = np.ones(brokers) if setting.capacity is None else setting.capacity
         self.broker_of = np.empty(brokers, np.int32)
@@ -184,7 +191,8 @@ class Network:
     def _recorder(self, key: int, trace_key: int) -> Recorder:
         """The recorder; the keys are those of the best-effort channel's draws, and of which publications are traced."""
         setting, workload, offloading = self.setting, self.workload, self.setting.offloading
-        copies, by_user, satisfaction, channel = 1, setting.subscribers, None, None
+        passes_on = setting.clients.matters
+        copies, by_user, satisfaction, channel = 1, setting.subscribers or passes_on, None, None
         if workload.content is not None:
             copies, by_user = workload.content.conjunctions.fields, False  # content is counted by whom it concerns
         if offloading is not None:
@@ -199,6 +207,7 @@ class Network:
             Receipts() if setting.subscribers else None,
             satisfaction,
             channel,
+            DeliveryBuffer() if passes_on else None,
         )
         return Recorder(setting.horizon, setting.warm_up, setting.window, setting.hop_delay, copies, details)
 
@@ -265,6 +274,8 @@ class Network:
     def _close(self) -> None:
         self.users.close()
         self.stations = self.engine.close()
+        if self._legs is not None:
+            self._legs.close()
         self.recorder.close()
         if self.offloading is not None:
             self.offloading.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import NamedTuple
 
 from sim.base.errors import MetricError
 from sim.metrics.metric import Better, Metric, MetricValue, Ratio, Windows
@@ -45,14 +46,23 @@ def _delay(name: str, description: str) -> list[Metric]:
     ]
 
 
+class Cause(NamedTuple):
+    """Why something that was due is lost: what follows `because`, and whether it is lost to users alone, behind their broker."""
+
+    why: str
+    of_users: bool = False
+
+
 CAUSES = {
-    "joining": "the broker was not yet on the tree, or no longer",
-    "queue_full": "a broker's queue, or its buffer for a link, was full",
-    "link": "a link lost the message",
-    "hop_limit": "copies had taken as many hops as they may",
-    "offloaded": "the topic was offloaded and the best-effort channel failed",
+    "joining": Cause("the broker was not yet on the tree, or no longer"),
+    "queue_full": Cause("a broker's queue, or its buffer for a link, was full"),
+    "link": Cause("a link lost the message"),
+    "hop_limit": Cause("copies had taken as many hops as they may"),
+    "offloaded": Cause("the topic was offloaded and the best-effort channel failed"),
+    "slow_client": Cause("the broker's buffer for the user was full", of_users=True),
+    "disconnected": Cause("the user was disconnected for being slow", of_users=True),
 }
-"""Why something that was due is lost: the causes, and what follows `because`."""
+"""The causes of losses."""
 
 OURS: dict[str, Metric] = {
     metric.name: metric
@@ -76,7 +86,7 @@ OURS: dict[str, Metric] = {
         ),
         _seconds(
             "user_notification_delay",
-            "notification delay, weighted by the number of due users",
+            "time from the publisher's broker to the moment of `delay_until`, mean over delivered (publication, user) pairs",
             windows=Ratio("user_notification_delay_sum", "delivered_users"),
         ),
         _seconds(
@@ -86,7 +96,7 @@ OURS: dict[str, Metric] = {
         ),
         _seconds(
             "user_tree_delay",
-            "tree delay, weighted by the number of due users",
+            "time from the root of the tree to the moment of `delay_until`, mean over delivered (publication, user) pairs",
             windows=Ratio("user_tree_delay_sum", "delivered_users", "best_effort_users"),
         ),
         Metric(
@@ -211,8 +221,13 @@ OURS: dict[str, Metric] = {
         _count("delivered", "count", "due pairs delivered, that is, served by the due broker", "higher", True),
         _count("lost", "count", "due pairs lost", got_through=True),
         *(
-            _count(f"lost_{cause}", "count", f"pairs lost because {why}", got_through=cause == "queue_full")
-            for cause, why in CAUSES.items()
+            _count(
+                f"lost_{cause}",
+                "count",
+                f"{'(publication, user) ' if of_users else ''}pairs lost because {why}",
+                got_through=of_users or cause == "queue_full",
+            )
+            for cause, (why, of_users) in CAUSES.items()
         ),
         _count("best_effort_deliveries", "count", "delivered pairs that arrived by the best-effort channel", "neutral"),
         _count("in_flight", "count", "due pairs in transit, or waiting at a broker, at the end", "neutral"),
@@ -237,6 +252,12 @@ OURS: dict[str, Metric] = {
             windows=Ratio("path_stretch_sum", "path_stretch_count"),
         ),
         _seconds("queue_wait", "mean waiting time in a broker's queue"),
+        _seconds(
+            "client_wait",
+            "time that a publication waits at its broker for a user who takes no more, mean over delivered (publication, user) pairs",
+            windows=Ratio("client_wait_sum", "delivered_users"),
+        ),
+        _event("disconnects", "count", "times that a user was disconnected for being slow"),
         Metric("utilisation", "–", "share of time that a broker is busy, mean over brokers", "neutral"),
         _total(
             "saturated_brokers",

@@ -29,6 +29,7 @@ from sim.metrics import METRICS
 from sim.overlay.sites import Sites, parse_sites
 from sim.plugins import Parameters
 from sim.scenario.brokers import Brokers
+from sim.scenario.clients import ClientsTable
 from sim.scenario.expressions import unknown_metrics
 from sim.scenario.fixed_table import FixedTable
 from sim.scenario.kinds import Kinds, OwnMetrics, Table
@@ -163,6 +164,10 @@ class NetworkTable(FixedTable):
     """Round-trip times between brokers."""
     links: LinksTable = LinksTable()
     """Rates, losses and buffers of links."""
+    clients: ClientsTable = ClientsTable()
+    """The way from brokers to users."""
+    delay_until: Literal["broker", "served", "client"] = "served"
+    """Until when the delays of users count: until a due broker has the message, has served it, or its user has it."""
     hop_cost: Literal["one_way", "rtt"] = "one_way"
     """The latency of a hop: half of the round-trip time, or all of it."""
     join: Literal["instant", "message"] = "instant"
@@ -172,6 +177,14 @@ class NetworkTable(FixedTable):
     data_plane: Literal["auto", "events", "compiled", "folded"] = "auto"
     """How publications travel, to the same bits: "events" makes every hop an event in SimPy, "compiled" in a compiled loop, "folded"
     computes a publication's whole way at once, where nothing contends; "auto" takes the fastest that knows all of the scenario."""
+
+    @model_validator(mode="after")
+    def _has_clients_where_needed(self) -> NetworkTable:
+        if self.delay_until == "client" and not self.clients.takes_time:
+            raise ValueError(
+                "delay_until 'client' without a way to users that takes time (allowed with: clients.latency, clients.rate)"
+            )
+        return self
 
 
 class Scenario(FixedTable):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import tiny
-from test_against_oracle import GRAIN, MEASURED, MESHES, RENDEZVOUS, Case, built, matrix, random_links
+from test_against_oracle import GRAIN, MEASURED, MESHES, RENDEZVOUS, Case, built, matrix, random_clients, random_links
 from test_offloading import KEY, Drawn
 from test_reconfiguration import PAYS, Shuffle
 
@@ -126,6 +126,7 @@ def _case(rng: random.Random, kind: str, seed: int) -> Case:
         queue=rng.choice((0, 1, 1, 2, 3)) if bounded else None,
         regions=[rng.randrange(3) for _ in range(brokers)] if rng.random() < 0.5 else None,
         looks=[],
+        clients=random_clients(seed, (20.0, 2000.0)),
     )
 
 
@@ -400,6 +401,7 @@ PLAIN = {
     "load": {},
     "hops": None,
     "lines": {},
+    "clients": {},
 }
 """What a case may do without."""
 

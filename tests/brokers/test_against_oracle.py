@@ -16,12 +16,14 @@ import pytest
 import tiny
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
+from oracles import clients as clients_oracle
 from oracles import network as oracle
 from oracles import overlays
 
 from sim.base.randomness import Streams, exponential, gamma, normal, uniform
 from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
+from sim.brokers.users.legs import ClientSetting, Speed
 from sim.files.inputs import File
 from sim.overlay.broadcast import Broadcast
 from sim.overlay.chord import Chord, hashed
@@ -78,6 +80,7 @@ class Case:
     looks: list[int]  # hundredths of the horizon
     load: dict[str, Any] = field(default_factory=dict)  # what else stations have
     lines: dict[str, Any] = field(default_factory=dict)  # what limits links beside their latency
+    clients: dict[str, Any] = field(default_factory=dict)  # the way to users
     hops: int | None = None  # that copies go at most where they are flooded
 
     @property
@@ -101,6 +104,28 @@ def matrix(kind: str, brokers: int, seed: int) -> list[list[float]]:
         times = rng.uniform(0.0, 2.5, (brokers, brokers))
     np.fill_diagonal(times, 0.0)
     return times.tolist()
+
+
+def random_clients(seed: int, rates: tuple[float, float]) -> dict[str, Any]:
+    """Ways to users, in most cases, at a low rate or a high one in bytes per second, or any."""
+    rng = random.Random(f"clients {seed}")
+    if rng.random() < 0.3:
+        return {}
+
+    def speed() -> Speed:
+        return Speed(rng.choice((0.0, GRAIN, 0.1)), rng.choice((None, *rates)), rng.choice((None, 1, 1, 2, 3)))
+
+    return {
+        "speed": speed(),
+        "slow_share": rng.choice((0.0, 0.3, 1.0)),
+        "slow": speed(),
+        "jitter": rng.choice((0.0, 0.5)),
+        "buffer": rng.choice((None, 0, 1, 1, 2)),
+        "buffer_bytes": rng.choice((None, None, 3, 12)),
+        "overflow": rng.choice(("drop-newest", "drop-oldest", "disconnect")),
+        "reconnect_after": rng.choice((0.0, GRAIN, 1.0)),
+        "until": rng.choice(("broker", "served", "client", "client")),
+    }
 
 
 def random_links(rng: random.Random, nodes: int) -> list[tuple[int, int, float | None]]:
@@ -184,6 +209,7 @@ def cases(draw: st.DrawFn, **fixed: Any) -> Case:
             "regions": None if seed % 2 else [seed // (broker + 1) % 3 for broker in range(brokers)],
             "looks": draw(st.sets(st.integers(1, 99), max_size=4).map(sorted)),
             "hops": ways.choice((None, 1, 2, 3)),
+            "clients": random_clients(seed, (4 / GRAIN, 32 / GRAIN)),
             **fixed,
         }
     )
@@ -327,6 +353,7 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
             control_count=case.control_count,
             regions=None if case.regions is None else np.array(case.regions),
             links=LinkSetting(**case.lines),
+            clients=ClientSetting(**case.clients),
             **tiny.with_stations(
                 {
                     "service": case.service[0],
@@ -443,6 +470,7 @@ def expected_setting(case: Case) -> oracle.Setting:
         queue=case.queue,
         **expected_queueing(case.load),
         lines=expected_lines(case),
+        clients=expected_clients(case),
         floods=case.floods,
         hop_limit=case.hops,
         keeps_members=case.geometry == "tapestry",
@@ -486,6 +514,24 @@ def expected_lines(case: Case) -> oracle.Lines | None:
         loses=lambda what, here, there: uniform(key, what, here * case.brokers + there) < loss,
         jitter=case.jitter > 0,
     )
+
+
+def expected_clients(case: Case) -> clients_oracle.Clients:
+    """The way to users."""
+    if not case.clients:
+        return clients_oracle.Clients()
+    given, streams = dict(case.clients), Streams(case.seed)
+    slow, share, fast, sigma = given.pop("slow"), given.pop("slow_share"), given.pop("speed"), given.pop("jitter")
+    jitter_key, slow_key = streams.key("client jitter"), streams.key("slow clients")
+
+    def way(user: int) -> clients_oracle.Way:
+        chosen = slow if uniform(slow_key, user) < share else fast
+        return clients_oracle.Way(chosen.latency, chosen.rate, chosen.window)
+
+    def factor(number: int, user: int) -> float:
+        return math.exp(sigma * normal(jitter_key, number, user) - sigma * sigma / 2) if sigma else 1.0
+
+    return clients_oracle.Clients(way, factor, **given)
 
 
 def expected_queueing(load: dict[str, Any]) -> dict[str, Any]:
@@ -610,16 +656,22 @@ def compare_windows(
 def compare_delays(network: Network, truth: oracle.Network) -> None:
     """Each delay, in order, lies in the bin that has its rank; one on an edge may be in either bin, as it was rounded."""
     table, edges = network.recorder.delays(), [*network.recorder.edges[1:-1]]
-    delays: list[tuple[int, float, int]] = []  # window, seconds, users
-    for (number, broker), time in truth.delivered.items():
+    delays: dict[str, list[tuple[int, float]]] = {"brokers": [], "users": []}  # window, seconds
+
+    def count(number: int, time: float, whose: str) -> None:
         published = truth.world.publications[number][0]
         window = sum(edge <= published for edge in edges)
-        delays.append((window, time - published, truth.due[number, broker]))
-    for column, weights in (("brokers", [1] * len(delays)), ("users", [users for *_, users in delays])):
-        expected = sorted(pair for (*pair, _), weight in zip(delays, weights, strict=True) for _ in range(weight))
+        delays[whose].append((window, time - published))
+
+    for (number, _), time in truth.delivered.items():
+        count(number, time, "brokers")
+    for (number, _), coming in truth.came.items():
+        if coming.fate == "delivered":
+            count(number, coming.moment(truth.setting.clients.until), "users")
+    for column, expected in delays.items():
         bins = [np.repeat(table[name], table[column]) for name in ("window", "lower", "upper")]
         assert len(bins[0]) == len(expected)
-        for (window, delay), where, lower, upper in zip(expected, *bins, strict=True):
+        for (window, delay), where, lower, upper in zip(sorted(expected), *bins, strict=True):
             assert window == where
             assert lower * (1 - 1e-9) <= delay < upper * (1 + 1e-9)
 

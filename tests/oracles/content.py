@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
 from oracles import network as topics
+from oracles.clients import Coming
 
 Subscription = tuple[int, Mapping[int, int]]  # owner, field → value
 Predicate = tuple[int, int]  # field, value
@@ -120,6 +121,16 @@ class Network(topics.Network):
             self.increments[what, broker, stage] = self.content.increments(what // self.fields, topic, here)
         return super().offer(broker, what, stage, *more)
 
+    def comings(self) -> Iterator[tuple[int, Coming]]:
+        for number in sorted({copy // self.fields for copy in self.origin}):
+            outcome = self.outcome(number)
+            for user, (served, copy) in outcome.came.items():
+                arrived, size = self.arrived[copy, outcome.due[user]], self.world.publications[copy][3]
+                yield user, Coming(number, arrived, served, size)
+
+    def of_users(self, since: float, until: float) -> dict[str, float | int | None]:
+        return {}  # `metrics` below has them
+
     def outcome(self, number: int) -> Outcome:
         """What became of a publication."""
         copies = range(number * self.fields, (number + 1) * self.fields)
@@ -196,7 +207,9 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
 
     firsts = [(broker, *at) for each in kept for broker, at in each.first.items()]
     delays = sorted(time - publications[copy][0] for _, time, copy in firsts)
-    users = [at for each in kept for at in each.came.values()]
+    until_when = network.setting.clients.until
+    came = [(network.came[each.number, user], copy) for each in kept for user, (_, copy) in each.came.items()]
+    got = [(coming.moment(until_when), copy) for coming, copy in came if coming.fate == "delivered"]
     missed = Counter(fate for each in kept for fate in each.missed.values())
     straight = [
         (network.arrived[copy, broker] - publications[copy][0]) / network.setting.delay[network.origin[copy][0]][broker]
@@ -217,9 +230,9 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "notification_delay_p99_9": quantile(999),
         "notification_delay_max": max(delays, default=None),
         "arrival_delay": mean(network.arrived[copy, broker] - publications[copy][0] for broker, _, copy in firsts),
-        "user_notification_delay": mean(time - publications[copy][0] for time, copy in users),
+        "user_notification_delay": mean(time - publications[copy][0] for time, copy in got),
         "tree_delay": mean(time - network.rooted[copy] for _, time, copy in firsts),
-        "user_tree_delay": mean(time - network.rooted[copy] for time, copy in users),
+        "user_tree_delay": mean(time - network.rooted[copy] for time, copy in got),
         "tree_hops": mean(network.depth[copy, broker] for broker, _, copy in firsts),
         "messages_per_publication": messages / len(kept) if kept else None,
         "publications": len(kept),
@@ -232,6 +245,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "in_flight": missed["in_flight"],
         "duplicates": sum(each.duplicates for each in kept),
         "false_positive_messages": sum(each.false_positives for each in kept),
-        "delivery_ratio": len(users) / due_users if due_users else None,
+        "delivery_ratio": len(got) / due_users if due_users else None,
+        **topics.clients(network, [coming for coming, _ in came], since, until),
         "path_stretch": mean(straight),
     }

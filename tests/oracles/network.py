@@ -9,13 +9,14 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from itertools import count, pairwise
 from statistics import fmean, pstdev
 
+from oracles.clients import Clients, Coming, User
 from oracles.overlays import Flooding, Overlay, TopicConnected
 from oracles.topic_connected import topic_diameters
 
@@ -126,6 +127,7 @@ class Setting:
     offloading: Offloading | None = None
     factor: Callable[[int, int, int], float] = lambda what, source, destination: 1.0
     lines: Lines | None = None
+    clients: Clients = field(default_factory=Clients)
 
 
 @dataclass
@@ -303,6 +305,24 @@ class Network:
             self.lose_flooded(number)
         for number in self.origin.keys() - self.rooted.keys() - self.dropped:
             self.miss_root(number)
+        self.reach_users()
+
+    def reach_users(self) -> None:
+        """What brokers have served goes on to their users, which is of no matter to brokers."""
+        comings: dict[int, list[Coming]] = defaultdict(list)
+        for user, coming in self.comings():
+            comings[user].append(coming)
+        clients, horizon = self.setting.clients, self.setting.horizon
+        self.users = {user: User(clients, user, each, horizon) for user, each in comings.items()}
+        self.came = {(coming.number, user): coming for user, each in comings.items() for coming in each}
+
+    def comings(self) -> Iterator[tuple[int, Coming]]:
+        """What comes for each user."""
+        for (number, broker), served in self.delivered.items():
+            for user, host in self.audience[number].items():
+                if host == broker:
+                    arrived, size = self.arrived[number, broker], self.world.publications[number][3]
+                    yield user, Coming(number, arrived, served, size)
 
     # -- users
 
@@ -955,9 +975,8 @@ class Network:
         """How much each user got on each topic."""
         return Counter(
             (self.world.publications[number][1], user)
-            for number, users in self.audience.items()
-            for user, broker in users.items()
-            if (number, broker) in self.delivered
+            for (number, user), coming in self.came.items()
+            if coming.fate == "delivered"
         )
 
     def measured(self, since: float, until: float) -> list[tuple[int, int, float]]:
@@ -979,6 +998,26 @@ class Network:
                 satisfied = sum(received[user] >= need for user, need in needs.items())
                 found.append((len(needs), satisfied, fmean(min(1, received[u] / need) for u, need in needs.items())))
         return found
+
+    def of_users(self, since: float, until: float) -> dict[str, float | int | None]:
+        """The metrics that are counted by users."""
+        publications, count_until = self.world.publications, self.setting.clients.until
+        kept = {n for n in self.origin if since <= publications[n][0] < until}
+        came = {pair: coming for pair, coming in self.came.items() if pair[0] in kept}
+        got = {pair: coming for pair, coming in came.items() if coming.fate == "delivered"}
+        delays = [coming.moment(count_until) - publications[number][0] for (number, _), coming in got.items()]
+        below_root = [
+            coming.moment(count_until) - self.rooted[number]
+            for (number, user), coming in got.items()
+            if (number, self.audience[number][user]) not in self.by_channel
+        ]
+        due = sum(users for (number, _), users in self.due.items() if number in kept)
+        return {
+            "user_notification_delay": fmean(delays) if delays else None,
+            "user_tree_delay": fmean(below_root) if below_root else None,
+            "delivery_ratio": len(got) / due if due else None,
+            **clients(self, list(came.values()), since, until),
+        }
 
     @property
     def in_flight(self) -> set[Pair]:
@@ -1004,13 +1043,8 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         listed = list(values)
         return fmean(listed) if listed else None
 
-    def weighted(values: Iterable[float], weights: list[int]) -> float | None:
-        return sum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights) if weights else None
-
     due, delivered = those(network.due), those(network.delivered)
     by_tree = [pair for pair in delivered if pair not in network.by_channel]
-    users = [network.due[pair] for pair in delivered]
-    users_by_tree = [network.due[pair] for pair in by_tree]
     choices = [choice for choice in network.choices if since <= choice[0] < until]
     measured = network.measured(since, until)
     delays = [network.delivered[pair] - publications[pair[0]][0] for pair in delivered]
@@ -1045,9 +1079,8 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "notification_delay_p99_9": quantile(999),
         "notification_delay_max": max(delays, default=None),
         "arrival_delay": mean(network.arrived[pair] - publications[pair[0]][0] for pair in delivered),
-        "user_notification_delay": weighted(delays, users),
         "tree_delay": mean(below_root),
-        "user_tree_delay": weighted(below_root, users_by_tree),
+        **network.of_users(since, until),
         "tree_hops": mean(network.depth[pair] for pair in by_tree),
         "uplink_hops": mean(len(network.origin[n]) - 1 for n in network.rooted if n in kept),
         "notification_overhead": len(tree),
@@ -1088,7 +1121,6 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "in_flight": len(those(network.in_flight)),
         "duplicates": sum(network.duplicates[number] for number in kept),
         "false_positive_messages": 0,
-        "delivery_ratio": sum(users) / sum(network.due[pair] for pair in due) if due else None,
         "path_stretch": mean(delay / straight for delay, straight in zip(along, direct, strict=True) if straight > 0),
         "queue_wait": mean(job.taken - job.arrived for job in jobs if since <= job.arrived < until),
         "utilisation": (
@@ -1171,6 +1203,18 @@ def saturated_links(network: Network, kept: set[int], seconds: float) -> int:
         chance = 3 * needed / math.sqrt(many)
         found += needed - seconds > min(seconds / 2, max(seconds / 100, chance))
     return found
+
+
+def clients(network: Network, came: list[Coming], since: float, until: float) -> dict[str, float | int | None]:
+    """What became of what came for users."""
+    lost = Counter(coming.fate for coming in came)
+    waits = [coming.sent - coming.served for coming in came if coming.fate == "delivered" and coming.sent is not None]
+    return {
+        "lost_slow_client": lost["slow_client"],
+        "lost_disconnected": lost["disconnected"],
+        "client_wait": fmean(waits) if waits else None,
+        "disconnects": sum(since <= time < until for user in network.users.values() for time in user.cut_off),
+    }
 
 
 def links(network: Network) -> dict[str, float | int | None]:

@@ -19,6 +19,7 @@ from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
 from sim.brokers.fabric.service import Effort
 from sim.brokers.statistics.ledger import DUE, IN_FLIGHT, LOST
+from sim.brokers.statistics.receipts import Audience
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import Subscriptions
 from sim.workloads.format.workload import Publications
@@ -85,6 +86,7 @@ class ContentRule(Rule):
         super().__init__(fabric, recorder, subscriptions, publications)
         self.content, self.host, self._due, self._loads = content, host, DueByContent(content, host), loads
         self._concerned = np.zeros(len(fabric.node_of), np.bool_)  # scratch
+        self._begun: dict[Bundle, float] = {}  # when those set out, at the earliest (s), of which copies may travel
 
     def flights(self, number: int, broker: int, window: int) -> list[Copy]:
         """A copy for each predicate of the publication."""
@@ -97,6 +99,7 @@ class ContentRule(Rule):
             copy.bundle, copy.concerned, copy.elsewhere = bundle, {}, _JOINING
             bundle.copies.append(copy)
         bundle.travelling = len(bundle.copies)
+        self._begun[bundle] = self._fabric.clock.now
         return list(bundle.copies)
 
     def effort(self, flight: Flight, broker: int, position: int, stage: int) -> Effort:
@@ -165,13 +168,26 @@ class ContentRule(Rule):
                 copy.new_users[position], copy.duplicate_at_broker[position] = len(new), broker in brokers
                 brokers.add(broker)
                 users.update(new)
-                if recorder.receipts is not None:
-                    recorder.receipts.receive(copy.topic, np.array(new), np.ones(len(new), np.int64))
+                self._receive(copy, position, new)
         recorder.counted["duplicates"][window] += len(arrived) - len(brokers)
         self._miss(bundle, brokers, users)
         for copy in copies:
             self.finished.add(copy, copy.uplinks_sent)
         bundle.copies = []  # they know their bundle, and would have to be collected together
+        del self._begun[bundle]
+        if recorder.deliveries is not None and recorder.deliveries.full:
+            recorder.deliveries.advance(next(iter(self._begun.values()), self._fabric.clock.now))
+
+    def _receive(self, copy: Copy, position: int, users: list[int]) -> None:
+        """The broker at this position has matched a copy for these of its users, who have had no other."""
+        recorder, those = self._recorder, np.array(users)
+        if recorder.deliveries is not None:
+            broker = copy.brokers[position]
+            audience = Audience(copy.topic, 0, those, np.full(len(users), broker, np.int32))
+            times = copy.served[position], copy.arrival[position], copy.rooted
+            recorder.deliveries.add(*times, copy.number, broker, audience)
+        elif recorder.receipts is not None:
+            recorder.receipts.receive(copy.topic, those, np.ones(len(users), np.int64))
 
     def _arrivals(self, number: int, copy: Copy) -> list[tuple[float, int, int]]:
         """Where a copy was matched that concerns somebody there: when, its number, and the position; false positives are counted."""

@@ -17,6 +17,7 @@ from sim.brokers.fabric.station_record import StationRecord
 from sim.brokers.fabric.station_windows import StationWindows
 from sim.brokers.fabric.stations import station_record
 from sim.brokers.fabric.transmission import Transmission
+from sim.brokers.statistics.deliveries import DeliveryBuffer
 from sim.brokers.statistics.hops import UPLINK
 from sim.brokers.statistics.ledger import CLIMBING, DROPPED, IN_FLIGHT, LOST, PUBLISHED
 from sim.brokers.statistics.recorder import Recorder
@@ -33,7 +34,7 @@ class EventEngine:
         self._effort, self._flood = rule.effort, rule if isinstance(rule, FloodRule) else None
         self._clock, self._recorder, self._transmission = fabric.clock, recorder, fabric.transmission
         self._links, self._servers, self._service = fabric.links, fabric.servers, fabric.service
-        self._ledger, self._trace = recorder.ledger, recorder.trace
+        self._ledger, self._trace, self._deliveries = recorder.ledger, recorder.trace, recorder.deliveries
         self._active: dict[Flight, None] = {}
         self._held: dict[int, list[int]] = {}  # by broker: publications that it holds back
         # Of publications that were held back: flights that have not left their roots
@@ -234,6 +235,8 @@ class EventEngine:
 
     def _forward(self, flight: Flight, position: int, now: float, message: Message) -> None:
         """Send copies to the next hops of a position; the message that brought the flight is used again for the first of them."""
+        if self._deliveries is not None:
+            self._hand_over(self._deliveries, flight, position, now)
         if self._flood is not None:
             onward: Sequence[int] = self._flood.send_on(flight, position)
         else:  # down a tree, a broker sends copies to its children
@@ -259,6 +262,16 @@ class EventEngine:
                 now + times[brokers[there]] if times else links.arrival(now, here, brokers[there], identity)
             )
             at(time, ARRIVALS, message)
+
+    def _hand_over(self, deliveries: DeliveryBuffer, flight: Flight, position: int, now: float) -> None:
+        """The broker at this position has served the flight, and passes it on to its users; of content, the rule says to whom."""
+        if flight.audience is None or not flight.due_users[position]:
+            return
+        broker = flight.brokers[position]
+        deliveries.add(now, flight.arrival[position], flight.rooted, flight.number, broker, flight.audience)
+        if deliveries.full:
+            self.rule.finished.record()  # with what the best-effort channel has taken
+            deliveries.advance(now)
 
     def _one_less(self, message: Message) -> None:
         """The message carries its flight no further."""

@@ -67,8 +67,6 @@ class Finished:
         self.rooted.append(flight.rooted)
         self.size.append(flight.size)
         self.window.append(flight.window)
-        if flight.offloaded is not None:
-            self.offloaded.append(flight)
         recorder, satisfaction = self._recorder, self._recorder.satisfaction
         period = 0 if satisfaction is None else int(satisfaction.period_of[flight.number])
         if flight.audience is not None:
@@ -79,13 +77,19 @@ class Finished:
         if len(self.window) >= _BATCH or len(self.arrival) >= _POSITIONS:
             self.record()
 
+    def offload(self, flight: Flight) -> None:
+        """Send a publication that has left its root to the brokers that the back end does not serve."""
+        self.offloaded.append(flight)
+        if len(self.offloaded) >= _BATCH:
+            self.record()
+
     def record(self) -> None:
         """Have all counted: many at a time, since handing arrays to compiled code costs more than the counting."""
         if self.window:
             self._recorder.record(self._ways())
-            if self.offloaded:
-                self._recorder.offload(*self._offloaded_columns())
-            self._clear()
+        if self.offloaded:
+            self._recorder.offload(*self._offloaded_columns())
+        self._clear()
 
     def _ways(self) -> Ways:
         """The same, in arrays."""

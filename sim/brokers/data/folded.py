@@ -22,6 +22,7 @@ from sim.brokers.fabric.messages import Message
 from sim.brokers.fabric.station_record import StationRecord
 from sim.brokers.fabric.station_windows import StationWindows
 from sim.brokers.fabric.stations import station_record
+from sim.brokers.statistics.deliveries import Arrivals, DuePlaces
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.statistics.records import Folds, starts
 from sim.brokers.users.subscriptions import Subscriptions
@@ -30,6 +31,7 @@ from sim.workloads.format.workload import Publications
 
 _BATCH = 4096  # publications that are folded at once
 _POSITIONS = 1 << 18  # of their trees, likewise
+_ARRIVALS = 1 << 20  # at these, by any of them, likewise
 
 _Due = tuple[float, int, int, NDArray[np.int32]]  # when a publication leaves its root, its number, topic and uplink
 
@@ -173,7 +175,8 @@ class FoldedEngine:
         rooted.uplinks.append(uplink)
         rooted.time.append(time)
         rooted.tree.append(tree)
-        if len(rooted.number) >= _BATCH or rooted.positions >= _POSITIONS:
+        rooted.arrivals += rooted.sizes[tree]
+        if len(rooted.number) >= _BATCH or rooted.positions >= _POSITIONS or rooted.arrivals >= _ARRIVALS:
             self._fold()
 
     def _fold(self) -> None:
@@ -182,9 +185,15 @@ class FoldedEngine:
             number = np.array(rooted.number)
             published, window = self._publications.time[number], recorder.windows(self._publications.time[number])
             size = self._publications.size[number].astype(np.int64)
-            folds = rooted.folds(published, self._departures(number, published), size, window)
+            departed = self._departures(number, published)
+            folds = rooted.folds(recorder, published, departed, size, window)
             reached = np.zeros(rooted.positions, np.int64)
             recorder.fold(folds, reached, self._latest)
+            if recorder.deliveries is not None:
+                places = DuePlaces(folds.tree, folds.tree_from, folds.brokers, folds.due_users)
+                arrivals = Arrivals(folds.arrivals, folds.arrival_from)
+                audiences = [due.audience for due in rooted.dues]
+                recorder.deliveries.arrive(number, folds.rooted, places, arrivals, audiences)
             if recorder.channel is not None and any(len(due.offloaded.brokers) for due in rooted.dues):
                 root = np.array([uplink[-1] for uplink in rooted.uplinks])
                 columns = number, folds.tree, published, folds.rooted, window, root
@@ -193,6 +202,8 @@ class FoldedEngine:
                 rooted.arrive(recorder, reached)
             if recorder.satisfaction is not None:
                 recorder.satisfaction.record_periods(number)
+            if recorder.deliveries is not None and recorder.deliveries.full:
+                recorder.deliveries.advance(min(self._fabric.clock.now, self.next_time()))
         self._rooted = _Rooted()
 
     def _departures(self, number: NDArray[np.int64], published: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -231,7 +242,8 @@ class _Rooted:
         self.time = array("d")
         self.tree = array("q")
         self.uplinks: list[NDArray[np.int32]] = []
-        self.positions = 0
+        self.positions = self.arrivals = 0
+        self.sizes = array("q")  # of the trees
         # By topic, root and period: of which version, its number
         self.trees: dict[tuple[int, int, int], tuple[TopicTree, int, int]] = {}
         self._taken: list[tuple[NDArray[np.int32], TopicTree, Due]] = []
@@ -241,6 +253,7 @@ class _Rooted:
         """Keep a tree over these brokers, and to whom publications of a period are due on it; its number."""
         self._taken.append((brokers, tree, due))
         self._periods.append(period)
+        self.sizes.append(len(tree))
         self.positions += len(tree)
         return len(self._taken) - 1
 
@@ -261,12 +274,14 @@ class _Rooted:
 
     def folds(
         self,
+        recorder: Recorder,
         published: NDArray[np.float64],
         departed: NDArray[np.float64],
         size: NDArray[np.int64],
         window: NDArray[np.int64],
     ) -> Folds:
         """The publications in arrays."""
+        bounds, tree = starts([brokers for brokers, _, _ in self._taken]), np.array(self.tree)
         return Folds(
             np.concatenate(self.uplinks),
             starts(self.uplinks),
@@ -274,12 +289,13 @@ class _Rooted:
             np.concatenate([tree.parents for _, tree, _ in self._taken]),
             np.concatenate([tree.depth for _, tree, _ in self._taken]),
             np.concatenate([due.on_tree for due in self.dues]),
-            starts([brokers for brokers, _, _ in self._taken]),
+            bounds,
             np.array([(due.brokers, due.users) for due in self.dues]),
-            np.array(self.tree),
+            tree,
             published,
             departed,
             np.array(self.time),
             size,
             window,
+            *recorder.arrivals(bounds, tree),
         )

@@ -171,7 +171,9 @@ class TopicRule(Rule):
             self._dues[key] = known = flight.broker_array, version, due
         due = known[2]
         flight.due_users, flight.audience = due.on_tree, due.audience
-        flight.offloaded = due.offloaded if len(due.offloaded.brokers) else None
+        if len(due.offloaded.brokers):
+            flight.offloaded = due.offloaded
+            self.finished.offload(flight)
         self._ledger.count(flight.window, DUE, due.brokers, due.users)
         if self._in_part:
             reached, users = int(np.count_nonzero(due.on_tree)), int(due.on_tree.sum())

@@ -91,8 +91,12 @@ class Receipts:
     def receive(self, topic: int, users: NDArray[Any], times: NDArray[Any]) -> None:
         """Something on the topic has arrived for these users, so many times."""
         those = np.flatnonzero(times)
-        self._pending.append((topic << 32 | users[those], times[those]))
-        self._held += len(those)
+        self.add(topic << 32 | users[those], times[those])
+
+    def add(self, keys: NDArray[np.int64], times: NDArray[np.int64]) -> None:
+        """Something has arrived so many times for users on topics: a key is topic << 32 | user."""
+        self._pending.append((keys, times))
+        self._held += len(keys)
         if self._held > _PENDING:
             self._sum_up()
 

@@ -28,8 +28,8 @@ from sim.brokers.statistics.traffic import BYTES_IN, BYTES_OUT, DELIVERED_HERE, 
 ) = range(11)
 COUNTERS = 11
 # rows of the exact sums per window
-NOTIFICATION_DELAY, TREE_DELAY, USER_NOTIFICATION_DELAY, USER_TREE_DELAY, STRETCH, LAST_SERVICE = range(6)
-SUMS = 6
+NOTIFICATION_DELAY, TREE_DELAY, USER_NOTIFICATION_DELAY, USER_TREE_DELAY, STRETCH, LAST_SERVICE, CLIENT_WAIT = range(7)
+SUMS = 7
 # rows of the ledger
 JOINING, OFFLOADED = LOST["joining"], LOST["offloaded"]
 
@@ -144,11 +144,13 @@ def record(way: Way, statistics: Statistics) -> None:
         delay = served - way.published
         tree_delay = served - way.rooted
         first = way.duplicate_at_broker.size == 0 or not way.duplicate_at_broker[i]
+        if not statistics.counts_users:
+            users = 0
         delivered[1] += users
         add_exactly(total[USER_NOTIFICATION_DELAY], delay * users)
         add_exactly(total[USER_TREE_DELAY], tree_delay * users)
-        key = window * BINS + delay_bin(delay)
-        new += count_key(statistics.delays, key, int(first), users)
+        if first or users > 0:
+            new += count_key(statistics.delays, window * BINS + delay_bin(delay), int(first), users)
         if not first:
             continue
         delivered[0] += 1
@@ -253,6 +255,9 @@ def fold_all(
             elif users > 0:
                 pairs[IN_FLIGHT, 0] += 1
                 pairs[IN_FLIGHT, 1] += users
+        if folds.arrivals.size and b > a:
+            for i in range(b - a):
+                folds.arrivals[folds.arrival_from[f] + i] = arrival[i]
         way = Way(
             up,
             hops,
@@ -304,11 +309,16 @@ def offload_all(
             arrival = rooted + statistics.hop_delay[offloads.root[f], here] + channel.extra_delay
             fails = keyed_uniform(channel.key, offloads.number[f], here) >= channel.probability
             outcome = pairs[OFFLOADED if fails else DELIVERED if arrival < horizon else IN_FLIGHT]
+            delivered = not fails and arrival < horizon
+            if delivered and not statistics.counts_users:
+                n = 0
             outcome[0] += 1
             outcome[1] += n
-            if fails or arrival >= horizon:
+            if not delivered:
                 continue
             reached[i] += 1
+            if offloads.arrivals.size:
+                offloads.arrivals[offloads.arrival_from[f] + i - a] = arrival
             delay = arrival - offloads.published[f]
             count[BEST_EFFORT] += 1
             count[BEST_EFFORT_USERS] += n

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.balance import LoadBalance
 from sim.brokers.statistics.delays import Delays
+from sim.brokers.statistics.deliveries import Arrivals, DeliveryBuffer, DuePlaces, arrivals_of
 from sim.brokers.statistics.hops import HopTrace
 from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED, Ledger
 from sim.brokers.statistics.receipts import Audience, Audiences, Receipts
@@ -23,7 +24,7 @@ from sim.brokers.statistics.records import Channel, Folds, Offloaded, Offloads, 
 from sim.brokers.statistics.satisfaction import Satisfaction
 from sim.brokers.statistics.tallies import Tallies
 from sim.brokers.statistics.traffic import Traffic
-from sim.metrics import COUNTED, OURS, QUANTILES, Metric, MetricValue
+from sim.metrics import CAUSES, COUNTED, OURS, QUANTILES, Metric, MetricValue
 
 RecordedColumns = dict[str, Any]  # column name → array or list
 
@@ -54,7 +55,8 @@ class Column(NamedTuple):
 class Details(NamedTuple):
     """What is recorded beside the counts, each where it is asked for: hops, who subscribes to what, and what users received.
 
-    `receipts` and `satisfaction` count by user, and need the `audiences`. `channel` takes what is offloaded.
+    `receipts` and `satisfaction` count by user, and need the `audiences`. `channel` takes what is offloaded. Where there are
+    `deliveries`, users count, and receive, when these have been passed on and have got to them.
     """
 
     trace: HopTrace | None = None
@@ -62,6 +64,7 @@ class Details(NamedTuple):
     receipts: Receipts | None = None
     satisfaction: Satisfaction | None = None
     channel: Channel | None = None
+    deliveries: DeliveryBuffer | None = None
 
 
 class Recorder:
@@ -86,7 +89,7 @@ class Recorder:
         starts = np.union1d(starts, [warm_up]) if 0 < warm_up < horizon else starts
         self.edges: list[float] = [*starts.tolist(), horizon]
         self.horizon, self.warm_up = horizon, warm_up
-        self.trace, self.audiences, self.receipts, self.satisfaction, self.channel = details
+        self.trace, self.audiences, self.receipts, self.satisfaction, self.channel, self.deliveries = details
         self._measured = starts >= warm_up
         self.measured: list[bool] = self._measured.tolist()
         windows, brokers = len(starts), len(hop_delay)
@@ -107,6 +110,7 @@ class Recorder:
             np.zeros(2, np.int64),
             self._measured,
             hop_delay,
+            self.deliveries is None,
         )
         self.counted: dict[str, list[Any]] = {name: [exact(0)] * windows for name, exact in COUNTED.items()}
         self.bootstrap_messages = 0
@@ -158,22 +162,36 @@ class Recorder:
         assert channel is not None
         brokers, users = (np.concatenate(parts) for parts in zip(*entries, strict=True))
         bounds, reached = starts([brokers for brokers, _ in entries]), np.zeros(len(brokers), np.int64)
-        offloads = Offloads(*columns, brokers, users, bounds)
+        arrivals = self.arrivals(bounds, columns[1])
+        offloads = Offloads(*columns, brokers, users, bounds, *arrivals)
         self._kernel(rk.offload_all, (offloads, channel, self.horizon, reached), offloads.window)
-        if self.receipts is not None and self.audiences is not None:
+        if self.deliveries is not None:
+            places, by_channel = (
+                DuePlaces(offloads.entry, bounds, brokers, users),
+                np.full(len(offloads.number), np.nan),
+            )
+            self.deliveries.arrive(offloads.number, by_channel, places, arrivals, audiences)
+        elif self.receipts is not None and self.audiences is not None:
             for audience, first, end in zip(audiences, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
                 if audience is not None:
                     times = self.audiences.reached(audience, brokers[first:end], reached[first:end])
                     self.receipts.receive(audience.topic, audience.users, times)
+
+    def arrivals(self, bounds: NDArray[np.int64], entry: NDArray[np.int64]) -> Arrivals:
+        """Room for when publications arrive, where that is asked for: at the brokers of an entry e, `bounds[e]:bounds[e + 1]`, each."""
+        return arrivals_of(np.diff(bounds)[entry] if self.deliveries is not None else np.zeros(len(entry), np.int64))
 
     def arrive(
         self, audience: Audience, period: int, publications: int, brokers: NDArray[np.int32], times: NDArray[Any]
     ) -> None:
         """Of so many publications of a period that became due to an audience, so many have arrived at these brokers."""
         assert self.audiences is not None
+        receipts = self.receipts if self.deliveries is None else None
+        if receipts is None and self.satisfaction is None:
+            return
         reached = self.audiences.reached(audience, brokers, times)
-        if self.receipts is not None:
-            self.receipts.receive(audience.topic, audience.users, reached)
+        if receipts is not None:
+            receipts.receive(audience.topic, audience.users, reached)
         if self.satisfaction is not None:
             self.satisfaction.receive(period, audience.users, publications, reached)
 
@@ -228,7 +246,10 @@ class Recorder:
             "due": Column(brokers[DUE]),
             "delivered": Column(brokers[DELIVERED]),
             "lost": Column([sum(lost) for lost in zip(*(brokers[row] for row in LOST.values()), strict=True)]),
-            **{f"lost_{cause}": Column(brokers[row]) for cause, row in LOST.items()},
+            **{
+                f"lost_{cause}": Column((users if CAUSES[cause].of_users else brokers)[row])
+                for cause, row in LOST.items()
+            },
             "in_flight": Column(brokers[IN_FLIGHT]),
             "duplicates": counted["duplicates"],
             "false_positive_messages": counted["false_positive_messages"],
@@ -253,6 +274,7 @@ class Recorder:
             "tree_delay_sum": sums[rk.TREE_DELAY],
             "user_notification_delay_sum": sums[rk.USER_NOTIFICATION_DELAY],
             "user_tree_delay_sum": sums[rk.USER_TREE_DELAY],
+            "client_wait_sum": sums[rk.CLIENT_WAIT],
             "path_stretch_sum": sums[rk.STRETCH],
             "path_stretch_count": Column(counters[rk.STRETCHED]),
             "tree_hops_sum": Column(counters[rk.TREE_HOPS]),

@@ -14,7 +14,8 @@ class Statistics(NamedTuple):
     Windows that are `measured` (windows) count in `traffic` (rows, TRAFFIC_COLUMNS), where their brokers begin at `first_row`
     (windows; see Traffic), in `maxima` (1, the largest delay in s), and in the hash table `links` (messages, bytes), by source ·
     brokers + destination. The one of `delays` (brokers, users) is by window · BINS + bin; `used` (2) are the keys that are taken in
-    that and in the one of links (see Tallies). `hop_delay` (brokers, brokers) are the seconds of a hop without jitter.
+    that and in the one of links (see Tallies). `hop_delay` (brokers, brokers) are the seconds of a hop without jitter. `counts_users`:
+    whether users count as delivered with their broker; else they are passed on (see DeliveryBuffer), and counted when it gets to them.
     """
 
     pairs: NDArray[np.int64]
@@ -29,6 +30,7 @@ class Statistics(NamedTuple):
     used: NDArray[np.int64]
     measured: NDArray[np.bool_]
     hop_delay: NDArray[np.float64]
+    counts_users: bool
 
 
 class Way(NamedTuple):
@@ -88,7 +90,8 @@ class Folds(NamedTuple):
     """Publications to be carried down their trees, many of which share one: f goes down the tree number `tree[f]`.
 
     That has the part `tree_from[t]:tree_from[t + 1]` of the four arrays of trees; `due` (trees, 2) are the brokers and users to which a
-    publication was due, on the tree or not yet.
+    publication was due, on the tree or not yet. When f arrives at each position (s, NaN: not) goes to `arrivals`, from
+    `arrival_from[f]` on, unless that is empty.
     """
 
     uplinks: NDArray[np.int32]
@@ -105,6 +108,8 @@ class Folds(NamedTuple):
     rooted: NDArray[np.float64]
     size: NDArray[np.int64]
     window: NDArray[np.int64]
+    arrivals: NDArray[np.float64]
+    arrival_from: NDArray[np.int64]
 
 
 class Channel(NamedTuple):
@@ -118,7 +123,8 @@ class Channel(NamedTuple):
 class Offloads(NamedTuple):
     """Publications for brokers that the back end does not serve: f leaves the broker `root[f]` at `rooted[f]`.
 
-    It is for the part `entry_from[e]:entry_from[e + 1]` of `brokers`, where so many `users` are due, e being `entry[f]`.
+    It is for the part `entry_from[e]:entry_from[e + 1]` of `brokers`, where so many `users` are due, e being `entry[f]`. `arrivals`
+    are those of `Folds`.
     """
 
     number: NDArray[np.int64]
@@ -130,6 +136,8 @@ class Offloads(NamedTuple):
     brokers: NDArray[np.int32]
     users: NDArray[np.int32]
     entry_from: NDArray[np.int64]
+    arrivals: NDArray[np.float64]
+    arrival_from: NDArray[np.int64]
 
 
 class Offloaded(NamedTuple):

@@ -325,7 +325,7 @@ class CompiledEngine:
             self._satisfied += new
 
     def _act_on_notes(self) -> None:
-        """Send what has left its root to the brokers that the back end does not serve."""
+        """Send what has left its root to the brokers that the back end does not serve, and pass on what others have served."""
         arena, left = self._arena, self._notes()
         if len(left):
             versions, entry = np.unique(left["version"], return_inverse=True)
@@ -335,6 +335,8 @@ class CompiledEngine:
             columns = left["number"], entry, left["published"], left["time"], left["window"], root
             self._recorder.offload(columns, [due.offloaded for due in dues], [due.audience for due in dues])
             self._memory.use("traffic", self._recorder.statistics.traffic)  # which may have moved
+        if self._recorder.deliveries is not None:
+            self._memory.hand_over(arena, self._recorder.deliveries)
 
     def _notes(self) -> Items:
         """What has been noted since it was last asked for."""

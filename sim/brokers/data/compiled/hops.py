@@ -8,6 +8,7 @@ from sim.brokers.data.compiled.cells import cell_of, end_flood
 from sim.brokers.data.compiled.lines import carry
 from sim.brokers.data.compiled.records import (
     Item,
+    delivery_at,
     flight_at,
     hop_at,
     integer_at,
@@ -127,6 +128,15 @@ def _add(state: Item, window: int, row: int, value: float) -> None:
     rk.add_exactly(integers(state.sums + 24 * (window * rk.SUMS + row), 3), value)
 
 
+@kernel
+def _hand_over(state: Item, flight: Item, broker: int, arrived: float) -> None:
+    """The broker passes the publication on to its users."""
+    delivery = delivery_at(state.deliveries, state.handed)
+    state.handed += 1
+    delivery.served, delivery.arrived, delivery.rooted = state.now, arrived, flight.rooted
+    delivery.number, delivery.broker, delivery.audience = flight.number, broker, flight.version
+
+
 @inlined
 def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float) -> None:
     """The broker at this position has served the publication, which arrived there at a time (s) by so many hops below the root."""
@@ -141,8 +151,11 @@ def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float
     delay, tree_delay = now - flight.published, now - flight.rooted
     tally_at(state.tallies, position).delivered += 1
     window.delivered_brokers += 1
-    window.delivered_users += users
     window.tree_hops += depth
+    if state.hands_over:
+        _hand_over(state, flight, int(place.broker), arrived)
+        users = 0
+    window.delivered_users += users
     _add(state, number, rk.USER_NOTIFICATION_DELAY, delay * users)
     _add(state, number, rk.USER_TREE_DELAY, tree_delay * users)
     _add(state, number, rk.NOTIFICATION_DELAY, delay)

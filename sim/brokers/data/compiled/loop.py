@@ -157,7 +157,8 @@ def _wants(state: Item) -> int:
         return GROW
     if 2 * (state.delay_keys + 1) > state.delay_slots:
         return EMPTY_DELAYS
-    if state.notes_room - state.noted < MOST_NOTES or (state.noted > 0 and state.heeds):
+    full = state.hands_over and state.handed == state.handed_room
+    if full or state.notes_room - state.noted < MOST_NOTES or (state.noted > 0 and state.heeds):
         return EMPTY_NOTES
     if state.hops == state.hops_room and state.traces:
         return EMPTY_HOPS

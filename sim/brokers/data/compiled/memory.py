@@ -16,11 +16,13 @@ from sim.brokers.fabric.service import relative_to_mean, spread_of
 from sim.brokers.fabric.station_windows import LOOKED_AT, StationWindows
 from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.fabric.transmission import Transmission
+from sim.brokers.statistics.deliveries import DeliveryBuffer
 from sim.brokers.statistics.recorder import Recorder
 
 _BUCKETS = 1 << 12
 _NOTES = 1 << 12
 _HOPS = 1 << 12
+_DELIVERIES = 1 << 13
 
 
 class Memory:
@@ -48,6 +50,7 @@ class Memory:
         sizes |= {"buckets": _BUCKETS, "last_arrival": 1 << 10, "messages": 0, "flights": 0, "heap": 0}
         sizes |= {"cells": 0, "free_cells": 32, "lines": 1 << 10, "waits": 0, "ports": 0}
         sizes |= {"sent": 0, "traced": 0 if recorder.trace is None else _HOPS}
+        sizes |= {"deliveries": 0 if recorder.deliveries is None else _DELIVERIES}
         sizes |= {"servers": len(capacity), "in_service": len(capacity) * stations.servers}
         for name, size in sizes.items():
             self.use(name, np.zeros(size, st.ARRAYS[name]))
@@ -90,6 +93,8 @@ class Memory:
         if recorder.trace is not None:
             state["traces"], state["hops_room"] = True, _HOPS
             state["trace_key"], state["traced_share"] = recorder.trace.key, recorder.trace.share
+        if recorder.deliveries is not None:
+            state["hands_over"], state["handed_room"] = True, _DELIVERIES
         state["notes_room"], state["delay_slots"] = _NOTES, len(recorder.statistics.delays)
 
     def _set_limits(self, transmission: Transmission) -> None:
@@ -156,6 +161,17 @@ class Memory:
         self.windows.look(np.array([so_far[name] for name in LOOKED_AT], np.float64))
         servers["most_waiting"] = waiting
         self.state["look_at"] = self.windows.next
+
+    def hand_over(self, arena: Arena, deliveries: DeliveryBuffer) -> None:
+        """Pass on what brokers have served, after what the best-effort channel has taken so far."""
+        rows, self.state["handed"] = self.arrays["deliveries"][: int(self.state["handed"])].copy(), 0
+        versions, which = np.unique(rows["audience"], return_inverse=True)
+        audiences = [arena.current[version].due.audience for version in versions.tolist()]
+        entries = [deliveries.entry(audience) for audience in audiences if audience is not None]
+        rows["audience"] = np.array(entries, np.int32)[which]
+        deliveries.extend(rows)
+        if deliveries.full:
+            deliveries.advance(float(self.state["now"]))
 
     def have_message(self) -> None:
         """Make sure that a message is free."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.addresses import accessor
+from sim.brokers.statistics.deliveries import DELIVERY
 from sim.brokers.statistics.hops import HOP
 
 Items = NDArray[Any]
@@ -265,6 +266,7 @@ wait_at = accessor(WAIT)
 port_at = accessor(PORT)
 sent_at = accessor(SENDING)
 hop_at = accessor(HOP)
+delivery_at = accessor(DELIVERY)
 window_at = accessor(WINDOW)
 traffic_at = accessor(TRAFFIC)
 entry_at = accessor(HEAPED)

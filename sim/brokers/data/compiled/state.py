@@ -30,6 +30,7 @@ from sim.brokers.data.compiled.records import (
     WAIT,
     WINDOW,
 )
+from sim.brokers.statistics.deliveries import DELIVERY
 from sim.brokers.statistics.hops import HOP
 
 NONE = -1  # of messages, flights and positions: none
@@ -87,6 +88,9 @@ _INTEGERS = (
     "trace_key",
     "hops",  # that have been traced and not been taken away, of
     "hops_room",
+    "hands_over",  # whether deliveries are passed on to users
+    "handed",  # deliveries that have come and not been taken away, of
+    "handed_room",
     "conjunctions",  # how many subscriptions, and
     "predicates",  # how many they have
     "cells_used",  # of
@@ -151,6 +155,7 @@ ARRAYS = {
     "ports": PORT,  # brokers
     "sent": SENDING,  # by message
     "traced": HOP,
+    "deliveries": DELIVERY,  # whose audience is a version
     "windows": WINDOW,
     "finished": INTEGER,  # flights, by period
     "cells": CELL,

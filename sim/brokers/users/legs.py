@@ -1,0 +1,171 @@
+"""Legs: the way from the broker that hosts a user to the user, where that takes time, or where it can be too slow.
+
+Nothing of it comes back to brokers, so it is a stage of its own behind all data planes: they pass on what due brokers have served.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.brokers.statistics.receipts import Audience
+from sim.brokers.statistics.recorder import Recorder
+from sim.brokers.users import leg_kernels as lk
+from sim.workloads.format.workload import Publications
+
+_RECEIVED = 1 << 16  # that are noted at once
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What a leg can do: one way in seconds, bytes per second (None: any), messages that are not acknowledged (None: any)."""
+
+    latency: float = 0.0
+    rate: float | None = None
+    window: int | None = None
+
+
+@dataclass(frozen=True)
+class ClientSetting:
+    """The way to users: the `speed` of legs, and that of the share of them which are `slow`.
+
+    So many messages, and bytes of them, may wait for a user, and `overflow` is what happens where they are more. `until` is when the
+    delay of a delivery counts as over.
+    """
+
+    speed: Speed = Speed()
+    slow_share: float = 0.0
+    slow: Speed = Speed()
+    jitter: float = 0.0
+    buffer: int | None = None
+    buffer_bytes: int | None = None
+    overflow: Literal["drop-newest", "drop-oldest", "disconnect"] = "drop-newest"
+    reconnect_after: float = 0.0
+    until: Literal["broker", "served", "client"] = "served"
+
+    @property
+    def matters(self) -> bool:
+        """Whether users are reached at another time than their brokers, or other delays count."""
+        return self.until != "served" or self.speed != Speed() or (self.slow_share > 0 and self.slow != Speed())
+
+
+AT_ONCE = ClientSetting()
+"""Users have what their broker has served."""
+
+
+class Legs:
+    """Carries what brokers have served to their users, and counts it (see `sim.brokers.users.leg_kernels`).
+
+    `keys` are those of draws of jitter, by publication and user, and of who is slow, by user.
+    """
+
+    def __init__(
+        self, setting: ClientSetting, recorder: Recorder, publications: Publications, users: int, keys: tuple[int, int]
+    ) -> None:
+        assert recorder.deliveries is not None
+        self._recorder, self._publications, self._deliveries = recorder, publications, recorder.deliveries
+        self._deliveries.receive = self.receive
+        self._receipts, statistics = recorder.receipts, recorder.statistics
+        self._states = np.zeros(1, lk.LEG_STATE)
+        self._state: Any = self._states[0]
+        self._arrays: dict[str, NDArray[Any]] = {}
+        legs, speeds = np.zeros(users, lk.LEG), np.zeros(2, lk.SPEED)
+        for row, each in enumerate((setting.speed, setting.slow)):
+            speeds[row] = (each.latency, math.inf if each.rate is None else each.rate, each.window or 0)
+        lk.slow_ones(legs, keys[1], setting.slow_share)
+        self._use("legs", legs)
+        self._use("speeds", speeds)
+        self._use("disconnects", np.zeros(len(recorder.measured), lk.LEG_ARRAYS["received"]))
+        self._use("edges", np.array(recorder.edges).view(lk.LEG_ARRAYS["edges"]))
+        self._use("received", np.zeros(0 if self._receipts is None else _RECEIVED, lk.LEG_ARRAYS["received"]))
+        self._use("messages", np.zeros(0, lk.LEG_MESSAGE))
+        for name in lk.LEG_STATISTICS:
+            self._use(name, getattr(statistics, name))
+        state = self._state
+        state["free"], state["windows"], state["delay_slots"] = -1, len(recorder.measured), len(statistics.delays)
+        state["notes"], state["room"] = self._receipts is not None, len(self._arrays["received"])
+        state["bound"] = -1 if setting.buffer is None else setting.buffer
+        state["bytes_bound"] = -1 if setting.buffer_bytes is None else setting.buffer_bytes
+        state["overflow"] = ("drop-newest", "drop-oldest", "disconnect").index(setting.overflow)
+        state["until"] = ("broker", "served", "client").index(setting.until)
+        state["reconnect_after"], state["horizon"] = setting.reconnect_after, recorder.horizon
+        state["jitter"], state["jitter_key"] = setting.jitter, keys[0]
+        self._grow()
+
+    def _use(self, name: str, array: NDArray[Any]) -> None:
+        self._arrays[name] = array
+        self._state[name] = array.ctypes.data
+
+    def _grow(self) -> None:
+        """Make room for as many messages again."""
+        messages, state = self._arrays["messages"], self._state
+        size, more = len(messages), max(len(messages), 1 << 10)
+        messages = np.concatenate([messages, np.zeros(more, lk.LEG_MESSAGE)])
+        messages["next"][size:] = np.arange(size + 1, size + more + 1)
+        messages["next"][-1] = state["free"]
+        state["free"], state["frees"] = size, state["frees"] + more
+        self._use("messages", messages)
+
+    def receive(self, deliveries: NDArray[Any], audiences: Sequence[Audience]) -> None:
+        """Brokers have served these (DELIVERY, in order of time) for their users among the audiences."""
+        handed, number = np.zeros(len(deliveries), lk.HANDED), deliveries["number"]
+        for name in ("served", "arrived", "rooted", "number"):
+            handed[name] = deliveries[name]
+        handed["published"], handed["size"] = self._publications.time[number], self._publications.size[number]
+        handed["window"] = self._recorder.windows(handed["published"])
+        users = self._find_users(handed, deliveries, audiences)
+        self._run(lk.deliver_all, handed, users)
+
+    def _find_users(
+        self, handed: NDArray[Any], deliveries: NDArray[Any], audiences: Sequence[Audience]
+    ) -> NDArray[np.int64]:
+        """The users of all audiences by broker, of which each publication gets a part."""
+        parts, first = [np.empty(0, np.int64)], 0
+        order = np.argsort(deliveries["audience"], kind="stable")
+        numbers, starts = np.unique(deliveries["audience"][order], return_index=True)
+        for number, rows in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
+            audience = audiences[number]
+            by_broker = np.argsort(audience.brokers, kind="stable")
+            brokers, here = audience.brokers[by_broker], deliveries["broker"][rows]
+            low = np.searchsorted(brokers, here)
+            handed["topic"][rows] = audience.topic
+            handed["first"][rows], handed["count"][rows] = first + low, np.searchsorted(brokers, here, "right") - low
+            parts.append(audience.users[by_broker])
+            first += len(by_broker)
+        return np.concatenate(parts)
+
+    def close(self) -> None:
+        """Carry all that brokers have served, and count what is on its way at the end."""
+        self._deliveries.advance(math.inf)
+        self._run(lk.close_all, self._arrays["legs"])
+        self._take_received()
+        for window, many in enumerate(self._arrays["disconnects"]["value"].tolist()):
+            self._recorder.counted["disconnects"][window] += many
+
+    def _run(self, kernel: Any, *arguments: NDArray[Any]) -> None:
+        """Have a kernel run, and do what it cannot."""
+        state, recorder = self._state, self._recorder
+        used = recorder.statistics.used
+        while True:
+            state["delay_keys"] = used[0]
+            code = kernel(self._states, *arguments)
+            used[0] = state["delay_keys"]
+            if code == lk.FINISHED:
+                return
+            if code == lk.DELAYS_FULL:
+                recorder.empty_tables()
+            elif code == lk.RECEIPTS_FULL:
+                self._take_received()
+            else:
+                self._grow()
+
+    def _take_received(self) -> None:
+        if self._receipts is not None:
+            keys = self._arrays["received"]["value"][: self._state["noted"]].copy()
+            self._receipts.add(keys, np.ones(len(keys), np.int64))
+            self._state["noted"] = 0
