@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from sim import plugins
 from sim.base.randomness import Streams
@@ -102,6 +103,23 @@ def content(
     return replace(world, kind="content", horizon=horizon, topics=topics, interests=interests, content=made)
 
 
+class Tabled(RendezvousTrees):
+    """Rendezvous trees over routes in tables (n, n): the next hop of u towards v, and the node before v on the route from u."""
+
+    def __init__(self, roots: NDArray[np.int32], next_hop: NDArray[np.int32], parent: NDArray[np.int32]) -> None:
+        super().__init__(roots, len(next_hop))
+        self._next_hop, self._parent = next_hop, parent
+
+    def next_hops(self, target: int) -> NDArray[np.int32]:
+        return self._next_hop[:, target].copy()
+
+    def last_hops(self, source: int) -> NDArray[np.int32]:
+        return self._parent[source].copy()
+
+    def edges(self) -> NDArray[np.int32]:
+        return np.argwhere(self.hops == 1).astype(np.int32)
+
+
 def graph(edges: Iterable[tuple[int, int]], roots: Sequence[int]) -> RendezvousTrees:
     """Rendezvous trees over a graph without circles, nodes numbered from 0; `roots` are the topics' rendezvous nodes."""
     neighbours: dict[int, list[int]] = {}
@@ -119,7 +137,7 @@ def graph(edges: Iterable[tuple[int, int]], roots: Sequence[int]) -> RendezvousT
                     reached.append(other)
                     parent[root, other] = node
                     next_hop[other, root] = node
-    return RendezvousTrees(np.array(roots, np.int32), next_hop, parent)
+    return Tabled(np.array(roots, np.int32), next_hop, parent)
 
 
 class Scripted:
@@ -155,7 +173,7 @@ def network(
     **setting: Any,
 ) -> Network:
     """A network that has not run: `hosts` is one broker per user, for good, or a policy; brokers stand on the nodes of their number."""
-    n = overlay.nodes if isinstance(overlay, PublisherTrees) else len(overlay.next_hop)
+    n = overlay.nodes
     unused = deepcopy((overlay, hosts, setting))  # a run changes what it is given
 
     def anew(**changes: Any) -> Network:

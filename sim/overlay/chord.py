@@ -12,8 +12,8 @@ from pydantic import Field
 from sim import plugins
 from sim.base.errors import ScenarioError
 from sim.overlay.geometry import GeometrySetting
-from sim.overlay.tree_kernels import chord_tables
-from sim.overlay.trees import RendezvousTrees, TreeState
+from sim.overlay.tree_kernels import chord_last_hops, chord_next_hops, route_lengths
+from sim.overlay.trees import RendezvousTrees, TreeState, ascending_links
 
 
 def hashed(text: str, bits: int) -> int:
@@ -43,35 +43,40 @@ def even_ids(nodes: int, bits: int) -> NDArray[np.int64]:
     return np.array([(i << bits) // nodes for i in range(nodes)], np.int64)
 
 
-def finger_offsets(ids: NDArray[np.int64], bits: int) -> NDArray[np.int32]:
-    """Fingers of every node, as places clockwise from it: (nodes, bits), ascending in each row, then 0 for the node itself.
+def chord_roots(ids: NDArray[np.int64], topic_hashes: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The rendezvous node (topics) of each topic on a ring with nodes at `ids`, ascending: the first at or after its hash, wrapping."""
+    return (np.searchsorted(ids, topic_hashes) % len(ids)).astype(np.int32)
 
-    Finger i of u is the first node at or after u + 2^i; only the last ones can come round to u.
+
+def fingers(ids: NDArray[np.int64], bits: int) -> NDArray[np.int32]:
+    """Distinct fingers of every node of a ring, as places clockwise from it (nodes, most): ascending in each row, then `nodes`.
+
+    Finger i of u is the first node at or after u + 2^i; only the last ones can come round to u, and are none.
     """
     n = len(ids)
     offsets = np.empty((n, bits), np.int32)
     places = np.arange(n)
     for i in range(bits):
         offsets[:, i] = (np.searchsorted(ids, (ids + (1 << i)) % (1 << bits)) - places) % n
-    return offsets
+    again = np.diff(offsets, axis=1, prepend=0) <= 0
+    offsets[again] = n
+    offsets.sort(axis=1)
+    return np.ascontiguousarray(offsets[:, : max(int((~again).sum(axis=1).max()), 1)])
 
 
 class Routes(NamedTuple):
-    """All routes of a ring: `roots` (topics), and `next_hop`, `parent` and `hops` (nodes, nodes) as `chord_tables` has them."""
+    """All routes of a ring: `roots` (topics), and `parent` and `hops` (nodes, nodes) as `RendezvousTrees` has them."""
 
     roots: NDArray[np.int32]
-    next_hop: NDArray[np.int32]
     parent: NDArray[np.int32]
     hops: NDArray[np.int32]
 
 
 def chord_routes(ids: NDArray[np.int64], topic_hashes: NDArray[np.int64], bits: int) -> Routes:
-    """The routes of a ring of 2^bits with nodes at `ids`, distinct and ascending.
-
-    The rendezvous node of a topic is the first at or after its hash, wrapping.
-    """
-    roots = (np.searchsorted(ids, topic_hashes) % len(ids)).astype(np.int32)
-    return Routes(roots, *chord_tables(finger_offsets(ids, bits)))
+    """The routes of a ring of 2^bits with nodes at `ids`, distinct and ascending."""
+    known = fingers(ids, bits)
+    parent = np.stack([chord_last_hops(known, source) for source in range(len(ids))])
+    return Routes(chord_roots(ids, topic_hashes), parent, np.stack([route_lengths(row) for row in parent]))
 
 
 class Chord(RendezvousTrees):
@@ -93,7 +98,20 @@ class Chord(RendezvousTrees):
             )
         make = even_ids if parameters.ids == "even" else None
         self.ids = make(setting.nodes, bits) if make else hashed_ids(setting.key, setting.nodes, bits)
-        routes = chord_routes(self.ids, hashed_topics(setting, bits), bits)
-        self.hops = routes.hops
-        super().__init__(routes.roots, routes.next_hop, routes.parent, parameters.state)
+        self.fingers = fingers(self.ids, bits)
+        super().__init__(chord_roots(self.ids, hashed_topics(setting, bits)), setting.nodes, parameters.state)
         self.positions = self.ids / float(1 << bits)
+
+    def next_hops(self, target: int) -> NDArray[np.int32]:
+        """By the farthest finger that is not past the target."""
+        return chord_next_hops(self.fingers, target)
+
+    def last_hops(self, source: int) -> NDArray[np.int32]:
+        """By the same rule."""
+        return chord_last_hops(self.fingers, source)
+
+    def edges(self) -> NDArray[np.int32]:
+        """Every node to its fingers."""
+        node, finger = np.nonzero(self.fingers < self.nodes)
+        there = (node + self.fingers[node, finger]) % self.nodes
+        return ascending_links(node, there)

@@ -15,16 +15,14 @@ from sim import plugins
 from sim.base.errors import ScenarioError
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.latency import great_circle_km
-from sim.overlay.prefix_kernels import prefix_tables
-from sim.overlay.prefixes import Prefixes
+from sim.overlay.prefixes import Prefixes, PrefixTrees
 from sim.overlay.sites import Sites
-from sim.overlay.trees import RendezvousTrees
 
 QUADRANTS = 4
 MOST_LEVELS = 26  # finer than a metre on Earth, and exact in float64
 
 
-class Geographic(RendezvousTrees):
+class Geographic(PrefixTrees):
     """GeoPS, a reconstruction: a grid over the brokers' box, with one representative known in each sibling quadrant per level.
 
     No two brokers share a cell; a broker's id is the path of quadrants to its own. A publication goes to the broker that is nearest to
@@ -65,8 +63,7 @@ class Geographic(RendezvousTrees):
             case "closest":
                 table = prefixes.nearest(setting.round_trips)
         self.ids = prefixes.ids
-        next_hop, parent, self.hops = prefix_tables(prefixes.digits, table)
-        super().__init__(_roots(setting.sites, setting.topic_places), next_hop, parent)
+        super().__init__(_roots(setting.sites, setting.topic_places), prefixes, table)
 
 
 def _shares(sites: Sites) -> NDArray[np.float64]:

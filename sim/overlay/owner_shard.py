@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim import plugins
 from sim.overlay.chord import hashed_topics
@@ -24,9 +25,19 @@ class OwnerShard(RendezvousTrees):
     nodes_are_brokers = True
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
-        nodes = np.arange(setting.nodes, dtype=np.int32)
-        next_hop = np.tile(nodes, (len(nodes), 1))
-        parent = next_hop.T.copy()
-        np.fill_diagonal(parent, -1)
-        owners = hashed_topics(setting, _BITS) * len(nodes) >> _BITS
-        super().__init__(owners.astype(np.int32), next_hop, parent)
+        owners = hashed_topics(setting, _BITS) * setting.nodes >> _BITS
+        super().__init__(owners.astype(np.int32), setting.nodes)
+
+    def next_hops(self, target: int) -> NDArray[np.int32]:
+        """The target, from everywhere."""
+        return np.full(self.nodes, target, np.int32)
+
+    def last_hops(self, source: int) -> NDArray[np.int32]:
+        """The source, everywhere."""
+        hops = np.full(self.nodes, source, np.int32)
+        hops[source] = -1
+        return hops
+
+    def edges(self) -> NDArray[np.int32]:
+        """All pairs of nodes (m, 2), ascending."""
+        return np.argwhere(~np.eye(self.nodes, dtype=np.bool_)).astype(np.int32)

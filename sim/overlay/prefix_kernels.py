@@ -35,34 +35,38 @@ def nearest_candidates(
 
 
 @kernel
-def prefix_tables(
-    digits: NDArray[np.int64], table: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Next hop, last hop and hop count (n, n) of every route from node to node, as of `tree_kernels.chord_tables`.
+def _next_hop(digits: NDArray[np.int64], table: NDArray[np.int32], here: int, target: int) -> int:
+    """The entry for the target's first digit (n, levels) that differs; the node itself at the target.
 
-    Each hop goes to the entry for the target's first digit (n, levels) that differs. All nodes of a route agree with its later ones in
-    that digit, so that every prefix of a route is the route to the prefix's end.
+    All nodes of a route agree with its later ones in that digit, so that every prefix of a route is the route to the prefix's end.
     """
-    n = digits.shape[0]
-    next_hop = np.empty((n, n), np.int32)
-    parent = np.full((n, n), -1, np.int32)
-    hops = np.zeros((n, n), np.int32)
-    for u in range(n):
-        next_hop[u, u] = u
-        for v in range(n):
-            level = 0
-            while u != v and digits[u, level] == digits[v, level]:
-                level += 1
-            if u != v:
-                next_hop[u, v] = table[u, level, digits[v, level]]
-    for u in range(n):
-        for v in range(n):
-            here = u
-            while here != v:
-                parent[u, v] = here
-                hops[u, v] += 1
-                here = next_hop[here, v]
-    return next_hop, parent, hops
+    if here == target:
+        return here
+    level = 0
+    while digits[here, level] == digits[target, level]:
+        level += 1
+    return int(table[here, level, digits[target, level]])
+
+
+@kernel
+def prefix_next_hops(digits: NDArray[np.int64], table: NDArray[np.int32], target: int) -> NDArray[np.int32]:
+    """The next hop (n) of every node on its route to the target, which is its own."""
+    hops = np.empty(digits.shape[0], np.int32)
+    for node in range(hops.size):
+        hops[node] = _next_hop(digits, table, node, target)
+    return hops
+
+
+@kernel
+def prefix_last_hops(digits: NDArray[np.int64], table: NDArray[np.int32], source: int) -> NDArray[np.int32]:
+    """The node before each node (n) on the route to it from the source; -1 for the source itself."""
+    hops = np.full(digits.shape[0], -1, np.int32)
+    for node in range(hops.size):
+        here = source
+        while here != node:
+            hops[node] = here
+            here = _next_hop(digits, table, here, node)
+    return hops
 
 
 @kernel

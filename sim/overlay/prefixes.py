@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.overlay.prefix_kernels import nearest_candidates
+from sim.overlay.prefix_kernels import nearest_candidates, prefix_last_hops, prefix_next_hops
+from sim.overlay.trees import RendezvousTrees, TreeState, ascending_links
 
 
 def digits_of(ids: NDArray[np.int64], levels: int, base: int) -> NDArray[np.int64]:
@@ -55,3 +56,27 @@ class Prefixes:
     def _with_selves(self, table: NDArray[np.int32]) -> NDArray[np.int32]:
         np.put_along_axis(table, self.digits[:, :, None], np.arange(len(table), dtype=np.int32)[:, None, None], axis=2)
         return table
+
+
+class PrefixTrees(RendezvousTrees):
+    """Rendezvous trees over the routes of prefix routing, by the nodes' digits and routing tables."""
+
+    def __init__(
+        self, roots: NDArray[np.int32], prefixes: Prefixes, table: NDArray[np.int32], state: TreeState = "children"
+    ) -> None:
+        super().__init__(roots, len(table), state)
+        self.prefixes, self.table = prefixes, table
+
+    def next_hops(self, target: int) -> NDArray[np.int32]:
+        """By the first digit in which a node differs from the target."""
+        return prefix_next_hops(self.prefixes.digits, self.table, target)
+
+    def last_hops(self, source: int) -> NDArray[np.int32]:
+        """By the same rule."""
+        return prefix_last_hops(self.prefixes.digits, self.table, source)
+
+    def edges(self) -> NDArray[np.int32]:
+        """Every node to all others in its routing table."""
+        node = np.broadcast_to(np.arange(self.nodes)[:, None, None], self.table.shape)
+        known = (self.table >= 0) & (self.table != node)
+        return ascending_links(node[known], self.table[known])

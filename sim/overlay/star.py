@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim import plugins
 from sim.base.errors import ScenarioError, unknown_of_many
 from sim.overlay.geometry import GeometrySetting
-from sim.overlay.trees import RendezvousTrees
+from sim.overlay.trees import RendezvousTrees, ascending_links
 
 CENTRAL = "central"
 
@@ -25,14 +26,27 @@ class Star(RendezvousTrees):
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
         """Raises ScenarioError where no broker has the hub's name."""
-        nodes = np.arange(setting.nodes, dtype=np.int32)
         self.hub = _hub(parameters.hub, setting)
-        at_hub = nodes == self.hub
-        next_hop = np.where(at_hub[:, None] | at_hub[None, :], nodes[None, :], np.int32(self.hub))
-        parent = np.where(at_hub[:, None] | at_hub[None, :], nodes[:, None], np.int32(self.hub))
-        np.fill_diagonal(next_hop, nodes)
-        np.fill_diagonal(parent, -1)
-        super().__init__(np.full(setting.topics, self.hub, np.int32), next_hop, parent)
+        super().__init__(np.full(setting.topics, self.hub, np.int32), setting.nodes)
+
+    def next_hops(self, target: int) -> NDArray[np.int32]:
+        """The hub; from the hub, and from the target itself, the target."""
+        hops = np.full(self.nodes, self.hub, np.int32)
+        hops[[self.hub, target]] = target
+        return hops
+
+    def last_hops(self, source: int) -> NDArray[np.int32]:
+        """The hub; before the hub the source."""
+        hops = np.full(self.nodes, self.hub, np.int32)
+        hops[self.hub] = source
+        hops[source] = -1
+        return hops
+
+    def edges(self) -> NDArray[np.int32]:
+        """From the hub to all others, and back."""
+        others = np.delete(np.arange(self.nodes), self.hub)
+        hub = np.full_like(others, self.hub)
+        return ascending_links(np.append(hub, others), np.append(others, hub))
 
 
 def _hub(wanted: str, setting: GeometrySetting) -> int:

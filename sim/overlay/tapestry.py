@@ -11,14 +11,14 @@ from sim import plugins
 from sim.base.errors import ScenarioError
 from sim.overlay.chord import hashed_ids, hashed_topics
 from sim.overlay.geometry import GeometrySetting
-from sim.overlay.prefix_kernels import prefix_tables, surrogate_roots
-from sim.overlay.prefixes import Prefixes, digits_of
-from sim.overlay.trees import RendezvousTrees, TreeState
+from sim.overlay.prefix_kernels import surrogate_roots
+from sim.overlay.prefixes import Prefixes, PrefixTrees, digits_of
+from sim.overlay.trees import TreeState
 
 _MOST_BITS = 62
 
 
-class Tapestry(RendezvousTrees):
+class Tapestry(PrefixTrees):
     """Prefix routing, digit by digit, with surrogate routing to a topic's root; trees of forward routes to the members, as in Bayeux.
 
     With proximity neighbour selection node i is broker i, whose id is drawn: what is near can only be said of brokers. Without,
@@ -46,15 +46,12 @@ class Tapestry(RendezvousTrees):
             )
         generator = np.random.default_rng(setting.key)
         ids = generator.permutation(hashed_ids(setting.key, nodes, bits))  # brokers that are neighbours share no prefix
-        self.prefixes = Prefixes(ids, levels, base)
+        prefixes = Prefixes(ids, levels, base)
         self.nodes_are_brokers = parameters.pns
         if parameters.pns:
             assert setting.round_trips is not None
-            self.table = self.prefixes.nearest(setting.round_trips)
+            table = prefixes.nearest(setting.round_trips)
         else:
-            self.table = self.prefixes.drawn(generator)
-        topics = hashed_topics(setting, bits)
-        next_hop, parent, self.hops = prefix_tables(self.prefixes.digits, self.table)
-        super().__init__(
-            surrogate_roots(self.table, digits_of(topics, levels, base)), next_hop, parent, parameters.state
-        )
+            table = prefixes.drawn(generator)
+        topics = digits_of(hashed_topics(setting, bits), levels, base)
+        super().__init__(surrogate_roots(table, topics), prefixes, table, parameters.state)

@@ -9,60 +9,93 @@ from sim.base.compiled import kernel
 
 
 @kernel
-def chord_tables(
-    fingers: NDArray[np.int32],
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Next hop, last hop and hop count of every route on a ring.
+def chord_next_hops(fingers: NDArray[np.int32], target: int) -> NDArray[np.int32]:
+    """The next hop (n) of every node of a ring on its route to the target, which is its own.
 
-    `fingers` (n, m): for node u, how many places clockwise each finger stands, ascending, then 0 (itself). Returns three (n, n) arrays:
-    `next_hop[u, v]`, `parent[u, v]` (the node before v on the route from u; -1 for v = u) and `hops[u, v]`. The hop rule is
-    inclusive: the farthest finger that is not past the target, the target itself allowed.
+    `fingers` (n, m): for node u, how many places clockwise each finger stands, ascending, then n (none). The hop rule is inclusive: the
+    farthest finger that is not past the target, the target itself allowed.
     """
     n, m = fingers.shape
-    next_hop = np.empty((n, n), np.int32)
-    parent = np.full((n, n), -1, np.int32)
-    hops = np.zeros((n, n), np.int32)
+    hops = np.empty(n, np.int32)
     for u in range(n):
-        next_hop[u, u] = u
-        farthest, finger = 1, 0
-        for ahead in range(1, n):
-            while finger < m and fingers[u, finger] <= ahead:
-                if fingers[u, finger] > farthest:
-                    farthest = fingers[u, finger]
-                finger += 1
-            next_hop[u, (u + ahead) % n] = (u + farthest) % n
-    for ahead in range(1, n):  # the next hop stands nearer to the target: its row entry is there already
-        for u in range(n):
-            v = (u + ahead) % n
-            step = next_hop[u, v]
-            hops[u, v] = hops[step, v] + 1
-            parent[u, v] = u if step == v else parent[step, v]
-    return next_hop, parent, hops
+        ahead, finger = (target - u) % n, 0
+        while finger + 1 < m and fingers[u, finger + 1] <= ahead:
+            finger += 1
+        hops[u] = (u + fingers[u, finger]) % n if ahead else u
+    return hops
 
 
 @kernel
-def route_length(next_hop: NDArray[np.int32], source: int, target: int) -> int:
-    """The hops of the route from source to target."""
+def chord_last_hops(fingers: NDArray[np.int32], source: int) -> NDArray[np.int32]:
+    """The node before each node (n) on the route to it from the source; -1 for the source itself.
+
+    A node passes on what goes to the nodes from one of its fingers up to the next, or up to the end of those that it passes on for.
+    """
+    n, m = fingers.shape
+    hops = np.full(n, -1, np.int32)
+    nodes, spans = np.empty(n, np.int64), np.empty(n, np.int64)
+    nodes[0], spans[0], waiting = source, n - 1, 1
+    while waiting:
+        waiting -= 1
+        u, span = nodes[waiting], spans[waiting]
+        for finger in range(m):
+            first = fingers[u, finger]
+            if first > span:
+                break
+            last = min(fingers[u, finger + 1] - 1, span) if finger + 1 < m else span
+            child = (u + first) % n
+            hops[child] = u
+            nodes[waiting], spans[waiting] = child, last - first
+            waiting += 1
+    return hops
+
+
+@kernel
+def route_lengths(last_hops: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The hops of the routes from one node to all (n)."""
+    lengths = np.empty(last_hops.size, np.int32)
+    for node in range(last_hops.size):
+        lengths[node] = backward_length(last_hops, node)
+    return lengths
+
+
+@kernel
+def forward_length(next_hops: NDArray[np.int32], node: int) -> int:
+    """The hops of the route from a node to where all routes go."""
     length = 0
-    while source != target:
-        source = next_hop[source, target]
+    while next_hops[node] != node:
+        node = next_hops[node]
         length += 1
     return length
 
 
 @kernel
-def round_trip_length(next_hop: NDArray[np.int32], here: int, there: int) -> int:
-    """The hops of the routes there and back."""
-    return route_length(next_hop, here, there) + route_length(next_hop, there, here)
+def backward_length(last_hops: NDArray[np.int32], node: int) -> int:
+    """The hops of the route to a node from where all routes begin."""
+    length = -1
+    while node >= 0:
+        node = last_hops[node]
+        length += 1
+    return length
 
 
 @kernel
-def forward_route(next_hop: NDArray[np.int32], source: int, target: int) -> NDArray[np.int32]:
-    """The nodes of the route from source to target, both included."""
-    route = np.empty(1 + route_length(next_hop, source, target), np.int32)
+def forward_route(next_hops: NDArray[np.int32], source: int) -> NDArray[np.int32]:
+    """The nodes of the route from the source to where all routes go, both included."""
+    route = np.empty(1 + forward_length(next_hops, source), np.int32)
     route[0] = source
     for i in range(1, route.size):
-        route[i] = next_hop[route[i - 1], target]
+        route[i] = next_hops[route[i - 1]]
+    return route
+
+
+@kernel
+def backward_route(last_hops: NDArray[np.int32], target: int) -> NDArray[np.int32]:
+    """The nodes of the route to the target from where all routes begin, both included."""
+    route = np.empty(1 + backward_length(last_hops, target), np.int32)
+    for i in range(route.size - 1, -1, -1):
+        route[i] = target
+        target = last_hops[target]
     return route
 
 

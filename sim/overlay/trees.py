@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
-from sim.overlay.tree_kernels import compact_tree, forward_route, round_trip_length, route_length, shift_counts
+from sim.overlay.tree_kernels import (
+    backward_length,
+    backward_route,
+    compact_tree,
+    forward_length,
+    forward_route,
+    route_lengths,
+    shift_counts,
+)
 
 TreeState = Literal["children", "members"]
 """What a node keeps of a tree that it is on: its children, or all members below it."""
 
 
-class RendezvousTrees:
-    """Topic trees over fixed routing tables, kept up to date join by join and leave by leave.
+def ascending_links(source: NDArray[np.integer[Any]], destination: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+    """Links (m, 2) in the order of their sources, then of their destinations."""
+    return np.stack([source, destination], 1)[np.lexsort((destination, source))].astype(np.int32)
 
-    `roots` (topics): the rendezvous node of each topic; `next_hop` and `parent` (nodes, nodes): of the routes, as in
-    `tree_kernels.chord_tables`. Every prefix of a route must be the route to the prefix's end, so that unions of routes are trees.
-    A join or leave walks one path to the root: v is on the tree of p while some subscriber of p stands at or below it.
+
+class RendezvousTrees(ABC):
+    """Topic trees over fixed routes, kept up to date join by join and leave by leave.
+
+    `roots` (topics): the rendezvous node of each topic, one of so many `nodes`. Every prefix of a route must be the route to the
+    prefix's end, so that unions of routes are trees. A join or leave walks one path to the root: v is on the tree of p while some
+    subscriber of p stands at or below it. Of routes, only those from and to roots are kept.
     """
 
     nodes_are_brokers = False
@@ -30,30 +44,47 @@ class RendezvousTrees:
     round_trips: NDArray[np.float64] | None = None
     period: float | None = None
 
-    def __init__(
-        self,
-        roots: NDArray[np.int32],
-        next_hop: NDArray[np.int32],
-        parent: NDArray[np.int32],
-        state: TreeState = "children",
-    ) -> None:
+    def __init__(self, roots: NDArray[np.int32], nodes: int, state: TreeState = "children") -> None:
         self.roots: list[int] = roots.tolist()
-        self.next_hop = next_hop
-        self.parent = parent
+        self.nodes = nodes
         self._state = state
+        self._next_hops: dict[int, NDArray[np.int32]] = {}  # by target
+        self._last_hops: dict[int, NDArray[np.int32]] = {}  # by source
         self._counts: dict[int, NDArray[np.int32]] = {}
         self._joined: dict[int, NDArray[np.bool_]] = {}
         self._snapshots: dict[int, TopicTree] = {}
 
+    @abstractmethod
+    def next_hops(self, target: int) -> NDArray[np.int32]:
+        """The next hop (nodes) of each node on its route to the target; the target itself for the target."""
+
+    @abstractmethod
+    def last_hops(self, source: int) -> NDArray[np.int32]:
+        """The node before each node (nodes) on the route to it from the source; -1 for the source."""
+
+    @cached_property
+    def parent(self) -> NDArray[np.int32]:
+        """The node before v on the route from u to v, for all (nodes, nodes)."""
+        return np.stack([self.last_hops(u) for u in range(self.nodes)])
+
     @cached_property
     def hops(self) -> NDArray[np.int32]:
-        """The hops (n, n) of the route from each node to each."""
-        nodes = range(len(self.next_hop))
-        return np.array([[route_length(self.next_hop, u, v) for v in nodes] for u in nodes], np.int32)
+        """The hops of the route from each node to each (nodes, nodes)."""
+        return np.stack([route_lengths(row) for row in self.parent])
+
+    def _to(self, root: int) -> NDArray[np.int32]:
+        if root not in self._next_hops:
+            self._next_hops[root] = self.next_hops(root)
+        return self._next_hops[root]
+
+    def _from(self, root: int) -> NDArray[np.int32]:
+        if root not in self._last_hops:
+            self._last_hops[root] = self.last_hops(root)
+        return self._last_hops[root]
 
     def route(self, source: int, target: int) -> NDArray[np.int32]:
         """The nodes from one to another, both included."""
-        return forward_route(self.next_hop, source, target)
+        return forward_route(self.next_hops(target), source)
 
     def joined(self, node: int) -> NDArray[np.bool_]:
         """Which topics' trees (topics) the node has joined."""
@@ -64,33 +95,33 @@ class RendezvousTrees:
 
     def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
         """The route from `source` to the rendezvous node, both included."""
-        return self.route(source, self.roots[topic])
+        return forward_route(self._to(self.roots[topic]), source)
 
     def control_path(self, topic: int, node: int) -> NDArray[np.int32]:
         """The route to the rendezvous node, and on along the route from there to the node."""
-        back = forward_route(self.next_hop, self.roots[topic], node)
+        back = backward_route(self._from(self.roots[topic]), node)
         return np.concatenate([self.uplink(topic, node), back[1:]])
 
     def control_hops(self, topic: int, node: int) -> int:
         """The hops to the rendezvous node and back."""
-        return round_trip_length(self.next_hop, node, self.roots[topic])
+        root = self.roots[topic]
+        return forward_length(self._to(root), node) + backward_length(self._from(root), node)
 
     def control_requests(self, topic: int, node: int) -> int:
         """A request and its answer."""
         return 2
 
+    @abstractmethod
     def edges(self) -> NDArray[np.int32]:
         """All routes of one hop (m, 2), ascending."""
-        links = self.next_hop == np.arange(len(self.next_hop))
-        np.fill_diagonal(links, False)
-        return np.argwhere(links).astype(np.int32)
 
     def adjust(self) -> int:
         """Nothing: links are there for good."""
         return 0
 
-    def topic_diameters(self) -> None:
+    def topic_diameters(self) -> NDArray[np.int64] | None:
         """None: topics have no links of their own."""
+        return None
 
     def tree_state(self) -> int:
         """The entries that all nodes keep, over all trees: their children, or the members below them, themselves not counted."""
@@ -101,8 +132,8 @@ class RendezvousTrees:
     def join(self, topic: int, node: int) -> None:
         """Put the node on the topic's tree. Raises ValueError where it has joined already."""
         if topic not in self._counts:
-            self._counts[topic] = np.zeros(len(self.next_hop), np.int32)
-            self._joined[topic] = np.zeros(len(self.next_hop), np.bool_)
+            self._counts[topic] = np.zeros(self.nodes, np.int32)
+            self._joined[topic] = np.zeros(self.nodes, np.bool_)
         if self._joined[topic][node]:
             raise ValueError(f"node {node} is on the tree of topic {topic} already")
         self._shift(topic, node, +1)
@@ -118,7 +149,7 @@ class RendezvousTrees:
 
     def _shift(self, topic: int, node: int, change: int) -> None:
         self._joined[topic][node] = change > 0
-        if shift_counts(self._counts[topic], self.parent[self.roots[topic]], node, change):
+        if shift_counts(self._counts[topic], self._from(self.roots[topic]), node, change):
             self._snapshots.pop(topic, None)
 
     def tree(self, topic: int, root: int) -> TopicTree:
@@ -128,6 +159,6 @@ class RendezvousTrees:
             if topic not in self._counts:
                 return EMPTY_TREE
             root = self.roots[topic]  # whatever is asked for
-            tree = TopicTree(*compact_tree(self._counts[topic], self.parent[root], root))
+            tree = TopicTree(*compact_tree(self._counts[topic], self._from(root), root))
             self._snapshots[topic] = tree
         return tree

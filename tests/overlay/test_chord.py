@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from oracles import chord as oracle
 
 from sim.base.errors import ScenarioError
-from sim.overlay.chord import Chord, even_ids, finger_offsets, hashed, hashed_ids
+from sim.overlay.chord import Chord, chord_routes, even_ids, fingers, hashed, hashed_ids
 from sim.overlay.geometry import GeometrySetting
-from sim.overlay.tree_kernels import chord_tables, forward_route
+from sim.overlay.tree_kernels import backward_route, chord_last_hops, chord_next_hops, forward_route
 
 
 def chord(nodes: int, ids: str = "hashed", bits: int = 32, key: int = 7, topics: int = 0) -> Chord:
@@ -43,27 +43,28 @@ def test_routes_equal_those_of_literal_finger_tables(block: int) -> None:
     for number in range(block * 30, block * 30 + 30):
         ids, bits = random_ring(number)
         ring = ids.tolist()
-        next_hop, parent, hops = chord_tables(finger_offsets(ids, bits))
+        routes, known = chord_routes(ids, np.zeros(0, np.int64), bits), fingers(ids, bits)
         rng = np.random.default_rng([number, 1])
         for u, v in rng.integers(0, len(ring), (40, 2)).tolist():
             expected = oracle.route(ring, bits, ring[u], ring[v])
-            assert ids[forward_route(next_hop, u, v)].tolist() == expected, f"ring {number}, {bits} bits"
-            assert hops[u, v] == len(expected) - 1
-            assert parent[u, v] == (ring.index(expected[-2]) if u != v else -1)
+            assert ids[forward_route(chord_next_hops(known, v), u)].tolist() == expected, f"ring {number}, {bits} bits"
+            assert ids[backward_route(chord_last_hops(known, u), v)].tolist() == expected
+            assert routes.hops[u, v] == len(expected) - 1
+            assert routes.parent[u, v] == (ring.index(expected[-2]) if u != v else -1)
 
 
 @pytest.mark.parametrize("number", range(0, 300, 7))
 def test_every_prefix_of_a_route_is_the_route_to_its_end(number: int) -> None:
     ids, bits = random_ring(number)
-    next_hop, parent, hops = chord_tables(finger_offsets(ids, bits))
-    n = len(ids)
+    routes, known, n = chord_routes(ids, np.zeros(0, np.int64), bits), fingers(ids, bits), len(ids)
+    next_hops = [chord_next_hops(known, v) for v in range(n)]
     for u in range(n):
         for v in range(n):
-            route = forward_route(next_hop, u, v).tolist()
+            route = forward_route(next_hops[v], u).tolist()
             if u != v:
-                assert forward_route(next_hop, u, route[-2]).tolist() == route[:-1]
-                assert parent[u, v] == route[-2]
-                assert hops[u, v] == hops[u, route[-2]] + 1
+                assert forward_route(next_hops[route[-2]], u).tolist() == route[:-1]
+                assert routes.parent[u, v] == route[-2]
+                assert routes.hops[u, v] == routes.hops[u, route[-2]] + 1
 
 
 def test_two_nodes_and_one() -> None:

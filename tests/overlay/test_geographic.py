@@ -17,7 +17,6 @@ from sim.base.errors import ScenarioError
 from sim.overlay.geographic import Geographic
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.sites import Sites
-from sim.overlay.tree_kernels import forward_route
 from sim.scenario.model import Scenario
 from sim.scenario.reader import load_scenario
 from sim.simulation import build, simulate
@@ -89,14 +88,14 @@ def test_routes_are_those_of_literal_prefix_routing_on_paths_of_quadrants(
         if representative == "centre":
             middle = middle_of(ids[having[0]][: level + 1], box)
             return min(having, key=lambda other: (math.dist(points[other], middle), other))
-        found = [v for v in having if forward_route(overlay.next_hop, node, v).tolist()[1] == v]
+        found = [v for v in having if overlay.route(node, v).tolist()[1] == v]
         assert len(found) == 1  # the one that it knows there is where all others of the quadrant are reached through
         return found[0]
 
     truth = Prefix(ids, "0123", pick)
     for u in range(len(points)):
         for v in range(len(points)):
-            assert forward_route(overlay.next_hop, u, v).tolist() == truth.route(u, v)
+            assert overlay.route(u, v).tolist() == truth.route(u, v)
             assert overlay.hops[u, v] == len(truth.route(u, v)) - 1
     assert overlay.roots == list(range(len(points)))  # topics that are cells, each at its broker
     members = np.flatnonzero(rng.random(len(points)) < 0.5).tolist()
@@ -143,7 +142,7 @@ def test_quadrants_without_brokers_are_passed_by() -> None:
     """Two brokers close together in one corner, one in the other: most quadrants of the six levels are empty."""
     overlay = geographic([(0, 0), (0.02, 0.02), (1, 1)], levels=6)
     assert overlay.edges().tolist() == [[0, 1], [0, 2], [1, 0], [1, 2], [2, 1]]
-    assert forward_route(overlay.next_hop, 2, 0).tolist() == [
+    assert overlay.route(2, 0).tolist() == [
         2,
         1,
         0,

@@ -17,7 +17,6 @@ from sim.base.errors import ScenarioError
 from sim.overlay.chord import Chord, hashed
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.tapestry import Tapestry
-from sim.overlay.tree_kernels import forward_route
 from sim.scenario.reader import load_scenario
 from sim.simulation import build, simulate
 
@@ -88,7 +87,7 @@ def test_routes_roots_and_trees_are_those_of_literal_prefix_routing(
         assert above == truth.tree(root, members)  # which asserts that no node has two parents
     for u, v in rng.integers(0, nodes, (20, 2)).tolist():
         route = truth.route(u, v)
-        assert forward_route(overlay.next_hop, u, v).tolist() == route
+        assert overlay.route(u, v).tolist() == route
         assert overlay.hops[u, v] == len(route) - 1
         assert overlay.parent[u, v] == (route[-2] if u != v else -1)
 
@@ -99,7 +98,7 @@ def test_hops_and_stretch_are_those_of_a_direct_computation(pns: bool) -> None:
     overlay, times = tapestry(300, pns=pns), times_of(300)
     truth, pairs = literal(overlay), np.random.default_rng(2).integers(0, 300, (3000, 2)).tolist()
     routes = [truth.route(u, v) for u, v in pairs if u != v]
-    found = [forward_route(overlay.next_hop, u, v).tolist() for u, v in pairs if u != v]
+    found = [overlay.route(u, v).tolist() for u, v in pairs if u != v]
 
     def stretch(route: list[int]) -> float:
         return sum(times[a, b] for a, b in itertools.pairwise(route)) / times[route[0], route[-1]]
@@ -115,7 +114,7 @@ def test_nearby_neighbours_shorten_ways_but_take_no_hops_off() -> None:
         overlay = tapestry(400, pns=pns)
         way = times[0].copy()
         for v in range(400):
-            route = forward_route(overlay.next_hop, 0, v).tolist()
+            route = overlay.route(0, v).tolist()
             way[v] = sum(times[a, b] for a, b in itertools.pairwise(route))
         mean[pns] = way.mean(), overlay.hops.mean()
     assert mean[True][0] < 0.7 * mean[False][0]
