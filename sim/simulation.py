@@ -44,8 +44,8 @@ from sim.workloads.format.workload import Topics, Workload
 from sim.workloads.models.location import redrawn
 from sim.workloads.promises import Generator, WorkloadPromises
 
-BYTES_PER_PAIR = 48
-"""Bytes per pair of brokers: round-trip times, and routes."""
+BYTES_PER_PAIR = 32
+"""Bytes per pair of brokers: round-trip times, hop times, and what an overlay makes of them."""
 BYTES_PER_TOPIC = 8
 """Bytes per broker and topic: the users that want it, and the broker's place in the topic's tree."""
 

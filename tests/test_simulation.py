@@ -166,7 +166,7 @@ def test_a_scenario_that_needs_places_where_there_are_none(keys: dict[str, Any],
 
 def test_brokers_that_no_memory_has_room_for_are_refused_before_anything_is_made() -> None:
     with pytest.raises(
-        InputError, match=r"^network\.brokers: 1,000,000,000 brokers and 1 topics: this needs about 48,000,000,008"
+        InputError, match=r"^network\.brokers: 1,000,000,000 brokers and 1 topics: this needs about 32,000,000,008"
     ):
         simulate(scenario(network={"brokers": 10**9}), tiny.workload([{0}]), 0)
 

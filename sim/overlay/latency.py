@@ -93,12 +93,10 @@ class DistanceLatency:
                 'network.latency: kind "distance" needs the brokers\' positions, which neither workload nor a file tells '
                 '(allowed without positions: kind = "unit")'
             )
-        times = np.stack(
-            [
-                parameters.base + parameters.per_km * great_circle_km(sites.latitude, sites.longitude, a, b)
-                for a, b in zip(sites.latitude, sites.longitude, strict=True)
-            ]
-        )
+        self.round_trips = times = np.empty((len(sites), len(sites)))
+        for i, place in enumerate(zip(sites.latitude, sites.longitude, strict=True)):
+            times[i] = parameters.base + parameters.per_km * great_circle_km(sites.latitude, sites.longitude, *place)
+        for i in range(len(sites)):  # the last bit of the distance may depend on the direction
+            times[i, i:] = times[i:, i] = (times[i, i:] + times[i:, i]) / 2
         np.fill_diagonal(times, 0.0)
-        self.round_trips = (times + times.T) / 2  # the last bit of the distance may depend on the direction
         self.jitter = parameters.jitter
