@@ -241,6 +241,7 @@ def test_all_tables_load_in_pandas(mobile: tuple[Scenario, Workload, Any]) -> No
         "timeseries",
         "brokers",
         "links",
+        "load",
         "delays",
         "tree",
         "decisions/selection",
