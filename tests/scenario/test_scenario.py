@@ -368,6 +368,70 @@ def test_mistakes_in_what_limits_links_are_one_sentence(links: dict[str, Any], m
     assert found.startswith(f"scenario: {mistake}")
 
 
+def test_the_way_to_users_has_units_and_slow_ones_differ_in_what_is_said() -> None:
+    way = {
+        "latency": "40ms",
+        "rate": "2Mb/s",
+        "window": 20,
+        "buffer": 100,
+        "overflow": "disconnect",
+        "reconnect_after": "30s",
+    }
+    slow = {"share": 0.01, "rate": "50kb/s"}
+    made = load_scenario({"network": {"clients": {**way, "slow": slow}, "delay_until": "client"}}).base.network
+    assert (made.clients.latency, made.clients.rate, made.clients.reconnect_after) == (0.04, 2e6, 30.0)
+    assert (made.clients.slow.share, made.clients.slow.rate, made.clients.slow.latency) == (0.01, 5e4, None)
+    assert made.delay_until == "client"
+    assert not load_scenario({"network": {"clients": {}}}).base.network.clients.takes_time
+
+
+@pytest.mark.parametrize(
+    ("clients", "mistake"),
+    [
+        ({"window": 0, "latency": "1s"}, ".window: expected a value greater than or equal to 1 (got 0)"),
+        ({"rate": 0}, ".rate: expected a value greater than 0 (got 0)"),
+        ({"latency": "-1s"}, ".latency: expected a value greater than or equal to 0 (got '-1s')"),
+        ({"window": 3}, ": window without a latency, so that it changes nothing (allowed with: latency)"),
+        ({"jitter": 0.1}, ": jitter without a latency, so that it changes nothing (allowed with: latency)"),
+        ({"buffer": 9}, ": buffer without a limit, so that nothing waits (allowed with: rate, window)"),
+        (
+            {"buffer_bytes": 9, "latency": "1s"},
+            ": buffer_bytes without a limit, so that nothing waits (allowed with: rate, window)",
+        ),
+        (
+            {"rate": "1Mb/s", "reconnect_after": "1s"},
+            ": overflow 'drop-newest' takes no reconnect_after (allowed with: 'disconnect')",
+        ),
+        (
+            {"overflow": "disconect"},
+            ".overflow: unknown value, did you mean 'disconnect'? (allowed: drop-newest, drop-oldest, disconnect)",
+        ),
+        (
+            {"slow": {"rate": "1Mb/s"}},
+            ".slow: rate without a share above 0, so that nobody is slow (allowed with: share)",
+        ),
+        (
+            {"slow": {"share": 0.1}},
+            ".slow: share without anything that is slow (allowed with: latency, rate, window)",
+        ),
+        ({"slow": {"share": 1.5, "rate": 9}}, ".slow.share: expected a value less than or equal to 1 (got 1.5)"),
+    ],
+)
+def test_mistakes_in_the_way_to_users_are_one_sentence(clients: dict[str, Any], mistake: str) -> None:
+    (found,) = mistakes({"network": {"clients": clients}})
+    assert found.startswith(f"scenario: network.clients{mistake}")
+
+
+def test_delays_count_to_clients_only_where_there_is_a_way_to_them() -> None:
+    assert mistakes({"network": {"delay_until": "client"}}) == [
+        "scenario: network: delay_until 'client' without a way to users that takes time (allowed with: clients.latency, clients.rate)"
+    ]
+    (found,) = mistakes({"network": {"delay_until": "clients"}})
+    assert found.startswith(
+        "scenario: network.delay_until: unknown value, did you mean 'client'? (allowed: broker, served, client)"
+    )
+
+
 def test_a_preset_gives_costs_that_are_not_said() -> None:
     """As measured: 100 B to one subscriber of a light broker take 11.7 µs of CPU; a bus with ten subscribers sends 4.74 M copies/s."""
     service = load_scenario(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -62,6 +63,7 @@ class DeliveryBuffer:
         self._rows: list[tuple[float, float, float, int, int, int]] = []
         self._parts: list[NDArray[Any]] = []
         self._held, self._most = 0, _BATCH
+        self._until = 0.0  # all before has been passed on (s)
         self._audiences: list[Audience] = []
         self._numbers: dict[int, int] = {}  # of audiences, by their ids
         self._users, self._most_users = 0, _USERS
@@ -119,6 +121,8 @@ class DeliveryBuffer:
         """Pass on what was served before `until` (s): no delivery before it is going to be added."""
         rows = np.concatenate([*self._parts, np.array(self._rows, DELIVERY)])
         ready = rows["served"] < until
+        assert rows["served"].min(initial=math.inf) >= self._until, "a delivery is earlier than what has been passed on"
+        self._until = until
         passed, kept, audiences = rows[ready], rows[~ready], self._audiences
         passed = passed[np.lexsort((passed["number"], passed["served"]))]
         entries, which = np.unique(kept["audience"], return_inverse=True)

@@ -19,6 +19,7 @@ from sim.brokers.users import leg_kernels as lk
 from sim.workloads.format.workload import Publications
 
 _RECEIVED = 1 << 16  # that are noted at once
+_MESSAGES = 1 << 10  # that there is room for at first
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class Legs:
     def _grow(self) -> None:
         """Make room for as many messages again."""
         messages, state = self._arrays["messages"], self._state
-        size, more = len(messages), max(len(messages), 1 << 10)
+        size, more = len(messages), max(len(messages), _MESSAGES)
         messages = np.concatenate([messages, np.zeros(more, lk.LEG_MESSAGE)])
         messages["next"][size:] = np.arange(size + 1, size + more + 1)
         messages["next"][-1] = state["free"]
