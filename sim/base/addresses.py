@@ -39,6 +39,12 @@ def integers(address: int, size: int) -> NDArray[np.int64]:
 
 
 @kernel
+def integer_rows(address: int, rows: int, columns: int) -> NDArray[np.int64]:
+    """So many rows of integers of an array, from an address on."""
+    return numba.carray(_pointer_to(address), (rows, columns), np.int64)  # type: ignore[attr-defined]
+
+
+@kernel
 def tiny_integers(address: int, size: int) -> NDArray[np.int8]:
     """So many integers of one byte each, or truth values, from an address on."""
     return numba.carray(_pointer_to(address), (size,), np.int8)  # type: ignore[attr-defined]

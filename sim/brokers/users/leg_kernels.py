@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.base.addresses import accessor, integers
+from sim.base.addresses import accessor, integer_rows, integers
 from sim.base.compiled import kernel
 from sim.base.randomness_kernels import keyed_normal, keyed_uniform
 from sim.brokers.statistics.ledger import DELIVERED, IN_FLIGHT, LOST, ROWS
@@ -248,7 +248,7 @@ def _deliver(state: _Item, user: int, message: _Item, arrival: float, waited: fl
         _integer_at(state.counters, window * COUNTERS + BEST_EFFORT_USERS).value += 1
     else:
         _add(state, window, USER_TREE_DELAY, time - message.rooted)
-    table = integers(state.delays, 3 * state.delay_slots).reshape(-1, 3)
+    table = integer_rows(state.delays, state.delay_slots, 3)
     state.delay_keys += count_key(table, window * BINS + delay_bin(delay), 0, 1)
     if state.notes:
         _integer_at(state.received, state.noted).value = np.int64(message.topic) << 32 | user

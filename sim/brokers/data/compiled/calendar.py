@@ -1,7 +1,8 @@
 """The calendar queue of the compiled engine: messages by (time, sequence).
 
-Messages of times ahead are linked in buckets, each `width` seconds wide (Brown 1988); those of the bucket that is being emptied are in
-a heap, and those beyond all buckets in a list. The width adapts to how dense messages are, and never affects their order.
+Messages of times ahead are linked in buckets (Brown 1988), `per_second` of them, a power of two; those of the bucket that is being
+emptied are in a heap, and those beyond all buckets in a list. How many there are adapts to how dense messages are, and never affects
+their order.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def pop(state: Item) -> int:
 def _place(state: Item, message: int) -> None:
     """Put a message where its time belongs: on the heap, into a bucket, or beyond them."""
     placed = message_at(state.messages, message)
-    number = int(min(placed.time / state.width, _LATEST))
+    number = int(min(placed.time * state.per_second, _LATEST))
     ahead = number - state.bucket
     if ahead <= 0:
         _push(state, message)
@@ -106,8 +107,8 @@ def _spread(state: Item) -> None:
 
 
 @kernel
-def _set_width(state: Item, width: float) -> None:
-    """Place all messages again, in buckets of another width."""
+def _set_width(state: Item, per_second: float) -> None:
+    """Place all messages again, in so many buckets per second."""
     first = state.far
     for number in range(state.bucket_count):
         bucket = bucket_at(state.buckets, number)
@@ -123,19 +124,19 @@ def _set_width(state: Item, width: float) -> None:
         message_at(state.messages, message).next = first
         first = message
     state.far, state.in_heap, state.in_buckets = first, 0, 0
-    state.width = width
-    state.bucket = int(min(state.now / width, _LATEST))
+    state.per_second = per_second
+    state.bucket = int(min(state.now * per_second, _LATEST))
     _spread(state)
 
 
 @kernel
 def _look(state: Item) -> None:
     """Look whether buckets are too wide, or too narrow, for how dense messages are."""
-    loaded, passed, width = state.loaded, state.passed, state.width
-    if loaded > 8 * passed and state.in_heap > 32 and width > max(1.0, state.now) * _NARROWEST:
-        _set_width(state, width / 4)
+    loaded, passed, per_second = state.loaded, state.passed, state.per_second
+    if loaded > 8 * passed and state.in_heap > 32 and max(1.0, state.now) * _NARROWEST * per_second < 1.0:
+        _set_width(state, per_second * 4.0)
     elif 4 * loaded < passed:
-        _set_width(state, width * 4)
+        _set_width(state, per_second / 4.0)
     state.loaded, state.passed = 0, 0
     state.look_after = max(_LEAST_LOOK, state.in_heap + state.in_buckets + state.in_far)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sim.base.addresses import integers
+from sim.base.addresses import integer_rows, integers
 from sim.base.compiled import inlined, kernel
 from sim.brokers.data.compiled.cells import cell_of, end_flood
 from sim.brokers.data.compiled.lines import carry
@@ -162,7 +162,7 @@ def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float
     _add(state, number, rk.TREE_DELAY, tree_delay)
     if now > arrived:
         _add(state, number, rk.LAST_SERVICE, now - arrived)
-    table = integers(state.delays, 3 * state.delay_slots).reshape(-1, 3)
+    table = integer_rows(state.delays, state.delay_slots, 3)
     state.delay_keys += count_key(table, number * rk.BINS + rk.delay_bin(delay), 1, users)
     direct = real_at(state.hop_delay, flight.origin * state.brokers + place.broker).value
     if direct > 0.0:

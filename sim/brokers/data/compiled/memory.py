@@ -88,7 +88,7 @@ class Memory:
         state["bytes_bound"] = -1 if stations.queue_bytes is None else stations.queue_bytes
         state["drops_oldest"] = stations.overflow == "drop-oldest"
         state["free_message"] = state["free_flight"] = state["free_wait"] = state["far"] = state["bucket"] = st.NONE
-        state["far_bucket"], state["width"], state["bucket_count"] = NO_BUCKET, 1e-3, _BUCKETS
+        state["far_bucket"], state["per_second"], state["bucket_count"] = NO_BUCKET, 1024.0, _BUCKETS
         state["floods"] = fabric.overlay.floods
         if recorder.trace is not None:
             state["traces"], state["hops_room"] = True, _HOPS

@@ -135,7 +135,7 @@ _INTEGERS = (
     "delay_slots",
 )
 _REALS = (
-    *("now", "width", "jitter", "warm_up", "horizon", "look_at", "traced_share", "shape", "sigma", "variance"),
+    *("now", "per_second", "jitter", "warm_up", "horizon", "look_at", "traced_share", "shape", "sigma", "variance"),
     "bandwidth",  # bytes per second; 0: any
     "interface",  # likewise
     "loss",  # the probability
