@@ -218,19 +218,13 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
     ]
     due_users = sum(len(each.due) for each in kept)
 
-    def quantile(permille: int) -> float | None:
-        return delays[-(-len(delays) * permille // 1000) - 1] if delays else None
-
     return copies | {
         "notification_delay": mean(delays),
-        "notification_delay_p50": quantile(500),
-        "notification_delay_p90": quantile(900),
-        "notification_delay_p95": quantile(950),
-        "notification_delay_p99": quantile(990),
-        "notification_delay_p99_9": quantile(999),
+        **topics.quantiles("notification_delay", delays),
         "notification_delay_max": max(delays, default=None),
         "arrival_delay": mean(network.arrived[copy, broker] - publications[copy][0] for broker, _, copy in firsts),
         "user_notification_delay": mean(time - publications[copy][0] for time, copy in got),
+        **topics.quantiles("user_notification_delay", [time - publications[copy][0] for time, copy in got]),
         "tree_delay": mean(time - network.rooted[copy] for _, time, copy in firsts),
         "user_tree_delay": mean(time - network.rooted[copy] for time, copy in got),
         "tree_hops": mean(network.depth[copy, broker] for broker, _, copy in firsts),

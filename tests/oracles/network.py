@@ -1014,6 +1014,7 @@ class Network:
         due = sum(users for (number, _), users in self.due.items() if number in kept)
         return {
             "user_notification_delay": fmean(delays) if delays else None,
+            **quantiles("user_notification_delay", delays),
             "user_tree_delay": fmean(below_root) if below_root else None,
             "delivery_ratio": len(got) / due if due else None,
             **clients(self, list(came.values()), since, until),
@@ -1065,18 +1066,11 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
     def jain(loads: list[int], _: list[int]) -> float:
         return sum(loads) ** 2 / (len(loads) * sum(x * x for x in loads)) if sum(loads) else 1.0
 
-    def quantile(permille: int) -> float | None:
-        return sorted(delays)[-(-len(delays) * permille // 1000) - 1] if delays else None
-
     return {
         "broker_subscription_changes": sum(since <= time < until for time, *_ in network.transitions),
         "subscription_overhead": sum(since <= time < until for time in network.control),
         "notification_delay": mean(delays),
-        "notification_delay_p50": quantile(500),
-        "notification_delay_p90": quantile(900),
-        "notification_delay_p95": quantile(950),
-        "notification_delay_p99": quantile(990),
-        "notification_delay_p99_9": quantile(999),
+        **quantiles("notification_delay", delays),
         "notification_delay_max": max(delays, default=None),
         "arrival_delay": mean(network.arrived[pair] - publications[pair[0]][0] for pair in delivered),
         "tree_delay": mean(below_root),
@@ -1215,6 +1209,13 @@ def clients(network: Network, came: list[Coming], since: float, until: float) ->
         "client_wait": fmean(waits) if waits else None,
         "disconnects": sum(since <= time < until for user in network.users.values() for time in user.cut_off),
     }
+
+
+def quantiles(name: str, delays: list[float]) -> dict[str, float | int | None]:
+    """Quantiles of delays: of n, the one of the rank ⌈q n⌉."""
+    permilles = {"p50": 500, "p90": 900, "p95": 950, "p99": 990, "p99_9": 999}
+    ranks = {each: -(-len(delays) * permille // 1000) for each, permille in permilles.items()}
+    return {f"{name}_{each}": sorted(delays)[rank - 1] if delays else None for each, rank in ranks.items()}
 
 
 def links(network: Network) -> dict[str, float | int | None]:

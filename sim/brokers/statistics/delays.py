@@ -30,11 +30,13 @@ class Delays(Tallies):
             "users": users,
         }
 
-    def quantiles(self, measured: NDArray[np.bool_], permilles: Sequence[int]) -> list[float | None]:
-        """Quantiles (‰) over brokers and the windows that are measured: the middle of the bin that holds the pair of that rank."""
-        keys, brokers, _ = self.columns()
+    def quantiles(
+        self, measured: NDArray[np.bool_], permilles: Sequence[int], of_users: bool = False
+    ) -> list[float | None]:
+        """Quantiles (‰) over brokers, or users, in windows that are measured: the middle of the bin that holds the one of that rank."""
+        keys, *counts = self.columns()
         kept = measured[keys // BINS]
-        ranks = np.cumsum(np.bincount(keys[kept] % BINS, brokers[kept], minlength=1))
+        ranks = np.cumsum(np.bincount(keys[kept] % BINS, counts[of_users][kept], minlength=1))
         if ranks[-1] == 0:
             return [None] * len(permilles)
         bins = np.searchsorted(ranks, [-(-int(ranks[-1]) * q // 1000) for q in permilles])

@@ -315,11 +315,18 @@ class Recorder:
         """The scalar metrics over everything after the warm-up; None where a mean is over nothing."""
         columns, windows = self._columns(), len(self.measured)
         first = windows - sum(self.measured)
-        quantiles = self.histogram.quantiles(self._measured, list(QUANTILES.values()))
+        permilles = list(QUANTILES.values())
+        quantiles = {
+            f"{delay}_{name}": value
+            for delay, of_users in (("notification_delay", False), ("user_notification_delay", True))
+            for name, value in zip(
+                QUANTILES, self.histogram.quantiles(self._measured, permilles, of_users), strict=True
+            )
+        }
         delivered = columns["delivered"].total(slice(first, windows))
         return {
             **{m.name: self._over(m, columns, first, windows) for m in OURS.values() if m.windows},
-            **{f"notification_delay_{name}": value for name, value in zip(QUANTILES, quantiles, strict=True)},
+            **quantiles,
             "notification_delay_max": float(self.statistics.maxima[0]) if delivered else None,
             "bootstrap_messages": self.bootstrap_messages,
         }

@@ -75,6 +75,8 @@ class Legs:
         self._states = np.zeros(1, lk.LEG_STATE)
         self._state: Any = self._states[0]
         self._arrays: dict[str, NDArray[Any]] = {}
+        # of the audiences that were needed last, by their ids: who is where, in order of brokers
+        self._by_broker: dict[int, tuple[Audience, NDArray[np.int32], NDArray[np.int64]]] = {}
         legs, speeds = np.zeros(users, lk.LEG), np.zeros(2, lk.SPEED)
         for row, each in enumerate((setting.speed, setting.slow)):
             speeds[row] = (each.latency, math.inf if each.rate is None else each.rate, each.window or 0)
@@ -126,18 +128,24 @@ class Legs:
         self, handed: NDArray[Any], deliveries: NDArray[Any], audiences: Sequence[Audience]
     ) -> NDArray[np.int64]:
         """The users of all audiences by broker, of which each publication gets a part."""
-        parts, first = [np.empty(0, np.int64)], 0
+        parts, first, known = [np.empty(0, np.int64)], 0, self._by_broker
+        self._by_broker = {}
         order = np.argsort(deliveries["audience"], kind="stable")
         numbers, starts = np.unique(deliveries["audience"][order], return_index=True)
         for number, rows in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
             audience = audiences[number]
-            by_broker = np.argsort(audience.brokers, kind="stable")
-            brokers, here = audience.brokers[by_broker], deliveries["broker"][rows]
+            found = known.get(id(audience))
+            if found is None:
+                order_by_broker = np.argsort(audience.brokers, kind="stable")
+                found = audience, audience.brokers[order_by_broker], audience.users[order_by_broker]
+            self._by_broker[id(audience)] = found
+            _, brokers, users = found
+            here = deliveries["broker"][rows]
             low = np.searchsorted(brokers, here)
             handed["topic"][rows] = audience.topic
             handed["first"][rows], handed["count"][rows] = first + low, np.searchsorted(brokers, here, "right") - low
-            parts.append(audience.users[by_broker])
-            first += len(by_broker)
+            parts.append(users)
+            first += len(users)
         return np.concatenate(parts)
 
     def close(self) -> None:
