@@ -28,6 +28,7 @@ WORKLOADS = (
     'kind = "poisson"\nusers = 12\ntopics = 6\ntopics_per_user = 2\nchange_rate = 0.5\npublication_rate = 2\nhorizon = "3h"\n',
     'kind = "poisson"\nusers = 5\ntopics_per_user = 2\npattern = "multimodal"\nmode_size = 3\nchange = "redraw"\nhorizon = 7200\n',
     'kind = "interests"\nusers = 8\ntopics = 5\nper_user = 2\nmodel = "exact"\npublication_rate = 3\nchange_rate = 1\n',
+    'kind = "interests"\nusers = 9\ntopics = 5\nper_user = 2\npublication_rate = 3\nconnect_rate = 0.01\n',
     'kind = "interests"\nfile = "interests.json"\npublication_rate = 2\nhorizon = "2h"\n',
     'kind = "mobility"\nusers = 10\nhorizon = "3d"\ncell = 5\nfriends = 2\ncities = 3\nbox = [40, -100, 50, -90]\n',
     'kind = "content"\nsubscriptions = 20\nfields = 8\nvalues = 30\nsize = 2\nper_owner = 2\npublications = 15\nmatch = 1\n',

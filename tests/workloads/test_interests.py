@@ -79,6 +79,19 @@ def test_streams_do_not_disturb_one_another() -> None:
     np.testing.assert_equal(vars(base.interests), vars(busier.interests))
 
 
+def test_users_connect_one_after_the_other_and_subscribe_to_what_they_would_have_wanted() -> None:
+    sizes = {"users": 8, "topics": 20, "per_user": 3, "model": "exact", "horizon": 3.0}
+    there, coming = generate(**sizes).interests, generate(**sizes, connect_rate=2.0)
+    assert coming.interests.indptr.tolist() == [0] * 9
+    events = coming.subscription_events
+    assert events.user.tolist() == [
+        user for user in range(6) for _ in range(3)
+    ]  # the seventh would come at the horizon
+    assert events.time.tolist() == [user / 2 for user in range(6) for _ in range(3)]
+    assert events.topic.tolist() == there.indices[:18].tolist()
+    assert set(events.action.tolist()) == {1}
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -87,6 +100,11 @@ def test_streams_do_not_disturb_one_another() -> None:
         ({"model": "dice"}, "'coin-flips' or 'exact'"),
         ({"users": 10**6, "topics": 1000}, r"are 1e\+09 coin flips, allowed: 2e\+08"),
         ({"change_rate": 1e12}, "rates and horizon come to"),
+        ({"connect_rate": 0}, "greater than 0"),
+        (
+            {"connect_rate": 5, "change_rate": 1},
+            r"change_rate is 1, but users that connect do not change \(connect_rate\)",
+        ),
     ],
 )
 def test_parameters_that_mean_nothing_are_refused(parameters: dict[str, Any], message: str) -> None:

@@ -83,6 +83,9 @@ class InterestsWorkload:
         """JSON, {"interests": [[topic, …] per user]}, in place of the four keys above."""
         change_rate: float = Field(0.0, ge=0, json_schema_extra=unit("1/h"))
         """Rate at which a user replaces one topic by another."""
+        connect_rate: float | None = Field(None, gt=0, json_schema_extra=unit("1/s"))
+        """How many users connect per second, in the order of their numbers, each subscribing to all its topics at once; without it,
+        all are there from the start."""
         publication_rate: float = Field(0.0, ge=0, json_schema_extra=unit("1/h"))
         """Publications per topic, each by a user drawn at random."""
         horizon: PositiveDuration = SECONDS["h"]
@@ -105,6 +108,10 @@ class InterestsWorkload:
                 raise ValueError(
                     f"{users:,} users and {topics:,} topics are {users * topics:.3g} coin flips, allowed: {MOST_FLIPS:.3g}"
                 )
+            if self.connect_rate is not None and self.change_rate:
+                raise ValueError(
+                    f"change_rate is {self.change_rate:g}, but users that connect do not change (connect_rate)"
+                )
             events = (users * self.change_rate + topics * self.publication_rate) * self.horizon / SECONDS["h"]
             check_events("rates and horizon", events)
             return self
@@ -117,6 +124,12 @@ class InterestsWorkload:
         p = self.parameters
         interests = self._interests(streams.generator("workload.interests"))
         users, topics = interests.nodes, interests.topics
+        if p.connect_rate is None:
+            at_first = Interests(interests.indptr, interests.indices)
+            events = self._changes(interests, streams.generator("workload.changes"))
+        else:
+            at_first = Interests(np.zeros_like(interests.indptr), np.empty(0, np.int32))
+            events = self._connections(interests, p.connect_rate)
         return Workload(
             kind="interests",
             horizon=p.horizon,
@@ -124,8 +137,8 @@ class InterestsWorkload:
                 numbers(topics), "topic", np.full(topics, p.publication_rate * (DAY / SECONDS["h"]))
             ),
             users=Users.without_places(numbers(users)),
-            interests=Interests(interests.indptr, interests.indices),
-            subscription_events=self._changes(interests, streams.generator("workload.changes")),
+            interests=at_first,
+            subscription_events=events,
             publications=poisson_publications(
                 topics, users, p.publication_rate, p.horizon, p.size, streams.generator("workload.publications")
             ),
@@ -158,3 +171,11 @@ class InterestsWorkload:
         topic = replacements(alike, interests.indptr, interests.indices.copy(), user, slot, share)
         action = np.tile(np.array([1, -1], np.int8), count)
         return SubscriptionEvents(np.repeat(time, 2), np.repeat(user, 2), topic.ravel(), action)
+
+    def _connections(self, interests: NodeInterests, rate: float) -> SubscriptionEvents:
+        """Users connect at this rate (1/s), as far as they come to it before the horizon."""
+        user = np.repeat(np.arange(interests.nodes, dtype=np.int32), np.diff(interests.indptr))
+        time = user / rate
+        there = time < self.parameters.horizon
+        action = np.ones(np.count_nonzero(there), np.int8)
+        return SubscriptionEvents(time[there], user[there], interests.indices[there], action)

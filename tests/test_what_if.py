@@ -1,0 +1,166 @@
+"""The what-ifs for load: each a question, and what in its answer follows from arithmetic or theory, at sizes that take little time."""
+
+from __future__ import annotations
+
+import math
+import runpy
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+import scenarios
+import sim
+from sim.scenario.reader import load_scenario
+
+FOLDER = Path(scenarios.__file__).parent / "what-if"
+PAGE = Path(scenarios.__file__).parents[1] / "docs" / "what-if.md"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def ran(folder: Path, name: str, overrides: Sequence[str]) -> tuple[pd.DataFrame, Any]:
+    """A row for each variant, at the one point that overrides leave, and the results."""
+    results = sim.run(FOLDER / f"{name}.toml", folder / "results", overrides=["replications=1", *overrides])
+    return results.runs.set_index("variant"), results
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_is_a_question_that_the_page_answers(name: str) -> None:
+    assert load_scenario(FOLDER / f"{name}.toml").title.endswith("?")
+    command = f"brokersim run scenarios/what-if/{name}.toml"
+    assert command in (FOLDER / f"{name}.toml").read_text()
+    assert command in PAGE.read_text()
+
+
+# -- hot-topic
+
+
+def test_one_node_is_an_m_d_1_queue_and_a_fast_one_has_three_times_the_rate(tmp_path: Path) -> None:
+    """A tenth of the users, ten times as often; Pollaczek–Khinchine: the mean wait is ρ s / 2 (1 − ρ)."""
+    small = ["workload.users=2000", "sweep.workload.publication_rate=[144000]", "brokers.service.wake_up=0"]
+    runs, _ = ran(tmp_path, "hot-topic", [*small, "horizon=10min", "warm_up=20s"])
+    takes = 2.56e-6 + 2000 * 9e-6
+    for variant, service in (("one node", takes), ("three times as fast", takes / 3)):
+        load = 40 * service
+        expected = service + load * service / (2 * (1 - load))
+        assert runs.loc[variant, "notification_delay"] == pytest.approx(expected, rel=0.1)
+        assert runs.loc[variant, "utilisation"] == pytest.approx(load, rel=0.05)
+    assert takes < runs.loc["three cores", "notification_delay"] < 1.02 * takes  # M/D/3 at ρ = 0.24: who waits is rare
+
+
+def test_three_nodes_do_a_third_each_one_after_the_other(tmp_path: Path) -> None:
+    """Without waiting: the publisher's broker serves its own 7,000 and sends two copies; the others have theirs a hop later."""
+    few = ["workload.users=21000", "sweep.workload.publication_rate=[36]", "horizon=20h", "warm_up=0"]
+    runs, _ = ran(tmp_path, "hot-topic", [*few, "window=1h", "brokers.service.wake_up=0"])
+    own, other = 2.56e-6 + 7002 * 9e-6, 2.56e-6 + 7000 * 9e-6
+    expected = (own + 2 * (own + 0.5e-3 + other)) / 3
+    assert runs.loc["three nodes", "notification_delay"] == pytest.approx(expected, rel=0.01)
+
+
+# -- regions
+
+
+def test_copies_leave_one_after_the_other_at_the_rate_of_the_interface(tmp_path: Path) -> None:
+    """1 MB takes 26.7 ms at 0.3 Gb/s, the k-th of eleven copies k times as long; a hop within Europe takes 8 ms."""
+    rare = ["sweep.workload.publication_rate=[36]", "horizon=10h", "warm_up=0", "window=1h"]
+    runs, _ = ran(tmp_path, "regions", rare)
+    copy = 8e6 / 0.3e9
+    mean = (sum(k * copy + 0.008 for k in range(1, 12)) + 0.0) / 12
+    assert runs.loc["one region", "notification_delay"] == pytest.approx(mean, rel=0.01)
+    assert runs.loc["one region", "notification_delay_max"] >= 11 * copy + 0.008 - 1e-9
+    for variant, crossings in (("one region", 0), ("three regions", 8), ("gateways", 2)):
+        assert runs.loc[variant, "cross_region_bytes"] == crossings * 1_000_000 * runs.loc[variant, "publications"]
+
+
+# -- owners-broadcast-mesh
+
+
+@pytest.mark.parametrize("wanted", [1, 5])
+def test_what_each_design_sends_is_what_it_must(tmp_path: Path, wanted: int) -> None:
+    runs, _ = ran(tmp_path, "owners-broadcast-mesh", [f"sweep.workload.topics_per_user=[{wanted}]", "warm_up=0"])
+    mesh, owners, broadcast = (runs.loc[name] for name in ("mesh", "owners", "broadcast"))
+    published, changes = mesh["publications"], mesh["broker_subscription_changes"]
+    chance = 1 - (1 - wanted / 120) ** 20  # of 20 users at a broker, one at least wants a topic
+    assert mesh["due"] / published == pytest.approx(12 * chance, rel=0.05)
+    assert broadcast["notification_overhead"] == 11 * published
+    assert mesh["messages_per_publication"] == pytest.approx(11 * chance, rel=0.05)
+    assert owners["messages_per_publication"] == pytest.approx(11 * chance, rel=0.05)
+    assert owners["uplink_messages"] / published == pytest.approx(
+        11 / 12, rel=0.03
+    )  # unless the publisher's broker owns it
+    assert mesh["internal_overhead"] == broadcast["internal_overhead"]
+    assert mesh["external_overhead"] == owners["external_overhead"] == 0
+    assert (mesh["subscription_overhead"], broadcast["subscription_overhead"]) == (11 * changes, 0)
+    assert owners["subscription_overhead"] / changes == pytest.approx(2 * 11 / 12, rel=0.05)
+
+
+# -- mesh-degree
+
+
+def test_the_graphs_are_those_that_the_script_writes() -> None:
+    script = runpy.run_path(str(FOLDER / "meshes.py"))
+    for degree in script["DEGREES"]:
+        assert (FOLDER / "meshes" / f"degree-{degree}.csv").read_text() == script["edge_list"](degree)
+
+
+@pytest.mark.parametrize("degree", [3, 10])
+def test_floods_and_trees_take_the_shortest_ways_where_brokers_take_no_time(tmp_path: Path, degree: int) -> None:
+    """A flood sends 2 E − (V − 1) messages, here V (d − 1) + 1; hops are those of the graph."""
+    file = f"sweep.network.geometry.file=['{FOLDER}/meshes/degree-{degree}.csv']"
+    runs, _ = ran(tmp_path, "mesh-degree", [file, "brokers.service.kind='none'", "warm_up=0"])
+    rows = pd.read_csv(FOLDER / "meshes" / f"degree-{degree}.csv")
+    graph = nx.from_pandas_edgelist(rows)
+    assert set(dict(graph.degree).values()) == {degree}
+    assert len(graph) == 64
+    hops = nx.average_shortest_path_length(graph) * 63 / 64  # to itself: none
+    flood, trees = runs.loc["flood"], runs.loc["trees"]
+    assert flood["notification_overhead"] == pytest.approx((64 * (degree - 1) + 1) * flood["publications"], rel=2e-3)
+    assert trees["tree_hops"] == pytest.approx(hops, rel=0.02)
+    for name in ("tree_hops", "notification_delay", "delivered"):
+        assert flood[name] == pytest.approx(trees[name], rel=1e-9)
+    assert trees["notification_delay"] == pytest.approx(0.01 * trees["tree_hops"], rel=1e-9)
+
+
+# -- connection-storm
+
+
+def test_a_storm_keeps_brokers_busy_for_as_long_as_its_joins_take(tmp_path: Path) -> None:
+    """Of a join by another broker than the owner, the owner handles the request (2 ms) and the broker the answer (1 ms)."""
+    quiet = ["workload.publication_rate=0", "sweep.workload.connect_rate=[1000000]"]
+    runs, results = ran(tmp_path, "connection-storm", quiet)
+    row = runs.loc["control first"]
+    joins = row["subscription_overhead"] / 2
+    assert joins / row["broker_subscription_changes"] == pytest.approx(7 / 8, rel=0.02)
+    assert row["utilisation"] == pytest.approx(joins * 0.003 / (8 * 30), rel=1e-6)
+    busiest = results.table(row["run"], "brokers")["utilisation"].max() * 30
+    load = results.table(row["run"], "load")
+    assert math.ceil(busiest) <= (load.groupby("window")["utilisation"].max() > 0).sum() <= math.ceil(busiest) + 1
+
+
+def test_nobody_waits_for_joins_where_nobody_has_to_ask(tmp_path: Path) -> None:
+    runs, _ = ran(tmp_path, "connection-storm", ["sweep.workload.connect_rate=[1000000]"])
+    storm, fifo, broadcast = (runs.loc[name] for name in ("control first", "fifo", "broadcast"))
+    assert broadcast["lost_joining"] == broadcast["subscription_overhead"] == 0
+    assert fifo["lost_joining"] > 0
+    assert storm["notification_delay_p99"] > 1 > 0.1 > broadcast["notification_delay_p99"]
+
+
+# -- slow-consumer
+
+
+def test_a_slow_user_gets_what_its_rate_allows_and_waits_for_a_full_buffer(tmp_path: Path) -> None:
+    """All users slow: 12.5 of 20 messages a second. A buffer of 100 is emptied in 8 s at that rate; where the oldest are dropped, in
+    the 5 s in which as many come. That is D/D/1/K, to within a few messages, since the buffer is never far from full."""
+    slow = ["network.clients.slow.share=1", "workload.users=20", "horizon=10min", "warm_up=1min"]
+    runs, _ = ran(tmp_path, "slow-consumer", slow)
+    for variant, wait in (("drop the newest", 100 / 12.5), ("drop the oldest", 100 / 20)):
+        assert runs.loc[variant, "delivery_ratio"] == pytest.approx(12.5 / 20, rel=0.03)
+        assert runs.loc[variant, "client_wait"] == pytest.approx(wait, rel=0.05)
+        assert runs.loc[variant, "lost_slow_client"] > 0
+    assert np.isfinite(runs.loc["wait", "client_wait"])
+    assert runs.loc["wait", "lost_slow_client"] == 0
+    assert runs.loc["disconnect", "delivery_ratio"] < runs.loc["drop the newest", "delivery_ratio"]
