@@ -11,6 +11,7 @@ import pandas as pd
 from analysis.charts import CHART_ROWS, Figure, axis_title, by_colour, by_dash, rounded, spec_of
 from analysis.comparison import by_replication, compare, headline_of, label, texts, variants_of
 from analysis.formatting import number, scale, with_unit
+from analysis.load_maps import load_maps
 from analysis.tables import delay_distribution, load_by_rank, over_time
 from analysis.trees import trees
 from sim.experiments.results import Results
@@ -24,6 +25,7 @@ def figures(results: Results) -> list[Figure]:
         *metrics_over_time(results, headline_of(results)),
         *delays(results),
         *_load(results),
+        *load_maps(results),
         *trees(results),
     ]
 

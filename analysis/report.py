@@ -23,6 +23,7 @@ from analysis.comparison import (
 from analysis.figures import figures
 from analysis.formatting import number, quantity
 from analysis.headlines import headlines, of_point
+from analysis.hottest import hottest
 from analysis.page import render, section
 from analysis.replications import precision_said, replications_of, warm_up_said
 from analysis.sweeps.figures import sweep_figures
@@ -91,6 +92,7 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None, poin
         headline=[_row(row, replications) for row in compare(one, headline)],
         further=[_row(row, replications) for row in compare(one, further)],
         sections=list(_sections(charts)),
+        hottest=[(name, table) for name in names for table in hottest(one, name)],
         experiment=list(_experiment(results, number_)),
         workload=list(_workload(workload)),
         rows=list(_rows(workload.get("rows") or {})),
@@ -193,7 +195,7 @@ def _without_interval(value: Interval, replications: int, space: str = "") -> st
 
 
 def _sections(charts: Sequence[Figure]) -> Iterator[Raw]:
-    for name in ("intervals", "time", "delay", "load", "tree"):
+    for name in ("intervals", "time", "delay", "load", "hot", "tree"):
         shown = section(name, charts)
         if shown["figures"]:
             yield shown

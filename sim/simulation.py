@@ -295,6 +295,8 @@ def simulate(
         "latitude": sites.latitude,
         "longitude": sites.longitude,
     }
+    topics = workload.topics.names
+    tables["topics"] |= {"name": strings(topics[topic].as_py() for topic in tables["topics"]["topic"].tolist())}
     tables["tree"] = _busiest_tree(network, positions)
     metrics, seen, columns = network.metrics(), Tables(dict(tables)), dict(tables["timeseries"])
     for own in scenario.metrics.tables:

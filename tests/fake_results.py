@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 DAY = 86400.0
 FACTORS = {"static": 1.0, "location": 1.35, "similarity": 0.57}
@@ -226,6 +227,24 @@ def _tables(
                 "longitude": shared.uniform(-180, 180, brokers) if places else np.nan,
                 "subscriptions": subscriptions,
                 "users": subscriptions,
+                "name": [f"b{number}" for number in broker],
+                "received": 10 * broker,
+                "sent": 5 * broker,
+                "offered_load": broker % 7 / 5,
+                "utilisation": np.minimum(broker % 7 / 5, 1.0),
+                "queue_length": broker % 7 / 2,
+                "queue_wait": np.where(broker % 7 > 0, broker % 7 / 100, np.nan),
+            }
+        ),
+        "load": _load(window[warm_up:], broker),
+        "topics": pd.DataFrame(
+            {
+                "topic": np.arange(20),
+                "name": [f"t{number}" for number in range(20)],
+                "publications": np.arange(20) + 1,
+                "brokers": 2,
+                "users": np.arange(20) % 5,
+                "copies": (np.arange(20) + 1) * (np.arange(20) % 5),
             }
         ),
         "links": pd.DataFrame({"source": broker[:-1], "destination": broker[1:], "messages": 5, "bytes": 500}),
@@ -233,6 +252,22 @@ def _tables(
         "decisions/selection": pd.DataFrame({"time": [0.0], "user": [0], "from": [-1], "broker": [0]}),
         "decisions/configuration": pd.DataFrame({"time": [0.0], "broker": [0], "node": [0]}),
     }
+
+
+def _load(windows: NDArray[np.int64], broker: NDArray[np.int64]) -> pd.DataFrame:
+    """A row for each window and broker but the first, who never does anything."""
+    window, who = np.repeat(windows, len(broker) - 1), np.tile(broker[1:], len(windows))
+    busy = np.minimum(who % 7 / 5, 1.0)
+    return pd.DataFrame(
+        {
+            "window": window,
+            "broker": who,
+            "received": 10 * who,
+            "sent": 5 * who,
+            "utilisation": busy * np.where(window % 2, 1.0, 0.5),
+            "queue_length": 1.0 * who,
+        }
+    )
 
 
 def _metrics(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:

@@ -242,6 +242,7 @@ def test_all_tables_load_in_pandas(mobile: tuple[Scenario, Workload, Any]) -> No
         "brokers",
         "links",
         "load",
+        "topics",
         "delays",
         "tree",
         "decisions/selection",

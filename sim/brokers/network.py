@@ -315,6 +315,7 @@ class Network:
                 self.users.selections(),
                 recorder.edges,
             ),
+            "topics": self._topics(),
             "delays": recorder.delays(),
             "decisions/selection": self.users.selections(),
             "decisions/configuration": placement.table(),
@@ -328,6 +329,19 @@ class Network:
         if recorder.trace is not None:
             tables["trace"] = recorder.trace.table()
         return tables
+
+    def _topics(self) -> RecordedColumns:
+        """One row per topic on which anything was published after the warm-up, and who wants it at the end."""
+        published = self.workload.published(self.setting.warm_up, self.setting.horizon)
+        topics = np.flatnonzero(published)
+        users = self.subscriptions.users_wanting[topics]
+        return {
+            "topic": topics,
+            "publications": published[topics],
+            "brokers": self.subscriptions.brokers_wanting[topics],
+            "users": users,
+            "copies": published[topics] * users,
+        }
 
     def _saturated_links(self) -> int:
         """How many links, and interfaces in one direction, cannot carry what is sent over them."""

@@ -131,7 +131,7 @@ def test_a_long_name_of_a_variant_still_makes_a_file_name(tmp_path: Path) -> Non
 )
 def test_every_chart_stays_below_the_limit_of_rows(case: dict[str, Any], tmp_path: Path) -> None:
     charts = figures(load_results(write_results(tmp_path, **{"replications": 2, **case})))
-    assert {chart.section for chart in charts} == {"intervals", "time", "delay", "load", "tree"}
+    assert {chart.section for chart in charts} == {"intervals", "time", "delay", "load", "hot", "tree"}
     assert max(data_rows(chart.spec) for chart in charts) <= 5000
 
 

@@ -90,7 +90,7 @@ def test_a_point_that_does_not_exist_or_has_no_run_is_refused(results: Results, 
     failed = [
         {"point": 0, "label": "network.brokers = 10", "variant": "static", "replication": 0, "reason": "KeyError: 7"}
     ]
-    broken = write(tmp_path, failed=failed)
+    broken = write(tmp_path, failed=failed, detailed=(0, 1))
     broken.__dict__["runs"] = broken.runs.query("point > 0")
     with pytest.raises(
         ResultsError, match=r"no run of point 0 finished \(network.brokers = 10, static, replication 0: Key"
@@ -158,7 +158,7 @@ def test_of_a_sweep_that_was_run(tmp_path: Path) -> None:
     results = sim.run(scenario, out=tmp_path / "results")
     charts = draw(results, point=2)
     assert {chart.section for chart in charts} == {
-        *("lines", "heat", "pareto", "intervals", "time", "delay", "load", "tree")
+        *("lines", "heat", "pareto", "intervals", "time", "delay", "load", "hot", "tree")
     }
     page = render_report(results, charts, point=2)
     assert "4 points, 2 variants, 2 replications of each: 16 runs." in text(page)

@@ -602,6 +602,7 @@ def compare(case: Case) -> oracle.Network:
     compare_delays(network, truth)
     compare_brokers(network, case, truth)
     compare_load(network, case, truth)
+    compare_topics(network, case, truth)
     received = network.tables()["subscribers"]
     pairs = zip(received["topic"].tolist(), received["user"].tolist(), strict=True)
     assert dict(zip(pairs, received["delivered"].tolist(), strict=True)) == truth.received
@@ -694,6 +695,19 @@ def compare_brokers(network: Network, case: Case, truth: oracle.Network) -> None
         assert table["delivered"][broker] == sum(
             b == broker and truth.world.publications[number][0] >= case.warm_up for number, b in truth.delivered
         )
+
+
+def compare_topics(network: Network, case: Case, truth: oracle.Network) -> None:
+    """What was published after the warm-up, and who wants it at the end."""
+    table = network.tables()["topics"]
+    counts = Counter(topic for time, topic, *_ in case.publications if case.warm_up <= time < case.horizon)
+    wanting = [{broker for broker, which, _ in truth.registered if which == topic} for topic in range(case.topics)]
+    users = Counter(topic for _, topic, _ in truth.registered)
+    rows = zip(*(table[name].tolist() for name in ("topic", "publications", "brokers", "users", "copies")), strict=True)
+    assert list(rows) == [
+        (topic, count, len(wanting[topic]), users[topic], count * users[topic])
+        for topic, count in sorted(counts.items())
+    ]
 
 
 def compare_load(network: Network, case: Case, truth: oracle.Network) -> None:
