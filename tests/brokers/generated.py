@@ -313,6 +313,7 @@ def watched(network: Network) -> Counter[str]:
             "content": carries_content and metrics["due"],
             "handovers": metrics["handovers"],
             "lost while joining": metrics["lost_joining"],
+            "lost to users": (metrics["lost_slow_client"] or 0) + (metrics["lost_disconnected"] or 0),
             "delivered": metrics["delivered"],
         }
     )

@@ -228,6 +228,40 @@ def test_a_share_of_users_is_slow() -> None:
     assert table["users"].sum() == 5000
 
 
+@pytest.mark.parametrize("content", [False, True])
+@pytest.mark.parametrize("plane", ["events", "compiled", "folded"])
+def test_nothing_is_kept_of_what_has_been_delivered(plane: str, content: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a run is, so many deliveries wait to be passed on, and so many messages for users, as there were in a short one."""
+    monkeypatch.setattr(deliveries, "_BATCH", 100)
+    monkeypatch.setattr(memory, "_DELIVERIES", 10)
+    monkeypatch.setattr("sim.brokers.data.folded._BATCH", 100)
+    found = []
+    for seconds in (100, 500):
+        times, horizon = [n / 4 for n in range(4 * seconds)], float(seconds)
+        if content:
+            wanted = [(user, {0: 1}) for user in range(4)]
+            world = tiny.content(wanted, [(time, -1, 8, (1,)) for time in times], users=4, horizon=horizon)
+        else:
+            world = tiny.workload([[0]] * 4, [(time, 0, -1, 8) for time in times], horizon=horizon)
+        way = ClientSetting(Speed(latency=3.0, rate=8.0, window=5), buffer=10)
+        made = tiny.network(world, tiny.graph([(0, 1)], [0]), [0, 1, 0, 1], 0.25, plane=plane, trace=False, clients=way)
+        buffer = made.recorder.deliveries
+        assert buffer is not None
+        held, advance = [0], buffer.advance
+
+        def watched(until: float, buffer: Any = buffer, held: Any = held, advance: Any = advance) -> None:
+            held.append(buffer._held)
+            advance(until)
+
+        buffer.advance = watched  # type: ignore[method-assign]
+        made.run()
+        assert made.metrics()["lost_slow_client"] > seconds
+        assert made._legs is not None
+        found.append((max(held), len(made._legs._arrays["messages"])))
+    assert found[0] == found[1]
+    assert found[0][0] < 500
+
+
 def test_brokers_know_nothing_of_clients() -> None:
     plain, behind = one_user([0.0, 1.0, 2.0]), one_user([0.0, 1.0, 2.0], speed=Speed(rate=0.1), buffer=0)
     tables, others = plain.tables(), behind.tables()

@@ -66,6 +66,7 @@ def test_a_third_of_the_cases_each_have_what_is_hard(first: int, cases: int) -> 
         tally.update(watched(network(generated(seed), "events")).keys())
     assert min(tally[what] for what in HARD) >= cases / 3, tally
     assert min(tally["publications that made room"], tally["hop limits"]) >= cases / 20, tally
+    assert tally["lost to users"] >= cases / 5, tally
 
 
 @there

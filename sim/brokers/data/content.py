@@ -86,7 +86,7 @@ class ContentRule(Rule):
         super().__init__(fabric, recorder, subscriptions, publications)
         self.content, self.host, self._due, self._loads = content, host, DueByContent(content, host), loads
         self._concerned = np.zeros(len(fabric.node_of), np.bool_)  # scratch
-        self._begun: dict[Bundle, float] = {}  # when those set out, at the earliest (s), of which copies may travel
+        self._begun: dict[Bundle, float] = {}  # when those set out of which copies may travel (s), in order
 
     def flights(self, number: int, broker: int, window: int) -> list[Copy]:
         """A copy for each predicate of the publication."""
@@ -99,7 +99,7 @@ class ContentRule(Rule):
             copy.bundle, copy.concerned, copy.elsewhere = bundle, {}, _JOINING
             bundle.copies.append(copy)
         bundle.travelling = len(bundle.copies)
-        self._begun[bundle] = self._fabric.clock.now
+        self._begun[bundle] = max(published, self._fabric.clock.now)
         return list(bundle.copies)
 
     def effort(self, flight: Flight, broker: int, position: int, stage: int) -> Effort:

@@ -57,6 +57,7 @@ class FoldedEngine:
         self._held: dict[int, list[int]] = {}  # by broker: publications that it holds back
         self._departed: dict[int, float] = {}  # when publications left that were held back; infinite: never
         self._released_until = 0.0  # when the last of them leaves its root
+        self._last_departed = 0.0  # when the last publication left its broker; the others do no earlier
         satisfaction = recorder.satisfaction
         self._period_of = None if satisfaction is None else satisfaction.period_of
         self._latest = np.zeros(1)  # when the last one arrives of those that have been folded
@@ -90,6 +91,7 @@ class FoldedEngine:
     def _climb(self, number: int, time: float, topic: int, broker: int, following: float) -> float:
         """A publication leaves at this time; when it leaves its root. Nothing changes trees before the `following` event."""
         uplink, _, times = self._uplinks.of(topic, broker)
+        self._last_departed = time
         for hop in times:
             time += hop
         if times or time < following:
@@ -203,7 +205,7 @@ class FoldedEngine:
             if recorder.satisfaction is not None:
                 recorder.satisfaction.record_periods(number)
             if recorder.deliveries is not None and recorder.deliveries.full:
-                recorder.deliveries.advance(min(self._fabric.clock.now, self.next_time()))
+                recorder.deliveries.advance(min(self._last_departed, self.next_time()))
         self._rooted = _Rooted()
 
     def _departures(self, number: NDArray[np.int64], published: NDArray[np.float64]) -> NDArray[np.float64]:

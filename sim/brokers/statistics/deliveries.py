@@ -122,7 +122,7 @@ class DeliveryBuffer:
         rows = np.concatenate([*self._parts, np.array(self._rows, DELIVERY)])
         ready = rows["served"] < until
         assert rows["served"].min(initial=math.inf) >= self._until, "a delivery is earlier than what has been passed on"
-        self._until = until
+        self._until = max(self._until, until)
         passed, kept, audiences = rows[ready], rows[~ready], self._audiences
         passed = passed[np.lexsort((passed["number"], passed["served"]))]
         entries, which = np.unique(kept["audience"], return_inverse=True)
