@@ -134,6 +134,7 @@ def networks(seed: int, name: str, plane: str) -> tuple[Network, Network]:
         found = Network(made_of, workload, Streams(seed))
         if one_by_one:
             found.users.look_ahead = lambda event, movement, until: (event, movement)
+            found.users._turn_together = lambda changing: False
         return found
 
     return network(False), network(True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,8 +48,8 @@ class Ahead:
         self._events = workload.subscription_events
         self._select_all = many_at_once(policy)
         self._most, self._misses, self._skipped = _MOST, 0, 0
-        if interest_changed is not None:
-            subscriptions.caught_up = partial(self._report, interest_changed)
+        self._interest_changed = interest_changed
+        subscriptions.caught_up = None if interest_changed is None else self.report
         self._state.set(asks=self._select_all is not None)
         self._state.set(**{f"by_{reaction}": reaction in policy.reacts_to for reaction in ("subscription", "movement")})
         _make_room(self._state)
@@ -60,29 +59,29 @@ class Ahead:
         if self._skipped < self._misses**2 // 4:  # where changes mostly matter, it is not looked each time
             self._skipped += 1
             return event, movement
-        record = self._state.record
-        record["event"], record["movement"] = event, movement
-        views = look_ahead(self._state.records, until, self._most)
-        if views:
-            self._ask(views, exchanged)
-        end = int(record["event_end"]), int(record["movement_end"])
-        self._skipped, self._misses = 0, 0 if end > (event, movement) else min(self._misses + 1, _MOST_MISSES)
-        self._subscriptions.next_change = float(record["next"])
-        return end
+        records = self._state.records
+        views, *end, following = look_ahead(records, event, movement, until, self._most)
+        if views and (moved := self._first_moved(views, exchanged)) is not None:
+            *end, following = end_ahead(records, moved)
+        self._subscriptions.next_change = following
+        self._skipped, self._misses = 0, 0 if end > [event, movement] else min(self._misses + 1, _MOST_MISSES)
+        return end[0], end[1]
 
-    def _ask(self, views: int, exchanged: BrokerStates) -> None:
-        """Ask the policy, and end what is known ahead where it hands a user over."""
+    def _first_moved(self, views: int, exchanged: BrokerStates) -> int | None:
+        """Ask the policy; the first view of those of which it hands a user over."""
         assert self._select_all is not None
         asked = _views(self._state, views, exchanged)
         moved = np.flatnonzero(self._select_all(asked) != asked.current)
-        if len(moved):
-            end_ahead(self._state.records, int(moved[0]))
         self._most = max(_FEWEST, min(2 * (int(moved[0]) if len(moved) else views), _MOST))
+        return int(moved[0]) if len(moved) else None
 
-    def _report(self, interest_changed: Callable[[int, int, int], None], first: int, end: int) -> None:
+    def report(self, first: int, end: int) -> None:
+        """Call `interest_changed` for events that have been enacted."""
+        if self._interest_changed is None:
+            return
         rows = self._events.rows(slice(first, end))
         for user, topic, action in zip(rows.user.tolist(), rows.topic.tolist(), rows.action.tolist(), strict=True):
-            interest_changed(user, topic, action)
+            self._interest_changed(user, topic, action)
 
 
 def use_workload(workload: Workload, state: UserState) -> None:

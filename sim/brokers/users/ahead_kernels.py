@@ -44,10 +44,9 @@ def _ends(state: Any, time: float, event: int, movement: int) -> tuple[int, int]
 
 
 @kernel
-def _turn(state: Any, row: int, step: int) -> None:
+def _hold(state: Any, row: int, step: int) -> None:
     """Have a user begin or cease to want a topic as an event says, or undo it (`step` -1)."""
     user, topic = small_integers(state.event_user, row + 1)[row], small_integers(state.event_topic, row + 1)[row]
-    change = step * tiny_integers(state.event_action, row + 1)[row]
     first = integers(state.room, user + 1)[user]
     many = small_integers(state.held_many, user + 1)
     size = many[user]
@@ -55,6 +54,7 @@ def _turn(state: Any, row: int, step: int) -> None:
     place = 0
     while place < size and held[place] < topic:
         place += 1
+    change = step * tiny_integers(state.event_action, row + 1)[row]
     if change > 0:
         for i in range(size, place, -1):
             held[i] = held[i - 1]
@@ -63,8 +63,22 @@ def _turn(state: Any, row: int, step: int) -> None:
         for i in range(place, size - 1):
             held[i] = held[i + 1]
     many[user] = size + change
-    count(state, topic, small_integers(state.host, user + 1)[user], change)
+
+
+@kernel
+def _count(state: Any, row: int, step: int) -> bool:
+    """Count that at the user's broker; whether the broker begins or ceases to want the topic by it."""
+    user, topic = small_integers(state.event_user, row + 1)[row], small_integers(state.event_topic, row + 1)[row]
+    change = step * tiny_integers(state.event_action, row + 1)[row]
     integers(state.version, topic + 1)[topic] += step
+    return count(state, topic, small_integers(state.host, user + 1)[user], change) == (0 if change > 0 else 1)
+
+
+@kernel
+def _turn(state: Any, row: int, step: int) -> None:
+    """Both; rows of a user come one after the other, as there is room for what it wants after each."""
+    _hold(state, row, step)
+    _count(state, row, step)
 
 
 @kernel
@@ -75,18 +89,29 @@ def _is_quiet(state: Any, first: int, end: int) -> bool:
     for i in range(first, end):
         broker, leaving = host[users[i]], 0
         for j in range(first, end):
-            if topics[j] == topics[i]:
-                if j != i and users[j] == users[i]:
-                    return False
-                leaving += actions[j] < 0 and host[users[j]] == broker
+            leaving += topics[j] == topics[i] and actions[j] < 0 and host[users[j]] == broker
         place = topics[i] * state.brokers + broker
         if small_integers(state.wanted, place + 1)[place] <= leaving:
             return False
+    return _is_plain(state, first, end)
+
+
+@kernel
+def _is_plain(state: Any, first: int, end: int) -> bool:
+    """Whether events of an instant are few, all as interests allow, and no two of them about the same user and topic."""
+    users, topics = small_integers(state.event_user, end), small_integers(state.event_topic, end)
+    actions = tiny_integers(state.event_action, end)
+    if end - first > _ROWS:
+        return False
+    for i in range(first, end):
         has = False
         for topic in wants(state, users[i]):
             has |= topic == topics[i]
         if has == (actions[i] > 0):
             return False  # a mistake of the workload
+        for j in range(first, i):
+            if users[j] == users[i] and topics[j] == topics[i]:
+                return False
     return True
 
 
@@ -173,20 +198,21 @@ def _try(state: Any, views: int, time: float, event: int, event_end: int, moveme
 
 
 @kernel
-def look_ahead(states: NDArray[Any], until: float, most: int) -> int:
-    """Find the instants before `until` (s) that are quiet for all that is known, up to about `most` views of users to be decided for.
+def look_ahead(states: NDArray[Any], event: int, movement: int, until: float, most: int) -> tuple[int, int, int, float]:
+    """Find the instants from these rows on and before `until` (s) that are quiet for all that is known.
 
-    Returns how many views there are. Nothing has changed then but where the rows end that are known to be quiet.
+    It ends with about `most` views of users to be decided for. Returns how many there are, the rows after those that are known to
+    be quiet, and when these begin. Nothing else has changed then.
     """
-    state = states[0]
-    event, movement, views = state.event, state.movement, 0
+    state, views = states[0], 0
+    state.event, state.movement = event, movement
     while views < most:
         time = _time(state, event, movement)
         if time >= until:
             break
         event_end, movement_end = _ends(state, time, event, movement)
         asks = (state.by_subscription and event_end > event) or (state.by_movement and movement_end > movement)
-        if (asks and not state.asks) or max(event_end - event, movement_end - movement) > _ROWS:
+        if (asks and not state.asks) or event_end - event > _ROWS or movement_end - movement > _ROWS:
             break
         if not _has_room(state, views, event, event_end, movement, movement_end):
             break
@@ -200,14 +226,16 @@ def look_ahead(states: NDArray[Any], until: float, most: int) -> int:
         event, movement = event_end, movement_end
     _undo(state, event, movement)
     _end(state, event, movement)
-    return views
+    return views, event, movement, float(state.next)
 
 
 @kernel
-def end_ahead(states: NDArray[Any], view: int) -> None:
-    """A user is handed over: the rows that are known to be quiet end before its instant."""
+def end_ahead(states: NDArray[Any], view: int) -> tuple[int, int, float]:
+    """A user is handed over: the rows that are known to be quiet end before its instant; returns what `look_ahead` does of rows."""
     state = states[0]
-    _end(state, integers(state.view_event, VIEWS)[view], integers(state.view_movement, VIEWS)[view])
+    event, movement = integers(state.view_event, VIEWS)[view], integers(state.view_movement, VIEWS)[view]
+    _end(state, event, movement)
+    return event, movement, float(state.next)
 
 
 @kernel
@@ -246,3 +274,39 @@ def enact_ahead(states: NDArray[Any], until: float) -> float:
         state.event, state.movement = event_end, movement_end
         _end(state, state.event_end, state.movement_end)
     return float(state.next)
+
+
+@kernel
+def enact_events(states: NDArray[Any], first: int, end: int, now: float) -> tuple[bool, NDArray[np.int32]]:
+    """Enact events of an instant after which nobody is decided for, user by user: first what it begins to want, then what it ceases to.
+
+    Returns whether that was possible, which it is where they are few and plain, and topic, broker and ±1 for each that a broker
+    begins or ceases to want thereby.
+    """
+    state, turned, many = states[0], np.empty((end - first, 3), np.int32), 0
+    if not _is_plain(state, first, end):
+        return False, turned[:0]
+    users, topics = small_integers(state.event_user, end), small_integers(state.event_topic, end)
+    actions, done = tiny_integers(state.event_action, end), np.zeros(end - first, np.bool_)
+    for row in range(first, end):
+        _hold(state, row, 1)
+    for start in range(first, end):
+        user = users[start]
+        broker = small_integers(state.host, user + 1)[user]
+        if not done[start - first]:
+            touch(state, broker, now)
+        while True:
+            following = -1
+            for row in range(start, end):
+                if users[row] == user and not done[row - first]:
+                    sooner = following < 0 or actions[row] > actions[following]
+                    if sooner or (actions[row] == actions[following] and topics[row] < topics[following]):
+                        following = row
+            if following < 0:
+                break
+            done[following - first] = True
+            if _count(state, following, 1):
+                turned[many, 0], turned[many, 1], turned[many, 2] = topics[following], broker, actions[following]
+                many += 1
+    changed(balance_at(state.balance, 0), now, state.brokers, state.total, state.squares)
+    return True, turned[:many]

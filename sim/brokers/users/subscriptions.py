@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.statistics.records import Offloaded
-from sim.brokers.users.ahead_kernels import enact_ahead
+from sim.brokers.users.ahead_kernels import enact_ahead, enact_events
 from sim.brokers.users.change_kernels import count_all, join_all
 from sim.brokers.users.state import UserState
 from sim.policies.views import BrokerStates
@@ -53,6 +53,13 @@ class Subscriptions:
         """One user of the broker more (+1) or fewer (-1) wants each of the topics."""
         for topic in count_all(self.state.records, np.array(topics, np.int32), broker, change).tolist():
             self._transition(topic, broker, change)
+
+    def enact(self, first: int, end: int, now: float) -> bool:
+        """Enact events of an instant that are of these rows, if compiled code can."""
+        enacted, turned = enact_events(self.state.records, first, end, now)
+        for topic, broker, change in turned.tolist():
+            self._transition(topic, broker, change)
+        return enacted
 
     def join(self, first: int, brokers: NDArray[np.integer[Any]], interests: int) -> None:
         """Users `first`, `first + 1`, … join these brokers, with so many interests in all."""

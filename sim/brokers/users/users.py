@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -244,10 +244,13 @@ class HostedUsers:
             self._before_change()
             self._subscriptions.catch_up(self._clock.now)
 
-    def enact(self, changing: Iterable[int], moving: Iterable[int]) -> None:
+    def enact(self, changing: list[int], moving: list[int]) -> None:
         """Enact rows of subscription events and movements, of one instant: interests, then places, then a decision per user."""
         self._before_change()
         self._subscriptions.catch_up(self._clock.now)
+        if not moving and not self._by_subscription and self._turn_together(changing):
+            self._report()
+            return
         events, movements = self._workload.subscription_events, self._workload.movements
         touched: dict[int, list[int]] = {}  # user → topics that result
         ask: dict[int, None] = {}
@@ -278,6 +281,14 @@ class HostedUsers:
         if touched or ask:
             load_changed(self._records, self._clock.now)
             self._report()
+
+    def _turn_together(self, changing: list[int]) -> bool:
+        """Enact events after which nobody is decided for, if compiled code can; not where brokers hold back others of the instant."""
+        first, end = changing[0], changing[-1] + 1
+        if end - first > len(changing) or not self._subscriptions.enact(first, end, self._clock.now):
+            return False
+        self._ahead.report(first, end)
+        return True
 
     def _apply(self, user: int, topics: list[int], row: int) -> None:
         events = self._workload.subscription_events

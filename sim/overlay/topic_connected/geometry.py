@@ -14,6 +14,7 @@ from sim.overlay.geometry import EMPTY_TREE, GeometrySetting, TopicTree
 from sim.overlay.source_trees import PublisherTrees
 from sim.overlay.topic_connected.design import DEFAULT_K, Algorithm, design
 from sim.overlay.topic_connected.interests import BrokerInterests
+from sim.overlay.topic_connected.measure_kernels import is_in_one_part
 from sim.overlay.topic_connected.measures import adjacency, edge_numbers, topic_diameters
 from sim.overlay.topic_connected.repair import Dcbm, RepairedOverlay
 from sim.overlay.tree_kernels import breadth_first_tree
@@ -160,9 +161,7 @@ class TopicConnected(PublisherTrees):
 
     def _is_apart(self, topic: int) -> bool:
         """Whether the nodes that want a topic are not connected among themselves."""
-        joined = self._joined[topic]
-        size, start = int(np.count_nonzero(joined)), int(joined.argmax())
-        return size > 1 and len(breadth_first_tree(start, start, joined, self._first, self._neighbours)[0]) < size
+        return not is_in_one_part(self._joined[topic], self._first, self._neighbours)
 
     # -- publishing
 

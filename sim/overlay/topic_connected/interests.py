@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.base.csr import row_starts
+from sim.base.csr import row_starts, transpose
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +49,7 @@ class BrokerInterests:
     @cached_property
     def by_topic(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The same the other way round: the subscribers of topic t are `members[starts[t]:starts[t + 1]]`, ascending."""
-        starts = row_starts(np.bincount(self.indices, minlength=self.topics))
-        nodes = np.repeat(np.arange(self.nodes, dtype=np.int32), np.diff(self.indptr))
-        return starts, nodes[np.argsort(self.indices, kind="stable")]
+        return transpose(self.indptr, self.indices, self.topics)
 
     @property
     def merges(self) -> int:

@@ -16,12 +16,10 @@ def topic_spans(
     members: NDArray[np.int32],
     first: NDArray[np.int64],
     neighbours: NDArray[np.int32],
-    thorough: bool,
 ) -> NDArray[np.int64]:
     """The diameter of each topic's own sub-overlay (topics): 0 below two subscribers, -1 where it is not connected.
 
-    The links of node v lead to `neighbours[first[v]:first[v + 1]]`. Where not `thorough`, what is measured is how far the
-    topic's first subscriber is from the farthest.
+    The links of node v lead to `neighbours[first[v]:first[v + 1]]`.
     """
     n, topics = first.size - 1, starts.size - 1
     spans = np.zeros(topics, np.int64)
@@ -53,7 +51,7 @@ def topic_spans(
             continue
         distance = np.empty(size, np.int32)
         queue = np.empty(size, np.int32)
-        for source in range(size if thorough else 1):
+        for source in range(size):
             distance[:] = -1
             distance[source], queue[0] = 0, source
             end = 1
@@ -79,3 +77,50 @@ def histogram(values: NDArray[Any], size: int) -> NDArray[np.int64]:
     for value in values:
         counts[value] += 1
     return counts
+
+
+@kernel
+def is_in_one_part(wants: NDArray[np.bool_], first: NDArray[np.int64], neighbours: NDArray[np.int32]) -> bool:
+    """Whether those nodes that want a topic (nodes) are connected among themselves."""
+    size = int(wants.sum())
+    return size < 2 or _reach(wants.copy(), int(wants.argmax()), size, np.empty(size, np.int32), first, neighbours)
+
+
+@kernel
+def are_connected(
+    starts: NDArray[np.int64], members: NDArray[np.int32], first: NDArray[np.int64], neighbours: NDArray[np.int32]
+) -> NDArray[np.bool_]:
+    """Whether each topic's subscribers (topics) are connected among themselves."""
+    nodes, topics = first.size - 1, starts.size - 1
+    connected, left, queue = np.ones(topics, np.bool_), np.zeros(nodes, np.bool_), np.empty(nodes, np.int32)
+    for t in range(topics):
+        here = members[starts[t] : starts[t + 1]]
+        if here.size > 1:
+            for node in here:
+                left[node] = True
+            connected[t] = _reach(left, here[0], here.size, queue, first, neighbours)
+            for node in here:
+                left[node] = False
+    return connected
+
+
+@kernel
+def _reach(
+    left: NDArray[np.bool_],
+    start: int,
+    size: int,
+    queue: NDArray[np.int32],
+    first: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
+) -> bool:
+    """Whether all that are `left`, so many of them, are reached from one of them over others; those reached are not left then."""
+    left[start], queue[0] = False, start
+    at, end = 0, 1
+    while at < end < size:
+        for e in range(first[queue[at]], first[queue[at] + 1]):
+            node = neighbours[e]
+            if left[node]:
+                left[node], queue[end] = False, node
+                end += 1
+        at += 1
+    return bool(end == size)

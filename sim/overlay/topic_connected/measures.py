@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sim.overlay.topic_connected.design import node_degrees
 from sim.overlay.topic_connected.interests import BrokerInterests
-from sim.overlay.topic_connected.measure_kernels import topic_spans
+from sim.overlay.topic_connected.measure_kernels import are_connected, topic_spans
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ def measure(interests: BrokerInterests, edges: NDArray[np.int32]) -> Measures:
 
 def topic_diameters(interests: BrokerInterests, edges: NDArray[np.int32]) -> NDArray[np.int64]:
     """The diameter of each topic's own sub-overlay (topics): 0 below two subscribers, -1 where it is not connected."""
-    return topic_spans(*interests.by_topic, *adjacency(interests.nodes, edges), True)
+    return topic_spans(*interests.by_topic, *adjacency(interests.nodes, edges))
 
 
 def connected_topics(interests: BrokerInterests, edges: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Whether each topic's subscribers (topics) are connected among themselves."""
-    return topic_spans(*interests.by_topic, *adjacency(interests.nodes, edges), False) >= 0
+    return are_connected(*interests.by_topic, *adjacency(interests.nodes, edges))
 
 
 def is_topic_connected(interests: BrokerInterests, edges: NDArray[np.int32]) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sim.base.csr import transpose
 from sim.base.errors import InputError
 from sim.policies.offloading import kernels
 
@@ -115,7 +116,7 @@ class OffloadingProblem:
     @cached_property
     def by_topic(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The subscribers of each topic as CSR: `indptr` (l + 1) and `indices`, ascending for each topic."""
-        return kernels.transpose(self.indptr, self.indices, self.topics)
+        return transpose(self.indptr, self.indices, self.topics)
 
     @cached_property
     def normalised(self) -> bool:
