@@ -9,6 +9,7 @@ from sim.brokers.data.compiled.hops import (
     count_sent,
     deliver,
     end_message,
+    rows_of,
     send_message,
     take_message,
     trace_hop,
@@ -121,8 +122,10 @@ def flood_on(state: Item, number: int, place: int, flight: Item) -> None:
         end_message(state, number)
         return
     flight.messages += onward - 1
+    first = 0
     if window.measured:
-        count_sent(state, flight, here.broker, onward)
+        first = rows_of(state, flight.window)
+        count_sent(state, first + here.broker, size, onward)
     for position in range(here.first, here.first + here.children):
         link = position_at(state.positions, position)
         if link.first == sender:
@@ -142,7 +145,7 @@ def flood_on(state: Item, number: int, place: int, flight: Item) -> None:
             tally = tally_at(state.tallies, position)
             tally.messages += 1
             tally.bytes += size
-            count_received(state, flight, link.broker, link.users == 0)
+            count_received(state, first + link.broker, size, link.users == 0)
         outcome = send_message(state, taken, flight.number, int(here.broker), link.broker, link)
         if outcome != ON_ITS_WAY:
             _miss_place(state, flight, link.first, REFUSED if outcome == FULL else STRAYED)

@@ -88,26 +88,27 @@ def end_message(state: Item, number: int) -> None:
 
 
 @inlined
-def traffic_of(state: Item, window: int, broker: int) -> Item:
-    """What the broker did with publications of a window, which is measured."""
-    return traffic_at(state.traffic, integer_at(state.first_row, window).value + broker)
+def rows_of(state: Item, window: int) -> int:
+    """Where the traffic of the brokers begins that is counted for a window, which is measured."""
+    return int(integer_at(state.first_row, window).value)
 
 
 @inlined
-def count_received(state: Item, flight: Item, broker: int, relays: bool) -> None:
-    """Count a message that is sent to the broker, of a publication of a window that is measured."""
-    traffic = traffic_of(state, flight.window, broker)
+def count_received(state: Item, row: int, size: int, relays: bool) -> None:
+    """Count a message of so many bytes that is sent to a broker, whose traffic has this row."""
+    traffic = traffic_at(state.traffic, row)
     traffic.received += 1
-    traffic.bytes_in += flight.size
-    traffic.relayed += int(relays)
+    traffic.bytes_in += size
+    if relays:
+        traffic.relayed += 1
 
 
 @inlined
-def count_sent(state: Item, flight: Item, broker: int, messages: int) -> None:
-    """Count so many messages that the broker sends, likewise."""
-    traffic = traffic_of(state, flight.window, broker)
+def count_sent(state: Item, row: int, size: int, messages: int) -> None:
+    """Count so many messages of so many bytes each that a broker sends, likewise."""
+    traffic = traffic_at(state.traffic, row)
     traffic.sent += messages
-    traffic.bytes_out += messages * flight.size
+    traffic.bytes_out += messages * size
 
 
 @inlined
@@ -169,6 +170,6 @@ def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float
         window.stretched += 1
         _add(state, number, rk.STRETCH, (arrived - flight.published) / direct)
     if window.measured:
-        traffic_of(state, number, place.broker).delivered += 1
+        traffic_at(state.traffic, rows_of(state, number) + place.broker).delivered += 1
         largest = real_at(state.maxima, 0)
         largest.value = max(largest.value, delay)

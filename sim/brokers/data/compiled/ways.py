@@ -14,6 +14,7 @@ from sim.brokers.data.compiled.hops import (
     deliver,
     end_message,
     note,
+    rows_of,
     send_message,
     take_message,
     trace_hop,
@@ -154,16 +155,16 @@ def climb(state: Item, number: int) -> None:
         _leave_root(state, number)
         return
     window, tally = window_at(state.windows, flight.window), tally_at(state.tallies, message.position)
+    there = position_at(state.positions, here.first)
     window.uplinks += 1
     window.uplink_bytes += flight.size
     if window.measured:
         tally.messages += 1
         tally.bytes += flight.size
-        count_sent(state, flight, here.broker, 1)
+        first = rows_of(state, flight.window)
+        count_sent(state, first + here.broker, flight.size, 1)
+        count_received(state, first + there.broker, flight.size, there.first != NONE)
     message.position = here.first
-    there = position_at(state.positions, here.first)
-    if window.measured:
-        count_received(state, flight, there.broker, there.first != NONE)
     outcome = send_message(state, number, flight.number, int(here.broker), there.broker, here)
     if outcome != ON_ITS_WAY:
         _miss_root(state, number, flight, outcome == LOST_ON_LINK)
@@ -262,9 +263,10 @@ def _forward(state: Item, number: int, flight: Item) -> None:
         end_message(state, number)
         return
     flight.messages += here.children - 1
-    window, size, internal = window_at(state.windows, flight.window), flight.size, 0
+    window, size, internal, first = window_at(state.windows, flight.window), flight.size, 0, 0
     if window.measured:
-        count_sent(state, flight, here.broker, here.children)
+        first = rows_of(state, flight.window)
+        count_sent(state, first + here.broker, size, here.children)
     for position in range(here.first, here.first + here.children):
         if position > here.first:
             number = take_message(state)
@@ -275,7 +277,7 @@ def _forward(state: Item, number: int, flight: Item) -> None:
             tally = tally_at(state.tallies, position)
             tally.messages += 1
             tally.bytes += size
-            count_received(state, flight, child.broker, child.users == 0)
+            count_received(state, first + child.broker, size, child.users == 0)
         outcome = send_message(state, number, flight.number, int(here.broker), child.broker, child)
         if outcome != ON_ITS_WAY:
             _miss_tree(state, flight, position, outcome == LOST_ON_LINK)
