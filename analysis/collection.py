@@ -65,7 +65,14 @@ class Collection(Results):
 
     def table(self, run: str, name: str) -> pd.DataFrame:
         """A table of one run. Raises ResultsError if absent."""
-        return next(s.results for s in self.sources if run in s.results.manifest["runs"]).table(run, name)
+        return self._of(run).table(run, name)
+
+    def has_table(self, run: str, name: str) -> bool:
+        """Whether a run has a table, which those of earlier versions may lack."""
+        return self._of(run).has_table(run, name)
+
+    def _of(self, run: str) -> Results:
+        return next(source.results for source in self.sources if run in source.results.manifest["runs"])
 
 
 def collect(

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.formatting import number, quantity
 from analysis.tables import runs_of
-from sim.experiments.results import Results, read_run
+from sim.experiments.results import Results
 
 HOTTEST = 10
 """How many of each are named."""
@@ -52,7 +52,7 @@ def load_over_time(results: Results, run: str, points: int) -> pd.DataFrame:
     Columns name, rank (from 0), start, end (s), utilisation (0 … 1), queue_length, messages (per s); 0 where a broker did nothing.
     """
     columns = ["name", "rank", "start", "end", "utilisation", "queue_length", "messages"]
-    if "load.parquet" not in read_run(results.folder, run)["files"]:
+    if not results.has_table(run, "load"):
         return pd.DataFrame(columns=columns)
     brokers, series = hottest_brokers(results, run), results.table(run, "timeseries")
     windows = series.loc[~series["warm_up"].astype(bool), ["window", "start", "end"]]
@@ -88,7 +88,7 @@ def _first(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 def _topics(results: Results, run: str) -> Hottest:
     columns = ("topic", "publications", "users", "copies to users")
-    if "topics.parquet" not in read_run(results.folder, run)["files"]:
+    if not results.has_table(run, "topics"):
         return Hottest("topics", columns, [])
     rows = _first(results.table(run, "topics"), ["copies", "publications"])
     numbers = zip(*(map(number, rows[name]) for name in ("publications", "users", "copies")), strict=True)

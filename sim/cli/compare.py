@@ -25,6 +25,9 @@ def compare(
     vary: Annotated[
         str | None, option("KEY", "A key in which the folders differ: each folder becomes a point along it.")
     ] = None,
+    hot: Annotated[
+        bool, option("--hottest", "Also list the ten hottest topics, brokers and links of each variant's first run.")
+    ] = False,
     json_: Annotated[bool, option("--json", "Print the comparison as JSON.")] = False,
     out: Annotated[Path | None, option("FILE.html", "Also write a page with tables and charts.")] = None,
     export: Annotated[
@@ -49,6 +52,8 @@ def compare(
         terminal.print_json(shown.comparison_json(collection))
     else:
         shown.print_comparison(collection)
+        if hot:
+            shown.print_hottest(collection)
     for path in export or ():
         export_comparison(collection, path)
     if out is not None or figures is not None:

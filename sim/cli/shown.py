@@ -26,6 +26,7 @@ from analysis.comparison import (
 from analysis.deliveries import DeliveryCheck
 from analysis.formatting import describe, quantity, scale
 from analysis.headlines import Headlines, headlines, notes
+from analysis.hottest import hottest
 from analysis.replications import precision_said, warm_up_said
 from analysis.sweeps.axes import Axis, axes_of
 from sim.base.naming import Raw
@@ -181,6 +182,20 @@ def print_comparison(collection: Collection) -> None:
         for cells in upright.itertuples(name=None):
             shown.add_row(*cells)
         to.print(shown)
+
+
+def print_hottest(collection: Collection) -> None:
+    """Print the ten hottest topics, brokers and links of the first run of each variant."""
+    to = console()
+    for variant in variants_of(collection):
+        for table in hottest(collection, variant):
+            to.print(f"\nhottest {table.what}: {variant}", style="bold")
+            shown = Table()
+            for place, column in enumerate(table.columns):
+                shown.add_column(column, justify="right" if place else "left", overflow="fold")
+            for row in table.rows:
+                shown.add_row(*row)
+            to.print(shown)
 
 
 def comparison_json(collection: Collection) -> Raw:

@@ -102,6 +102,10 @@ class Results:
             raise ResultsError(f"{path}: {CHANGED}; {AGAIN}")
         return table
 
+    def has_table(self, run: str, name: str) -> bool:
+        """Whether a run has a table, which those of earlier versions may lack."""
+        return f"{name}.parquet" in read_run(self.folder, run)["files"]
+
     def loaded(self) -> Self:
         """The same results with all runs read into memory, unaffected by later writes to the folder."""
         _ = self.runs

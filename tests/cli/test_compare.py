@@ -25,6 +25,19 @@ def test_two_folders_side_by_side(brokersim: Brokersim, tmp_path: Path) -> None:
     assert [line.rstrip() for line in out.splitlines()] == OLD_AND_NEW.splitlines()
 
 
+def test_the_hottest_of_each_variant_where_they_are_asked_for(brokersim: Brokersim, tmp_path: Path) -> None:
+    write_results(tmp_path / "old", variants=("static",))
+    write_results(tmp_path / "new", variants=("similarity",), slower=0.9)
+    asked = ("compare", "old", "new", "--metric", "notification_delay")
+    status, out, err = brokersim(*asked, "--hottest")
+    assert (status, err) == (0, "")
+    for what in ("topics", "brokers", "links"):
+        assert f"hottest {what}: old: static" in out
+        assert f"hottest {what}: new: similarity" in out
+    assert out.count("│ b6 ") == 4  # a broker, and a link that begins there
+    assert "hottest" not in brokersim(*asked)[1]
+
+
 def test_a_sweep_has_a_row_for_each_point_and_variant(brokersim: Brokersim, tmp_path: Path) -> None:
     points = grid(network__brokers=[10, 100], horizon=[3600.0, 86400.0])
     write_sweep(tmp_path / "r", points, variants=("static", "similarity", "location"), replications=3)

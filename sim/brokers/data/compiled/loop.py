@@ -148,7 +148,7 @@ def next_time(states: Items) -> float:
     return time
 
 
-@kernel
+@inlined
 def _wants(state: Item) -> int:
     """What has to be done before the loop goes on, since it lacks room."""
     if state.free_messages < state.most_children or state.free_flights == 0:
