@@ -32,7 +32,8 @@ class StationWindows:
 
     def __init__(self, edges: Sequence[float], measured: Sequence[bool]) -> None:
         self._edges, self._measured = edges, measured
-        self._window = max(measured.index(True) - 1, 0)  # the one that ends at the next look
+        first = measured.index(True) if True in measured else len(measured)  # a run may end with its warm-up
+        self._window = max(first - 1, 0)  # the one that ends at the next look
         self._before: NDArray[np.float64] | None = None
         self._rows: list[tuple[int, NDArray[np.int64], NDArray[np.float64]]] = []
 
