@@ -9,7 +9,7 @@ from sim.brokers.data.compiled.hops import (
     count_sent,
     deliver,
     end_message,
-    rows_of,
+    first_row_of,
     send_message,
     take_message,
     trace_hop,
@@ -124,7 +124,7 @@ def flood_on(state: Item, number: int, place: int, flight: Item) -> None:
     flight.messages += onward - 1
     first = 0
     if window.measured:
-        first = rows_of(state, flight.window)
+        first = first_row_of(state, flight.window)
         count_sent(state, first + here.broker, size, onward)
     for position in range(here.first, here.first + here.children):
         link = position_at(state.positions, position)

@@ -88,7 +88,7 @@ def end_message(state: Item, number: int) -> None:
 
 
 @inlined
-def rows_of(state: Item, window: int) -> int:
+def first_row_of(state: Item, window: int) -> int:
     """Where the traffic of the brokers begins that is counted for a window, which is measured."""
     return int(integer_at(state.first_row, window).value)
 
@@ -170,6 +170,6 @@ def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float
         window.stretched += 1
         _add(state, number, rk.STRETCH, (arrived - flight.published) / direct)
     if window.measured:
-        traffic_at(state.traffic, rows_of(state, number) + place.broker).delivered += 1
+        traffic_at(state.traffic, first_row_of(state, number) + place.broker).delivered += 1
         largest = real_at(state.maxima, 0)
         largest.value = max(largest.value, delay)

@@ -13,8 +13,8 @@ from sim.brokers.data.compiled.hops import (
     count_sent,
     deliver,
     end_message,
+    first_row_of,
     note,
-    rows_of,
     send_message,
     take_message,
     trace_hop,
@@ -161,7 +161,7 @@ def climb(state: Item, number: int) -> None:
     if window.measured:
         tally.messages += 1
         tally.bytes += flight.size
-        first = rows_of(state, flight.window)
+        first = first_row_of(state, flight.window)
         count_sent(state, first + here.broker, flight.size, 1)
         count_received(state, first + there.broker, flight.size, there.first != NONE)
     message.position = here.first
@@ -265,7 +265,7 @@ def _forward(state: Item, number: int, flight: Item) -> None:
     flight.messages += here.children - 1
     window, size, internal, first = window_at(state.windows, flight.window), flight.size, 0, 0
     if window.measured:
-        first = rows_of(state, flight.window)
+        first = first_row_of(state, flight.window)
         count_sent(state, first + here.broker, size, here.children)
     for position in range(here.first, here.first + here.children):
         if position > here.first:
