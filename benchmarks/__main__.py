@@ -15,6 +15,7 @@ NAMES = (
     "million",
     "folded",
     "checkins",
+    "dynatops",
     "backlog",
     "memory",
     "sharing",

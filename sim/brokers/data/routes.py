@@ -36,7 +36,8 @@ class Uplinks:
             brokers = array.tolist()
             if len(self._known) == _MOST:
                 self._known.clear()
-            times: list[float] = self._links.hop_delay[array[:-1], array[1:]].tolist()
+            delays = self._links.hop_delay
+            times: list[float] = delays[array[:-1], array[1:]].tolist() if len(brokers) > 1 else []
             self._known[topic, broker] = uplink = Uplink(array, brokers, times)
         return uplink
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -111,6 +112,7 @@ _reports: SimpleQueue[tuple[str, float]] | None = None  # in a worker: the queue
 def _start_worker(reports: SimpleQueue[tuple[str, float]]) -> None:
     global _reports
     _reports = reports
+    gc.freeze()  # what has been imported stays: no need to look through it for garbage again and again
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
