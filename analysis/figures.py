@@ -115,7 +115,7 @@ def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
                 tooltip=[
                     alt.Tooltip("variant:N"),
                     alt.Tooltip("time:Q", title=axis_title("time", time_unit), format=".4~g"),
-                    alt.Tooltip("mean:Q", title=axis_title(label(name), unit), format=",.4~g"),
+                    alt.Tooltip("mean:Q", title=axis_title(label(name), unit), format=",.4~r"),
                 ],
             ),
         ]
@@ -201,7 +201,7 @@ def _load(results: Results) -> list[Figure]:
             ),
             color=by_colour(names),
             strokeDash=by_dash(names),
-            tooltip=["variant:N", "rank:Q", alt.Tooltip("subscriptions:Q", format=",.4~g")],
+            tooltip=["variant:N", "rank:Q", alt.Tooltip("subscriptions:Q", format=",.4~r")],
         )
     )
     heads = [f"{v}: {number(t['subscriptions'].max())}" for v, t in table.groupby("variant", sort=False)]

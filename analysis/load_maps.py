@@ -53,12 +53,12 @@ def _map(table: pd.DataFrame, column: str, variant: str, place: int) -> Figure:
             x=alt.X("from:Q", title=axis_title("time", unit), scale=alt.Scale(nice=False, zero=False)),
             x2="to:Q",
             y=alt.Y("broker:N", sort=order, title="broker"),
-            color=alt.Color("value:Q", scale=colours, legend=alt.Legend(title=None, orient="right", format=",.4~g")),
+            color=alt.Color("value:Q", scale=colours, legend=alt.Legend(title=None, orient="right", format=",.4~r")),
             tooltip=[
                 alt.Tooltip("broker:N"),
-                alt.Tooltip("from:Q", title=axis_title("from", unit), format=",.4~g"),
-                alt.Tooltip("to:Q", title=axis_title("to", unit), format=",.4~g"),
-                alt.Tooltip("value:Q", title=what, format=",.4~g"),
+                alt.Tooltip("from:Q", title=axis_title("from", unit), format=",.4~r"),
+                alt.Tooltip("to:Q", title=axis_title("to", unit), format=",.4~r"),
+                alt.Tooltip("value:Q", title=what, format=",.4~r"),
             ],
         )
     )

@@ -88,7 +88,7 @@ class Axis:
             "x:Q",
             title=self.title,
             scale=alt.Scale(nice=False, padding=12, **({"type": "log"} if self.kind == "log" else {"zero": False})),
-            axis=alt.Axis(format=",.4~g", values=ticks),
+            axis=alt.Axis(format=",.4~r", values=ticks),
         )
 
 

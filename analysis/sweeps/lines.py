@@ -112,7 +112,7 @@ def _drawing(
     tooltip = [
         alt.Tooltip("variant:N"),
         alt.Tooltip("said:N", title=axis.key),
-        *(alt.Tooltip(f"{column}:Q", title=column, format=",.4~g") for column in ("mean", "low", "high")),
+        *(alt.Tooltip(f"{column}:Q", title=column, format=",.4~r") for column in ("mean", "low", "high")),
     ]
     if axis.numeric:
         few = len(axis.values) <= BARS

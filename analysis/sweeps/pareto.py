@@ -133,8 +133,8 @@ def _drawn(
         alt.Tooltip("variant:N"),
         alt.Tooltip("point:Q"),
         alt.Tooltip("at:N", title="at"),
-        alt.Tooltip("x_mean:Q", title=titles[0], format=",.4~g"),
-        alt.Tooltip("y_mean:Q", title=titles[1], format=",.4~g"),
+        alt.Tooltip("x_mean:Q", title=titles[0], format=",.4~r"),
+        alt.Tooltip("y_mean:Q", title=titles[1], format=",.4~r"),
     ]
     return alt.layer(
         alt.Chart(members[["x_mean", "y_mean"]])
