@@ -175,10 +175,12 @@ def process(states: Items, until: float, at_once: bool, idle: bool, rooted: bool
     """
     state = states[0]
     while True:
+        if (
+            rooted and state.unrooted == 0
+        ):  # first: what is lost on its way up has no way to its root any more, then none at all
+            return ROOTED_ALL
         if idle and state.in_transit == 0 and state.next_pending == state.pending_end:
             return IDLE
-        if rooted and state.unrooted == 0:
-            return ROOTED_ALL
         code = _wants(state)
         if code != DONE:
             return code
