@@ -29,6 +29,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "sim/overlay/chord": ("tests/overlay/test_chord.py", "tests/overlay/test_trees.py"),
     "sim/overlay/edges": ("tests/overlay/test_edges.py",),
     "sim/overlay/export": ("tests/experiments/test_export.py",),
+    "sim/overlay/floods": ("tests/brokers/test_flooding.py", "tests/overlay/test_topic_connected_geometry.py"),
     "sim/overlay/full_mesh": ("tests/overlay/test_full_mesh_and_star.py",),
     "sim/overlay/geographic": ("tests/overlay/test_geographic.py",),
     "sim/overlay/geometry": (
