@@ -93,7 +93,7 @@ def test_the_same_bytes_in_this_process_in_a_pool_and_under_any_hash_seed(tiny: 
     _, error = pool.communicate()
     assert pool.returncode == 0, error
     here = contents(tmp_path / "here")
-    assert len(here) == 2 + 4 * 8
+    assert len(here) == 2 + 4 * 10
     assert contents(tmp_path / "again") == here
     assert contents(tmp_path / "pool") == here
 

@@ -144,9 +144,12 @@ def test_a_topic_that_nobody_wants_has_no_tree(scenario: Path) -> None:
 def test_a_geometry_that_does_not_tell_its_links_still_has_trees(
     scenario: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from sim.overlay.chord import Chord
     from sim.overlay.trees import RendezvousTrees
 
+    monkeypatch.delattr(Chord, "edges")
     monkeypatch.delattr(RendezvousTrees, "edges")
+    monkeypatch.setattr(Chord, "__abstractmethods__", frozenset())
     with pytest.raises(ScenarioError, match=r"kind 'chord' does not tell its links \(allowed: a topic's tree\)"):
         sim.export(scenario)
     assert len(sim.export(scenario, topic="0"))
