@@ -155,10 +155,10 @@ class FoldedEngine:
     def _leave_root(self, time: float, number: int, topic: int, uplink: NDArray[np.int32]) -> None:
         rooted, fabric = self._rooted, self._fabric
         self._due.subscriptions.catch_up(time)
-        root = int(fabric.node_of[uplink[-1]])
+        root = fabric.node_of.item(uplink.item(-1))
         tree = fabric.overlay.tree(topic, root)
         version = self._due.subscriptions.version.item(topic)
-        period = 0 if self._period_of is None else int(self._period_of[number])
+        period = 0 if self._period_of is None else self._period_of.item(number)
         key = topic, root, period
         held = rooted.trees.get(key)
         if held is None or held[0] is not tree or held[1] != version:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -32,12 +33,12 @@ class Uplinks:
         uplink = self._known.get((topic, broker))
         if uplink is None:
             fabric = self._fabric
-            array = fabric.broker_of[fabric.overlay.uplink(topic, int(fabric.node_of[broker]))]
+            array = fabric.broker_of[fabric.overlay.uplink(topic, fabric.node_of.item(broker))]
             brokers = array.tolist()
             if len(self._known) == _MOST:
                 self._known.clear()
-            delays = self._links.hop_delay
-            times: list[float] = delays[array[:-1], array[1:]].tolist() if len(brokers) > 1 else []
+            hop = self._links.hop_delay.item
+            times: list[float] = [hop(here, there) for here, there in pairwise(brokers)]
             self._known[topic, broker] = uplink = Uplink(array, brokers, times)
         return uplink
 
