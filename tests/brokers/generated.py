@@ -169,7 +169,7 @@ def _flooded(rng: random.Random, kind: str, case: Case) -> Case:
     if kind != "flood":
         return case
     geometry = rng.choice(("topic-connected", "topic-connected", "graph", "full-mesh"))
-    return replace(case, geometry=geometry, hops=rng.choice((None, None, None, 1, 2, 3)))
+    return replace(case, geometry=geometry, hops=rng.choice((None, None, 1, 1, 2, 3)))
 
 
 def _geometry(rng: random.Random, kind: str) -> str:
