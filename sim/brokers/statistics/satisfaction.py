@@ -59,6 +59,11 @@ class Satisfaction:
         if not self._left[period] and period < self.periods:
             self._measure(period)
 
+    def count_all(self, publications: NDArray[np.int64]) -> None:
+        """The same of all periods at once (periods, or more)."""
+        for period in np.flatnonzero(publications).tolist():
+            self.count(period, int(publications[period]))
+
     def _measure(self, period: int) -> None:
         due, received = self._counts.pop(period, np.zeros((2, 0), np.int64))
         need = np.minimum(due, self._tau)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from sim.brokers.data.compiled import state as st
 from sim.brokers.data.compiled.arena import Arena
 from sim.brokers.data.compiled.closing import close_servers, count_links, count_windows, in_transit
-from sim.brokers.data.compiled.departures import Departing, line_up
+from sim.brokers.data.compiled.departures import Departing
 from sim.brokers.data.compiled.loop import accept_control, next_time, process
 from sim.brokers.data.compiled.memory import Memory
-from sim.brokers.data.compiled.records import PENDING, Items
+from sim.brokers.data.compiled.records import Items
 from sim.brokers.data.due import DueByTopic
 from sim.brokers.fabric.clock import ARRIVALS, BARRIERS
 from sim.brokers.fabric.fabric import Fabric
@@ -99,29 +99,19 @@ class CompiledEngine:
         released: int,
     ) -> None:
         """Have publications leave at these times (ascending, s)."""
-        publications, state, pending = self._publications, self._state, self._arrays["pending"]
         windows = self._recorder.windows(published)
         row, topics, identities = self._flights(numbers, brokers, windows)
-        kept = pending[state["next_pending"] : state["pending_end"]]
-        end = len(kept) + len(row)
-        if end > len(pending):
-            pending = np.zeros(2 * end, PENDING)
-        pending[: len(kept)] = kept
-        state["next_pending"], state["pending_end"] = 0, end
-        new = pending[len(kept) : end]
         uplinks, periods = self._arena.uplinks(topics, brokers[row]), self._period_of
         departing = Departing(
-            *(row, identities, uplinks, numbers, times, published, windows, publications.size),
+            *(row, identities, uplinks, numbers, times, published, windows, self._publications.size),
             np.empty(0, np.int64) if periods is None else periods,
             released,
         )
-        line_up(new, self._arena.positions, departing)
-        state["unrooted"] += len(row) * released
-        self._memory.use("pending", pending)
         self._memory.use_arena(self._arena)
+        self._memory.line_up(departing)
         if self._keeps_up:
             self._watch()
-        elif end >= _BATCH:
+        elif self._state["pending_end"] >= _BATCH:
             self._run(float(times[-1]))
 
     def _flights(
@@ -320,8 +310,7 @@ class CompiledEngine:
             self._arena.report(version, self._recorder)
         if satisfaction is not None:
             new = self._arrays["finished"]["value"] - self._satisfied
-            for period in np.flatnonzero(new).tolist():
-                satisfaction.count(period, int(new[period]))
+            satisfaction.count_all(new)
             self._satisfied += new
 
     def _act_on_notes(self) -> None:
@@ -376,8 +365,7 @@ class CompiledEngine:
             self._memory.states, arrays["messages"], arrays["flights"], arrays["positions"], statistics.pairs, found
         )
         if satisfaction is not None:
-            for period in np.flatnonzero(found).tolist():
-                satisfaction.count(period, int(found[period]))
+            satisfaction.count_all(found)
         count_windows(arrays["windows"], statistics, recorder.counted)
         floods = self._fabric.overlay.floods
         count_links(arrays["positions"], arrays["tallies"], slice(0, self._arena.used), floods, recorder)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sim.brokers.data.compiled import state as st
 from sim.brokers.data.compiled.arena import Arena, longer
 from sim.brokers.data.compiled.calendar import NO_BUCKET
-from sim.brokers.data.compiled.records import CELL, FLOAT, HEAPED, PORT, SENDING, Items
+from sim.brokers.data.compiled.departures import Departing, line_up
+from sim.brokers.data.compiled.records import CELL, FLOAT, HEAPED, PENDING, PORT, SENDING, Items
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.service import relative_to_mean, spread_of
 from sim.brokers.fabric.station_windows import LOOKED_AT, StationWindows
@@ -125,6 +126,19 @@ class Memory:
             while len(arena.links) > len(links) and (self.state["limited"] or not limited):
                 links = longer(links)
             self.use(name, links)
+
+    def line_up(self, departing: Departing) -> None:
+        """Take publications that depart after all that are still to be published."""
+        state, pending = self.state, self.arrays["pending"]
+        kept = pending[state["next_pending"] : state["pending_end"]]
+        end = len(kept) + len(departing.row)
+        if end > len(pending):
+            pending = np.zeros(2 * end, PENDING)
+        pending[: len(kept)] = kept
+        state["next_pending"], state["pending_end"] = 0, end
+        line_up(pending[len(kept) : end], self.arrays["positions"], departing)
+        state["unrooted"] += len(departing.row) * departing.released
+        self.use("pending", pending)
 
     def grow(self) -> None:
         """Make room for what the loop has none for."""
