@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny
-from generated import Generated, difference, generated, network, shrunk, written
+from generated import difference, generated, network
 from hypothesis import given
 from test_against_oracle import Case, cases, compare, reproducible
 from test_content import compare as compare_content
 from test_content import contents
+from test_engines_agree import assert_same_bytes
 
 from sim.base.errors import ScenarioError
 from sim.brokers.data.compiled import memory
@@ -82,20 +83,10 @@ def test_users_get_content_as_the_oracle_says() -> None:
 # -- on all planes
 
 
-def _differs(made: Generated) -> str | None:
-    runs = [network(made, plane) for plane in ("events", "compiled")]
-    for each in runs:
-        each.run()
-    return difference(*runs)
-
-
 @pytest.mark.usefixtures("few_at_once")
 @pytest.mark.parametrize("seed", range(1000, 1060))
 def test_planes_agree_however_few_are_passed_on_at_once(seed: int) -> None:
-    made = generated(seed)
-    if (found := _differs(made)) is not None:
-        smallest = shrunk(made, lambda each: _differs(each) is not None)
-        pytest.fail(f"{_differs(smallest)} (at first {found})\n{written(smallest)}", pytrace=False)
+    assert_same_bytes(generated(seed))
 
 
 NOTHING_CONTENDS = {
