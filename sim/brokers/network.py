@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.base.errors import ScenarioError
 from sim.base.randomness import Streams
 from sim.brokers.control.courier import Courier
 from sim.brokers.control.manager import Manager, ReconfigurationSetting
@@ -18,20 +17,12 @@ from sim.brokers.control.offloading import OffloadingService, OffloadingSetting,
 from sim.brokers.control.protocol import ReconfigurationProtocol
 from sim.brokers.control.transition import Placement
 from sim.brokers.control.trees import TreeControl
-from sim.brokers.data.compiled.content import CompiledContentEngine
-from sim.brokers.data.compiled.engine import CompiledEngine
-from sim.brokers.data.content import ContentRule, FoldedContentEngine
-from sim.brokers.data.content_subscriptions import ContentSubscriptions
-from sim.brokers.data.engine import Engine
-from sim.brokers.data.events import EventEngine
-from sim.brokers.data.folded import FoldedEngine
+from sim.brokers.data.planes import Plane, engine_of
 from sim.brokers.data.publishers import Publishers
-from sim.brokers.data.rules import FloodRule, TopicRule
 from sim.brokers.fabric.clock import CONTROL, LOOKS, Clock, Feed
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.links import Links
-from sim.brokers.fabric.saturation import overloaded
-from sim.brokers.fabric.service import service_times
+from sim.brokers.fabric.service import ServiceTimes
 from sim.brokers.fabric.stations import NO_TIME, StationSetting, stations
 from sim.brokers.fabric.transmission import UNLIMITED, LinkSetting, Transmission
 from sim.brokers.statistics.deliveries import DeliveryBuffer
@@ -86,7 +77,7 @@ class NetworkSetting:
     clients: ClientSetting = AT_ONCE
     trace: float = 0.0
     subscribers: bool = False
-    plane: Literal["auto", "events", "compiled", "folded"] = "auto"
+    plane: Plane = "auto"
     capacity: NDArray[np.float64] | None = None
     regions: NDArray[np.int64] | None = None
     reconfiguration: ReconfigurationSetting | None = None
@@ -99,29 +90,11 @@ class NetworkSetting:
         return self.horizon - self.warm_up
 
 
-def _plane(setting: NetworkSetting) -> str:
-    """The data plane asked for, or the fastest that is exact. Raises ScenarioError where the one asked for is not."""
-    floods, trace = "an overlay that floods", "trace = true" if setting.trace == 1 else f"trace = {setting.trace:g}"
-    contends = {
-        f'brokers.service = "{setting.stations.service}"': setting.stations.service != "none",
-        f"jitter {setting.jitter:g}": setting.jitter > 0,
-        **setting.links.limits,
-    }
-    excluded = contends | {trace: setting.trace > 0, floods: setting.overlay.floods}
-    found = " and ".join(reason for reason, holds in excluded.items() if holds)
-    if found and setting.plane == "folded":
-        why = f"makes no event of a hop and is not exact with {found}"
-        raise ScenarioError(f'network.data_plane: "folded" {why} (allowed: "events", "compiled", "auto")')
-    if setting.plane != "auto":
-        return setting.plane
-    return "compiled" if found else "folded"
-
-
 class Network:
     """One run of one workload: everything that happens, in SimPy, from joining to the horizon."""
 
     def __init__(self, setting: NetworkSetting, workload: Workload, streams: Streams) -> None:
-        brokers, service_key = len(setting.node_of), streams.key("service")
+        brokers = len(setting.node_of)
         self.setting, self.workload = setting, workload
         self.clock = Clock()
         self.recorder = self._recorder(streams.key("best-effort channel"), streams.key("trace"))
@@ -144,8 +117,7 @@ class Network:
             links,
             Transmission(*carried) if any(setting.links.limits.values()) else None,
             self.servers,
-            service_times(setting.stations, self.capacity, service_key),
-            setting.stations.weighs,
+            ServiceTimes(setting.stations, self.capacity, streams.key("service")),
             setting.join == "instant",
         )
         courier = Courier(fabric, lambda: self.engine)
@@ -160,7 +132,9 @@ class Network:
             if offloaded is None
             else SplitSubscriptions(topics, brokers, self.control.transition, offloaded.kept)
         )
-        self.engine = self._engine(fabric, service_key)
+        self.engine = engine_of(
+            setting.plane, fabric, self.recorder, self.subscriptions, workload, lambda: self.users.host
+        )
         self.users = HostedUsers(
             self.clock,
             workload,
@@ -210,29 +184,6 @@ class Network:
             DeliveryBuffer() if passes_on else None,
         )
         return Recorder(setting.horizon, setting.warm_up, setting.window, setting.hop_delay, copies, details)
-
-    def _engine(self, fabric: Fabric, service_key: int) -> Engine:
-        """The data plane asked for, or the fastest that is exact. Raises ScenarioError where there is none."""
-        setting, workload = self.setting, self.workload
-        carried = fabric, self.recorder, self.subscriptions, workload.publications
-        published, plane = workload.publications.time, _plane(setting)
-        takes_time = setting.stations, self.capacity, service_key
-        if workload.content is None:
-            if plane == "compiled":
-                return CompiledEngine(*carried, *takes_time)
-            if plane == "folded":
-                return FoldedEngine(*carried)
-            return EventEngine(
-                fabric, self.recorder, published, (FloodRule if setting.overlay.floods else TopicRule)(*carried)
-            )
-        if setting.overlay.floods:
-            raise ScenarioError('network.geometry: dissemination "flood" does not carry content (allowed: "tree")')
-        content, loads = ContentSubscriptions(workload.content), setting.stations.matching > 0
-        rule = ContentRule(*carried, content, lambda: self.users.host, loads)
-        if plane == "compiled":
-            return CompiledContentEngine(*carried, *takes_time, rule)
-        engine = FoldedContentEngine if plane == "folded" else EventEngine
-        return engine(fabric, self.recorder, published, rule)
 
     def run(self, progress: Callable[[float], None] | None = None) -> None:
         """Simulate up to the horizon; `progress` is called with the share of simulated time, now and then.
@@ -315,7 +266,7 @@ class Network:
                 self.users.selections(),
                 recorder.edges,
             ),
-            "topics": self._topics(),
+            "topics": self.subscriptions.table(self.workload.published(self.setting.warm_up, self.setting.horizon)),
             "delays": recorder.delays(),
             "decisions/selection": self.users.selections(),
             "decisions/configuration": placement.table(),
@@ -330,32 +281,14 @@ class Network:
             tables["trace"] = recorder.trace.table()
         return tables
 
-    def _topics(self) -> RecordedColumns:
-        """One row per topic on which anything was published after the warm-up, and who wants it at the end."""
-        published = self.workload.published(self.setting.warm_up, self.setting.horizon)
-        topics = np.flatnonzero(published)
-        users = self.subscriptions.users_wanting[topics]
-        return {
-            "topic": topics,
-            "publications": published[topics],
-            "brokers": self.subscriptions.brokers_wanting[topics],
-            "users": users,
-            "copies": published[topics] * users,
-        }
-
     def _saturated_links(self) -> int:
         """How many links, and interfaces in one direction, cannot carry what is sent over them."""
-        limits, seconds = self.setting.links, self.setting.measured_seconds
         if self._fabric.transmission is None:
             return 0
-        table, counted = (
-            link_table(self.recorder.links, len(self.node_of)),
-            self.recorder.traffic.by_broker().T.tolist(),
-        )
-        found = overloaded(table["messages"].tolist(), table["bytes"].tolist(), limits.bandwidth, seconds)
-        for messages, size in ((RECEIVED, BYTES_IN), (SENT, BYTES_OUT)):
-            found += overloaded(counted[messages], counted[size], limits.interface, seconds)
-        return sum(found)
+        links = link_table(self.recorder.links, len(self.node_of))
+        counted = self.recorder.traffic.by_broker().T
+        come, out = (counted[RECEIVED], counted[BYTES_IN]), (counted[SENT], counted[BYTES_OUT])
+        return self._fabric.transmission.saturated((links["messages"], links["bytes"]), come, out)
 
     def _links(self) -> RecordedColumns:
         """One row per link that carried publications after the warm-up; what it did beside, where something limits links."""

@@ -88,7 +88,7 @@ class Courier:
         if fabric.servers and position < control.served:
             broker = control.path[position]
             effort = Effort(copies=1) if position < len(control.path) - 1 else NO_EFFORT
-            service = fabric.service(-control.number, broker, position, effort)
+            service = fabric.service.seconds(-control.number, broker, position, effort)
             self._engine().serve_control(broker, message, service)
         else:
             self._go_on(message)

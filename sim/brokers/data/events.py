@@ -33,7 +33,7 @@ class EventEngine:
         self.rule, self._published = rule, published
         self._effort, self._flood = rule.effort, rule if isinstance(rule, FloodRule) else None
         self._clock, self._recorder, self._transmission = fabric.clock, recorder, fabric.transmission
-        self._links, self._servers, self._service = fabric.links, fabric.servers, fabric.service
+        self._links, self._servers, self._service = fabric.links, fabric.servers, fabric.service.seconds
         self._ledger, self._trace, self._deliveries = recorder.ledger, recorder.trace, recorder.deliveries
         self._active: dict[Flight, None] = {}
         self._held: dict[int, list[int]] = {}  # by broker: publications that it holds back

@@ -40,7 +40,7 @@ class Rule(ABC):
     ) -> None:
         self._fabric, self._overlay, self._recorder, self._ledger = fabric, fabric.overlay, recorder, recorder.ledger
         self._publications, self._subscribers = publications, subscriptions.served
-        self._uplinks, self._weighs = Uplinks(fabric), fabric.weighs
+        self._uplinks, self._weighs = Uplinks(fabric), fabric.service.setting.weighs
         self._placed: dict[tuple[int, int], tuple[TopicTree, NDArray[np.int32], list[int]]] = {}  # by topic and root
         self.finished = Finished(recorder)
 

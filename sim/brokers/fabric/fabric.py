@@ -20,8 +20,8 @@ class Fabric:
     """Shared by the data plane and the control of trees.
 
     `node_of` (brokers) and `broker_of` (nodes) are the live mapping. `transmission` is None where a hop takes its latency alone.
-    `servers` is empty where brokers take no time; else `service(number, broker, stage, effort)` gives the seconds that a broker needs
-    for a message; `weighs` tells whether copies, users and bytes count in that. `joins_instantly`: trees change at once.
+    `servers` is empty where brokers take no time; else `service` has the seconds that a broker needs for a message.
+    `joins_instantly`: trees change at once.
     """
 
     clock: Clock
@@ -32,5 +32,4 @@ class Fabric:
     transmission: Transmission | None
     servers: list[Server]
     service: ServiceTimes
-    weighs: bool
     joins_instantly: bool

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -26,12 +28,24 @@ class Effort(NamedTuple):
 NO_EFFORT = Effort()
 """Nothing that costs more than receiving the message."""
 
-ServiceTimes = Callable[[int, int, int, Effort], float]
-"""The seconds that a message's service takes, by (number of the message, broker, stage of its way, effort)."""
+_Seconds = Callable[[int, int, int, Effort], float]
 
 
-def service_times(setting: StationSetting, capacity: NDArray[np.float64], key: int) -> ServiceTimes:
-    """Service times that belong to what is served, where, and at which stage; those of a broker are divided by its capacity."""
+@dataclass(frozen=True, eq=False)
+class ServiceTimes:
+    """How long brokers take for messages: as `setting` says, divided by their `capacity` (brokers); draws are keyed by `key`."""
+
+    setting: StationSetting
+    capacity: NDArray[np.float64]
+    key: int
+
+    @cached_property
+    def seconds(self) -> _Seconds:
+        """The seconds that a message's service takes, by (number of the message, broker, stage of its way, effort)."""
+        return _service_times(self.setting, self.capacity, self.key)
+
+
+def _service_times(setting: StationSetting, capacity: NDArray[np.float64], key: int) -> _Seconds:
     costs = setting.time, setting.matching, setting.send, setting.send_client, setting.per_byte
     each: list[list[float]] = [(cost / capacity).tolist() for cost in costs]
     received, matched, sent, sent_to_user, per_byte = each

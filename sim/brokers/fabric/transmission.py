@@ -19,6 +19,7 @@ from sim.base.randomness import uniform
 from sim.brokers.fabric.clock import ARRIVALS, Clock
 from sim.brokers.fabric.links import Links
 from sim.brokers.fabric.messages import Message
+from sim.brokers.fabric.saturation import overloaded
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,9 @@ class Line:
         self.dropped = 0  # that did not fit the buffer, likewise
         self.lost = 0  # likewise
 
+
+Carried = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Messages, and their bytes, by link or broker."""
 
 _COUNTED = ("busy", "waited", "sent", "dropped", "lost")
 """What a line counts."""
@@ -171,6 +175,14 @@ class Transmission:
             "queue_full": np.array([line.dropped for line in lines], np.int64),
             "lost": np.array([line.lost for line in lines], np.int64),
         }
+
+    def saturated(self, links: Carried, come: Carried, out: Carried) -> int:
+        """How many links, and interfaces in one direction, cannot carry what came to each."""
+        rates = (links, self.setting.bandwidth), (come, self.setting.interface), (out, self.setting.interface)
+        return sum(
+            sum(overloaded(messages.tolist(), size.tolist(), rate, self._horizon - self._warm_up))
+            for (messages, size), rate in rates
+        )
 
     def interfaces(self, come: NDArray[np.int64], out: NDArray[np.int64]) -> dict[str, Any]:
         """The load that is offered to brokers' interfaces, for the table of brokers; `come` and `out` are bytes (brokers)."""

@@ -85,6 +85,18 @@ class Subscriptions:
         nothing = np.broadcast_to(np.int64(0), len(self.load))
         return BrokerStates(np.broadcast_to(np.int32(0), self.wanted.shape), nothing, nothing, nothing)
 
+    def table(self, published: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+        """One row per topic on which anything was published (topics), and who wants it now."""
+        topics = np.flatnonzero(published)
+        publications, users = published[topics], self.users_wanting[topics]
+        return {
+            "topic": topics,
+            "publications": publications,
+            "brokers": self.brokers_wanting[topics],
+            "users": users,
+            "copies": publications * users,
+        }
+
 
 class SplitSubscriptions(Subscriptions):
     """Subscriptions of which the back end serves only those to topics that it keeps: `kept` (topics, brokers), true where it does."""

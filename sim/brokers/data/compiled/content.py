@@ -10,7 +10,6 @@ from sim.brokers.data.compiled.cells import give_cells_back
 from sim.brokers.data.compiled.engine import CompiledEngine
 from sim.brokers.data.content import ContentRule, Copy
 from sim.brokers.fabric.fabric import Fabric
-from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.statistics.ledger import CLIMBING, DROPPED, IN_FLIGHT, LOST, PUBLISHED
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import Subscriptions
@@ -33,16 +32,13 @@ class CompiledContentEngine(CompiledEngine):
         recorder: Recorder,
         subscriptions: Subscriptions,
         publications: Publications,
-        stations: StationSetting,
-        capacity: NDArray[np.float64],
-        service_key: int,
         rule: ContentRule,
     ) -> None:
-        super().__init__(fabric, recorder, subscriptions, publications, stations, capacity, service_key)
+        super().__init__(fabric, recorder, subscriptions, publications)
         self._rule, self._fields = rule, rule.content.fields
         self._copies: dict[int, Copy] = {}  # by identity, in the order in which they set out; those that are not over
         self._arrays["windows"]["measured"] = False
-        state, subscribed = self._state, rule.content.subscribed()
+        state, subscribed, stations = self._state, rule.content.subscribed(), fabric.service.setting
         state["content"], state["heeds"], state["matches"] = True, stations.weighs, stations.matching > 0
         state["fields"], state["predicates"] = self._fields, len(subscribed["asked_field"])
         state["conjunctions"] = len(subscribed["owner"])

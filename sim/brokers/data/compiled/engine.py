@@ -21,7 +21,6 @@ from sim.brokers.fabric.clock import ARRIVALS, BARRIERS
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
 from sim.brokers.fabric.station_record import StationRecord
-from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.statistics.ledger import CLIMBING, DUE, IN_FLIGHT, PUBLISHED
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import Subscriptions
@@ -36,20 +35,13 @@ class CompiledEngine:
 
     The loop runs behind the clock, and catches up whenever something is about to change that it depends on. While control messages wait
     in brokers, or somebody waits for what is in transit, it keeps up with the clock: it runs as far as the clock's next event, and what
-    comes of it is put on the clock. Brokers take time as `stations` says, divided by their `capacity` (brokers).
+    comes of it is put on the clock.
     """
 
     together = _BATCH
 
     def __init__(
-        self,
-        fabric: Fabric,
-        recorder: Recorder,
-        subscriptions: Subscriptions,
-        publications: Publications,
-        stations: StationSetting,
-        capacity: NDArray[np.float64],
-        service_key: int,
+        self, fabric: Fabric, recorder: Recorder, subscriptions: Subscriptions, publications: Publications
     ) -> None:
         self._fabric, self._clock, self._recorder = fabric, fabric.clock, recorder
         self._publications, self._due = publications, DueByTopic(recorder, subscriptions)
@@ -58,7 +50,7 @@ class CompiledEngine:
         self._period_of = None if satisfaction is None else satisfaction.period_of
         periods = 1 if satisfaction is None else satisfaction.periods + 1
         self._satisfied = np.zeros(periods, np.int64)  # of the finished ones, those that have been reported
-        self._memory = memory = Memory(fabric, recorder, stations, capacity, service_key, periods)
+        self._memory = memory = Memory(fabric, recorder, periods)
         self._state, self._arrays = memory.state, memory.arrays
         memory.use_arena(self._arena)
         recorder.traffic.in_use = memory.windows_in_use

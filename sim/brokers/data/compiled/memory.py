@@ -15,7 +15,6 @@ from sim.brokers.data.compiled.records import CELL, FLOAT, HEAPED, PENDING, PORT
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.service import relative_to_mean, spread_of
 from sim.brokers.fabric.station_windows import LOOKED_AT, StationWindows
-from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.fabric.transmission import Transmission
 from sim.brokers.statistics.deliveries import DeliveryBuffer
 from sim.brokers.statistics.recorder import Recorder
@@ -29,22 +28,15 @@ _DELIVERIES = 1 << 13
 class Memory:
     """The state, as kernels take it (`states`) and as a record (`state`), and by name the arrays whose addresses it holds.
 
-    Brokers take time as `stations` says, divided by their `capacity` (brokers); flights are counted by `periods`.
+    Flights are counted by `periods`.
     """
 
-    def __init__(
-        self,
-        fabric: Fabric,
-        recorder: Recorder,
-        stations: StationSetting,
-        capacity: NDArray[np.float64],
-        service_key: int,
-        periods: int,
-    ) -> None:
+    def __init__(self, fabric: Fabric, recorder: Recorder, periods: int) -> None:
+        stations, capacity = fabric.service.setting, fabric.service.capacity
         self.states = np.zeros(1, st.STATE)
         self.state = self.states[0]
         self.arrays: dict[str, Items] = {}
-        self._set_constants(fabric, recorder, stations, len(capacity), service_key)
+        self._set_constants(fabric, recorder)
         for name in st.STATISTICS:
             self.use(name, getattr(recorder.statistics, name))
         sizes = {"pending": 1 << 10, "notes": _NOTES, "windows": len(recorder.measured), "finished": periods}
@@ -73,17 +65,15 @@ class Memory:
         if fabric.transmission is not None:
             self._set_limits(fabric.transmission)
 
-    def _set_constants(
-        self, fabric: Fabric, recorder: Recorder, stations: StationSetting, brokers: int, service_key: int
-    ) -> None:
-        state, links = self.state, fabric.links
-        state["brokers"], state["jitter"], state["jitter_key"] = brokers, links.jitter, links.key
+    def _set_constants(self, fabric: Fabric, recorder: Recorder) -> None:
+        state, links, stations = self.state, fabric.links, fabric.service.setting
+        state["brokers"], state["jitter"], state["jitter_key"] = len(fabric.node_of), links.jitter, links.key
         state["takes_time"], state["service_kind"] = stations.service != "none", st.SERVICES[stations.service]
         state["weighs"], state["wakes_up"] = stations.weighs, stations.wake_up > 0
         state["servers_each"], state["fifo"] = stations.servers, stations.order == "fifo"
         spread = spread_of(stations.variation)
         state["shape"], state["sigma"], state["variance"] = spread
-        state["service_key"], state["warm_up"] = service_key, recorder.warm_up
+        state["service_key"], state["warm_up"] = fabric.service.key, recorder.warm_up
         state["horizon"] = recorder.horizon
         state["bound"] = -1 if stations.queue is None else stations.queue
         state["bytes_bound"] = -1 if stations.queue_bytes is None else stations.queue_bytes

@@ -1,4 +1,4 @@
-"""Brokers that take time, compiled: what `sim.brokers.fabric.stations.Server` and `service_times` do, to the same bits."""
+"""Brokers that take time, compiled: what `sim.brokers.fabric.stations.Server` and `ServiceTimes` do, to the same bits."""
 
 from __future__ import annotations
 

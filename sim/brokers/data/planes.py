@@ -1,0 +1,69 @@
+"""The choice of a data plane: the one asked for, or the fastest that is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.base.errors import ScenarioError
+from sim.brokers.data.compiled.content import CompiledContentEngine
+from sim.brokers.data.compiled.engine import CompiledEngine
+from sim.brokers.data.content import ContentRule, FoldedContentEngine
+from sim.brokers.data.content_subscriptions import ContentSubscriptions
+from sim.brokers.data.engine import Engine
+from sim.brokers.data.events import EventEngine
+from sim.brokers.data.folded import FoldedEngine
+from sim.brokers.data.rules import FloodRule, TopicRule
+from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.fabric.transmission import UNLIMITED
+from sim.brokers.statistics.recorder import Recorder
+from sim.brokers.users.subscriptions import Subscriptions
+from sim.workloads.format.workload import Workload
+
+Plane = Literal["auto", "events", "compiled", "folded"]
+
+
+def engine_of(
+    asked: Plane,
+    fabric: Fabric,
+    recorder: Recorder,
+    subscriptions: Subscriptions,
+    workload: Workload,
+    host: Callable[[], NDArray[np.int32]],
+) -> Engine:
+    """The engine of a data plane; `host()` is the live broker of each user. Raises ScenarioError where there is none."""
+    plane, published = _plane(asked, fabric, recorder), workload.publications.time
+    carried = fabric, recorder, subscriptions, workload.publications
+    if workload.content is None:
+        if plane == "compiled":
+            return CompiledEngine(*carried)
+        if plane == "folded":
+            return FoldedEngine(*carried)
+        return EventEngine(fabric, recorder, published, (FloodRule if fabric.overlay.floods else TopicRule)(*carried))
+    if fabric.overlay.floods:
+        raise ScenarioError('network.geometry: dissemination "flood" does not carry content (allowed: "tree")')
+    content, loads = ContentSubscriptions(workload.content), fabric.service.setting.matching > 0
+    rule = ContentRule(*carried, content, host, loads)
+    if plane == "compiled":
+        return CompiledContentEngine(*carried, rule)
+    return (FoldedContentEngine if plane == "folded" else EventEngine)(fabric, recorder, published, rule)
+
+
+def _plane(asked: Plane, fabric: Fabric, recorder: Recorder) -> Plane:
+    """The data plane asked for, or the fastest that is exact. Raises ScenarioError where the one asked for is not."""
+    service, jitter = fabric.service.setting.service, fabric.links.jitter
+    links = UNLIMITED if fabric.transmission is None else fabric.transmission.setting
+    share = 0.0 if recorder.trace is None else recorder.trace.share
+    contends = {f'brokers.service = "{service}"': service != "none", f"jitter {jitter:g}": jitter > 0, **links.limits}
+    trace = "trace = true" if share == 1 else f"trace = {share:g}"
+    excluded = contends | {trace: share > 0, "an overlay that floods": fabric.overlay.floods}
+    found = " and ".join(reason for reason, holds in excluded.items() if holds)
+    if found and asked == "folded":
+        why = f"makes no event of a hop and is not exact with {found}"
+        raise ScenarioError(f'network.data_plane: "folded" {why} (allowed: "events", "compiled", "auto")')
+    if asked != "auto":
+        return asked
+    return "compiled" if found else "folded"
