@@ -282,16 +282,16 @@ def watched(network: Network) -> Counter[str]:
     enact, when_idle, when_rooted = control.enact, engine.when_idle, engine.when_rooted
 
     def enacted(topic: int, node: int, change: int) -> None:
-        seen["tree changes in flight"] += bool(engine._active) and not control.bootstrapping
+        seen["tree changes in flight"] += bool(engine._in_transit.flights) and not control.bootstrapping
         enact(topic, node, change)
 
     def idle(then: Callable[[], None]) -> None:
         seen["barriers"] += 1
-        seen["barriers that waited"] += bool(engine._active)
+        seen["barriers that waited"] += bool(engine._in_transit.flights)
         when_idle(then)
 
     def rooted(then: Callable[[], None]) -> None:
-        seen["barriers that waited"] += bool(engine._released)
+        seen["barriers that waited"] += bool(engine._in_transit.released)
         when_rooted(then)
 
     control.enact, engine.when_idle, engine.when_rooted = enacted, idle, rooted

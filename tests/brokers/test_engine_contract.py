@@ -13,7 +13,6 @@ import tiny
 
 from sim.brokers.data.compiled.content import CompiledContentEngine
 from sim.brokers.data.compiled.engine import CompiledEngine
-from sim.brokers.data.content import FoldedContentEngine
 from sim.brokers.data.events import EventEngine
 from sim.brokers.data.folded import FoldedEngine
 from sim.brokers.fabric.clock import CHANGES, PUBLICATIONS
@@ -30,7 +29,7 @@ ENGINES = {
     ("tree", "folded"): FoldedEngine,
     ("content", "events"): EventEngine,
     ("content", "compiled"): CompiledContentEngine,
-    ("content", "folded"): FoldedContentEngine,
+    ("content", "folded"): EventEngine,
     ("flood", "events"): EventEngine,
     ("flood", "compiled"): CompiledEngine,
 }

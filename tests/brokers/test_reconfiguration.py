@@ -487,7 +487,7 @@ class Witness:
 
     def before_drained(self, transition: Any) -> None:
         if Stage.HOLDING in transition.stage:
-            assert not self.network.engine._active
+            assert not self.network.engine._in_transit.flights
             self.before = transition, self.state
 
     def before_on_tree_update(self, transition: Any, broker: int) -> None:

@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.brokers.data.carrier import Carrier
 from sim.brokers.data.content_subscriptions import ContentSubscriptions
 from sim.brokers.data.due import DueByContent
-from sim.brokers.data.events import EventEngine
 from sim.brokers.data.flights import Flight
 from sim.brokers.data.rule_kernels import fold_tree
 from sim.brokers.data.rules import Rule
@@ -130,7 +130,7 @@ class ContentRule(Rule):
             flight.increments = self._increments(flight)
         self._concern(flight)
 
-    def miss_root(self, flight: Flight, outcome: int) -> None:
+    def _become_due_short_of_root(self, flight: Flight, outcome: int) -> None:
         """It becomes due to those whom none of the other copies has concerned."""
         assert isinstance(flight, Copy)
         flight.elsewhere = _FATES[outcome]
@@ -224,11 +224,11 @@ class ContentRule(Rule):
             self._ledger.count(window, outcome, missed.count(fate), fates.count(fate))
 
 
-class FoldedContentEngine(EventEngine):
+class FoldedCarrier(Carrier):
     """Makes events only of a copy's arrival at its root and of its last arrival below: exact where nothing contends."""
 
-    def __init__(self, fabric: Fabric, recorder: Recorder, published: NDArray[np.float64], rule: ContentRule) -> None:
-        super().__init__(fabric, recorder, published, rule)
+    def __init__(self, fabric: Fabric, recorder: Recorder, rule: ContentRule) -> None:
+        super().__init__(fabric, recorder, rule)
         self._times = fabric.links.times
         self._at_root = (self._reach_root,)
         self._arrived = (self._one_less,)

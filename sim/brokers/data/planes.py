@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.errors import ScenarioError
+from sim.brokers.data.carrier import Carrier
 from sim.brokers.data.compiled.content import CompiledContentEngine
 from sim.brokers.data.compiled.engine import CompiledEngine
-from sim.brokers.data.content import ContentRule, FoldedContentEngine
+from sim.brokers.data.content import ContentRule, FoldedCarrier
 from sim.brokers.data.content_subscriptions import ContentSubscriptions
 from sim.brokers.data.engine import Engine
 from sim.brokers.data.events import EventEngine
@@ -35,21 +36,23 @@ def engine_of(
     host: Callable[[], NDArray[np.int32]],
 ) -> Engine:
     """The engine of a data plane; `host()` is the live broker of each user. Raises ScenarioError where there is none."""
-    plane, published = _plane(asked, fabric, recorder), workload.publications.time
+    plane = _plane(asked, fabric, recorder)
     carried = fabric, recorder, subscriptions, workload.publications
     if workload.content is None:
         if plane == "compiled":
             return CompiledEngine(*carried)
         if plane == "folded":
             return FoldedEngine(*carried)
-        return EventEngine(fabric, recorder, published, (FloodRule if fabric.overlay.floods else TopicRule)(*carried))
+        by_topic = (FloodRule if fabric.overlay.floods else TopicRule)(*carried)
+        return EventEngine(fabric, recorder, Carrier(fabric, recorder, by_topic))
     if fabric.overlay.floods:
         raise ScenarioError('network.geometry: dissemination "flood" does not carry content (allowed: "tree")')
     content, loads = ContentSubscriptions(workload.content), fabric.service.setting.matching > 0
     rule = ContentRule(*carried, content, host, loads)
     if plane == "compiled":
         return CompiledContentEngine(*carried, rule)
-    return (FoldedContentEngine if plane == "folded" else EventEngine)(fabric, recorder, published, rule)
+    carrier = FoldedCarrier if plane == "folded" else Carrier
+    return EventEngine(fabric, recorder, carrier(fabric, recorder, rule))
 
 
 def _plane(asked: Plane, fabric: Fabric, recorder: Recorder) -> Plane:

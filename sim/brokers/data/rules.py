@@ -20,7 +20,7 @@ from sim.brokers.data.rule_kernels import flood_front, reach
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.service import NO_EFFORT, Effort
 from sim.brokers.statistics.hops import FLOOD, TREE
-from sim.brokers.statistics.ledger import DUE, IN_FLIGHT, LOST, ROOTED
+from sim.brokers.statistics.ledger import CLIMBING, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import Subscriptions
 from sim.overlay.geometry import NO_HOP_LIMIT, TopicTree
@@ -54,6 +54,15 @@ class Rule(ABC):
         self._uplinks.trees_change()
 
     # -- from the publisher to the root
+
+    def window(self, number: int) -> int:
+        """The window in which a publication is published."""
+        return int(self._recorder.windows(self._publications.time[number : number + 1])[0])
+
+    def publish(self, number: int, broker: int, window: int) -> Sequence[Flight]:
+        """Count a publication of a window; returns what sets out from the broker for it."""
+        self._ledger.count_publication(window, PUBLISHED)
+        return self.flights(number, broker, window)
 
     @abstractmethod
     def flights(self, number: int, broker: int, window: int) -> Sequence[Flight]:
@@ -91,9 +100,24 @@ class Rule(ABC):
     def _users_at_root(self, flight: Flight, root: int) -> int:
         return int(self._subscribers[flight.topic][root])
 
-    @abstractmethod
     def miss_root(self, flight: Flight, outcome: int) -> None:
         """The flight does not get to its root: what it carries becomes due now, with this outcome (a row of the ledger)."""
+        self._ledger.count_publication(flight.window, CLIMBING if outcome == IN_FLIGHT else DROPPED)
+        self._become_due_short_of_root(flight, outcome)
+
+    @abstractmethod
+    def _become_due_short_of_root(self, flight: Flight, outcome: int) -> None:
+        """Count to whom it is due, all with the same outcome."""
+
+    def overtake(self, flight: Flight, uplinks_sent: int) -> None:
+        """The end of the run overtakes the flight on its way to its root, to which it has taken so many hops."""
+        self.miss_root(flight, IN_FLIGHT)
+        self.over(flight, uplinks_sent)
+
+    def never_set_out(self, number: int, broker: int) -> None:
+        """The end of the run overtakes a publication that its broker holds back."""
+        for flight in self.publish(number, broker, self.window(number)):
+            self.overtake(flight, 0)
 
     def leave_root(self, flight: Flight, now: float) -> None:
         """What the flight carries becomes due now, along the tree as it stands."""
@@ -179,8 +203,8 @@ class TopicRule(Rule):
             reached, users = int(np.count_nonzero(due.on_tree)), int(due.on_tree.sum())
             self._ledger.count(flight.window, LOST["joining"], due.brokers - reached, due.users - users)
 
-    def miss_root(self, flight: Flight, outcome: int) -> None:
-        """It becomes due to all that want the topic now, with this outcome."""
+    def _become_due_short_of_root(self, flight: Flight, outcome: int) -> None:
+        """It becomes due to all that want the topic now."""
         due: Due = self._due.short_of_root(flight.topic)
         flight.audience = due.audience
         for row in (DUE, outcome):

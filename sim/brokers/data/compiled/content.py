@@ -10,7 +10,7 @@ from sim.brokers.data.compiled.cells import give_cells_back
 from sim.brokers.data.compiled.engine import CompiledEngine
 from sim.brokers.data.content import ContentRule, Copy
 from sim.brokers.fabric.fabric import Fabric
-from sim.brokers.statistics.ledger import CLIMBING, DROPPED, IN_FLIGHT, LOST, PUBLISHED
+from sim.brokers.statistics.ledger import LOST, PUBLISHED
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import Subscriptions
 from sim.workloads.format.workload import Publications
@@ -79,7 +79,6 @@ class CompiledContentEngine(CompiledEngine):
                 if self._state["heeds"]:
                     self._weigh(copy, hops)
             elif what in _MISSED_ROOT:
-                self._recorder.ledger.count_publication(copy.window, DROPPED)
                 rule.miss_root(copy, LOST[_MISSED_ROOT[what]])
             else:
                 del self._copies[number]
@@ -107,31 +106,23 @@ class CompiledContentEngine(CompiledEngine):
 
     def _close_publications(self) -> None:
         """As `EventEngine.close`: what brokers hold back, and what is on its way."""
-        ledger, rule = self._recorder.ledger, self._rule
+        rule = self._rule
         for window, departed in enumerate(self._arrays["windows"]["published"].tolist()):
-            ledger.count_publication(window, PUBLISHED, departed // self._fields)
+            self._recorder.ledger.count_publication(window, PUBLISHED, departed // self._fields)
         for broker, numbers in sorted(self._held.items()):
-            windows = self._recorder.windows(self._publications.time[np.array(numbers)])
-            for number, window in zip(numbers, windows.tolist(), strict=True):
-                ledger.count_publication(window, PUBLISHED)
-                for copy in rule.flights(number, broker, window):
-                    self._end_on_uplink(copy, 0)
+            for number in numbers:
+                rule.never_set_out(number, broker)
         travelling = self._travelling()
         for number, copy in self._copies.items():
             if number not in travelling:
                 continue  # of a publication after the end
             first, places = travelling[number]
             if copy.tree is None:
-                self._end_on_uplink(copy, places[0])
+                rule.overtake(copy, places[0])
             else:
                 self._read(copy, first)
                 rule.over(copy, len(copy.uplink) - 1, rule.ahead(copy, places))
         rule.finished.record()
-
-    def _end_on_uplink(self, copy: Copy, hops: int) -> None:
-        self._recorder.ledger.count_publication(copy.window, CLIMBING)
-        self._rule.miss_root(copy, IN_FLIGHT)
-        self._rule.over(copy, hops)
 
     def _travelling(self) -> dict[int, tuple[int, list[int]]]:
         """By copy that is on its way: its first cell, and at which tree positions its messages are or are heading to.
