@@ -40,7 +40,7 @@ def snapshot(days: int) -> ReconfigurationProblem:
         network.run()
     else:
         network.users.join_all()
-    overlay, times = network.setting.overlay, network.setting.hop_delay
+    overlay, times = network.setting.overlay, np.asarray(network.setting.hop_delay)
     assert isinstance(overlay, Chord)
     apart = ~np.eye(len(times), dtype=np.bool_)
     return ReconfigurationProblem(

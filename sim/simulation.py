@@ -28,6 +28,7 @@ from sim.files.parquet import strings
 from sim.metrics import MetricValue
 from sim.overlay.geometry import Dissemination, GeometrySetting
 from sim.overlay.latency import LatencyModel, LatencySetting
+from sim.overlay.pair_times import PairTimes
 from sim.overlay.promises import GeometryPromises, LatencyPromises
 from sim.overlay.sites import Sites
 from sim.overlay.trees import RendezvousTrees
@@ -44,10 +45,12 @@ from sim.workloads.format.workload import Topics, Workload
 from sim.workloads.models.location import redrawn
 from sim.workloads.promises import Generator, WorkloadPromises
 
-BYTES_PER_PAIR = 32
-"""Bytes per pair of brokers: round-trip times, hop times, and what an overlay makes of them."""
-BYTES_PER_TOPIC = 8
-"""Bytes per broker and topic: the users that want it, and the broker's place in the topic's tree."""
+BYTES_PER_PAIR = 16
+"""Bytes per pair of brokers where something is kept of all: times that are given as a matrix, and routes."""
+BYTES_PER_BROKER = 8_000
+"""Bytes per broker: what it is, does and knows of others."""
+BYTES_PER_TOPIC = 17
+"""Bytes per broker and topic: the users that want it, the broker's place in the topic's tree, and the routes from and to its root."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +132,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
     times: LatencyModel = plugins.make(
         LatencyPromises, latency.kind, latency.parameters, LatencySetting(sites, streams.key("latency"))
     )
+    round_trips = PairTimes.of(times.round_trips)
     overlay: Dissemination = plugins.make(
         GeometryPromises,
         geometry.kind,
@@ -138,7 +142,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
             len(workload.topics),
             streams.key("geometry"),
             sites,
-            times.round_trips,
+            round_trips,
             np.stack([workload.topics.latitude, workload.topics.longitude], 1),
         ),
     )
@@ -147,7 +151,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
             f'network.join: "message" asks the root of a topic\'s tree, but kind "{geometry.kind}" has a tree for each publisher '
             '(allowed: "instant")'
         )
-    round_trips = times.round_trips if overlay.round_trips is None else overlay.round_trips
+    round_trips = PairTimes.of(round_trips if overlay.round_trips is None else overlay.round_trips)
     policy: SelectionPolicy = plugins.make(
         SelectionPromises,
         selection.kind,
@@ -162,7 +166,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
     setting = NetworkSetting(
         overlay=overlay,
         node_of=node_of.astype(np.int32),
-        hop_delay=round_trips if scenario.network.hop_cost == "rtt" else round_trips / 2,
+        hop_delay=round_trips if scenario.network.hop_cost == "rtt" else round_trips.times(0.5),
         jitter=times.jitter,
         policy=policy,
         horizon=horizon,
@@ -232,7 +236,10 @@ def _check_size(scenario: Scenario, workload: Workload) -> None:
         brokers = int(np.count_nonzero(~np.isnan(workload.topics.latitude)))
     else:
         brokers = len(wanted.content) if isinstance(wanted, File) else wanted
-    size = float(brokers) * (BYTES_PER_PAIR * brokers + BYTES_PER_TOPIC * topics)
+    network = scenario.network
+    times_given = not plugins.are_ours(plugins.load("latency", network.latency.kind))
+    pairs = brokers if times_given or network.geometry.kind == "graph" or scenario.reconfiguration.kind != "none" else 0
+    size = float(brokers) * (BYTES_PER_BROKER + BYTES_PER_PAIR * pairs + BYTES_PER_TOPIC * topics)
     need(size, f"network.brokers: {brokers:,} brokers and {topics:,} topics")
 
 

@@ -422,7 +422,7 @@ class Noisy(UnitLatency):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         Noisy.made += 1
-        self.round_trips *= Noisy.made
+        self.round_trips = self.round_trips.times(Noisy.made)
 
 
 class Generates(InterestsWorkload):

@@ -48,6 +48,7 @@ from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users.users import HostedUsers
 from sim.metrics import MetricValue, declared_metrics
 from sim.overlay.geometry import Dissemination, link_metrics
+from sim.overlay.pair_times import PairTimes
 from sim.policies.views import SelectionPolicy
 from sim.workloads.format.workload import Workload
 
@@ -64,7 +65,7 @@ class NetworkSetting:
 
     overlay: Dissemination
     node_of: NDArray[np.int32]
-    hop_delay: NDArray[np.float64]
+    hop_delay: NDArray[np.float64] | PairTimes
     jitter: float
     policy: SelectionPolicy
     horizon: float
@@ -96,7 +97,7 @@ class Network:
     def __init__(self, setting: NetworkSetting, workload: Workload, streams: Streams) -> None:
         brokers = len(setting.node_of)
         self.setting, self.workload = setting, workload
-        self.clock = Clock()
+        self.clock, self._hops = Clock(), PairTimes.of(setting.hop_delay)
         self.recorder = self._recorder(streams.key("best-effort channel"), streams.key("trace"))
         self._legs: Legs | None = None
         if self.recorder.deliveries is not None:
@@ -107,7 +108,7 @@ class Network:
         self.broker_of = np.empty(brokers, np.int32)
         self.broker_of[setting.node_of] = np.arange(brokers)
         self.servers = stations(self.clock, setting.stations, setting.warm_up, self.capacity)
-        links = Links(setting.hop_delay, setting.jitter, streams.key("jitter"))
+        links = Links(self._hops, setting.jitter, streams.key("jitter"))
         carried = self.clock, links, setting.links, brokers, streams.key("loss"), (setting.warm_up, setting.horizon)
         self._fabric = fabric = Fabric(
             self.clock,
@@ -183,7 +184,7 @@ class Network:
             channel,
             DeliveryBuffer() if passes_on else None,
         )
-        return Recorder(setting.horizon, setting.warm_up, setting.window, setting.hop_delay, copies, details)
+        return Recorder(setting.horizon, setting.warm_up, setting.window, self._hops, copies, details)
 
     def run(self, progress: Callable[[float], None] | None = None) -> None:
         """Simulate up to the horizon; `progress` is called with the share of simulated time, now and then.

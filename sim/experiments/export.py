@@ -44,6 +44,7 @@ def export(
     the publisher's. Nodes and edges are those of `sim.overlay.export.PlacedOverlay`. Raises InputError where something is not there.
     """
     from sim.overlay.export import PlacedOverlay
+    from sim.overlay.pair_times import PairTimes
 
     experiment = source if isinstance(source, Experiment) else load_scenario(source, overrides, workload)
     name = next(iter(experiment.variants)) if variant is None else variant
@@ -57,10 +58,10 @@ def export(
         world = prepare_workload(scenario, replication, None if folder is None else load_workload(folder))
         network = build(scenario, world, replication)
         network.users.join_all()
-        overlay, hops = network.setting.overlay, network.setting.hop_delay
+        overlay, hops = network.setting.overlay, PairTimes.of(network.setting.hop_delay)
         sites, _ = broker_sites(scenario, world)
         placement = PlacedOverlay(
-            overlay, network.broker_of, sites, hops if scenario.network.hop_cost == "rtt" else 2 * hops
+            overlay, network.broker_of, sites, hops if scenario.network.hop_cost == "rtt" else hops.times(2)
         )
         if topic is None:
             if publisher is not None:

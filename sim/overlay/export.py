@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.overlay.geometry import Dissemination, TopicTree
+from sim.overlay.pair_times import PairTimes
 from sim.overlay.sites import Sites
 
 
@@ -24,7 +25,7 @@ class PlacedOverlay:
     overlay: Dissemination
     broker_of: NDArray[np.int32]
     sites: Sites
-    round_trips: NDArray[np.float64]
+    round_trips: PairTimes
 
     def overlay_graph(self) -> nx.DiGraph:
         """All links; to and fro where a link has no direction."""

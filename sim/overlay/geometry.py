@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.overlay.pair_times import PairTimes
 from sim.overlay.sites import Sites
 
 
@@ -19,14 +20,15 @@ class GeometrySetting:
     """What a geometry is built for: the number of nodes and topics, and the key of its own draws.
 
     `sites` and `round_trips` (n, n; s) are the brokers' and the times between them: for geometries whose nodes are brokers, whose nodes
-    are the brokers themselves. `topic_places` (topics, 2): latitude and longitude of each topic, NaN where it has no place.
+    are the brokers themselves. In a run, the times are PairTimes. `topic_places` (topics, 2): latitude and longitude of each topic,
+    NaN where it has no place.
     """
 
     nodes: int
     topics: int
     key: int
     sites: Sites | None = None
-    round_trips: NDArray[np.float64] | None = None
+    round_trips: NDArray[np.float64] | PairTimes | None = None
     topic_places: NDArray[np.float64] | None = None
 
 
@@ -76,9 +78,9 @@ EMPTY_TREE = TopicTree(np.empty(0, np.int32), np.empty(0, np.int32), np.zeros(1,
 
 def broker_degrees(nodes: int, edges: NDArray[np.int32]) -> NDArray[np.int64]:
     """The degree of each node by edges (m, 2), regardless of their direction."""
-    linked = np.zeros((nodes, nodes), np.bool_)
-    linked[edges[:, 0], edges[:, 1]] = True
-    degree: NDArray[np.int64] = np.count_nonzero(linked | linked.T, axis=1)
+    links = np.unique(np.sort(edges, axis=1).astype(np.int64) @ np.array([nodes, 1]))
+    here, there = np.divmod(links, nodes)
+    degree: NDArray[np.int64] = np.bincount(here, minlength=nodes) + np.bincount(there[there != here], minlength=nodes)
     return degree
 
 
@@ -108,7 +110,7 @@ class Dissemination(Protocol):
         """The position of each node on the ring, in [0, 1); None where the geometry is not a ring."""
 
     @property
-    def round_trips(self) -> NDArray[np.float64] | None:
+    def round_trips(self) -> NDArray[np.float64] | PairTimes | None:
         """Times between brokers (n, n; s) that replace those of the latency model; None where it has none."""
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ class Graph(SourceTrees):
         super().__init__(setting.nodes, parameters)
         assert setting.sites is not None
         assert setting.round_trips is not None
+        times: Any = setting.round_trips
         edges, names = parameters.file.content, setting.sites.names
         where = f"network.geometry.file: {parameters.file.name}"
         ends = _resolved(edges, names, where)
@@ -41,10 +42,9 @@ class Graph(SourceTrees):
         if any(edge.round_trip is not None for edge in edges):
             own = np.array([np.nan if edge.round_trip is None else edge.round_trip for edge in edges])
             timed = ~np.isnan(own)
-            self.round_trips = setting.round_trips.copy()
+            self.round_trips = times = np.array(times)
             for here, there in (ends.T, ends.T[::-1]):
-                self.round_trips[here[timed], there[timed]] = own[timed]
-        times = setting.round_trips if self.round_trips is None else self.round_trips
+                times[here[timed], there[timed]] = own[timed]
         starts = np.searchsorted(self._links[:, 0], np.arange(setting.nodes + 1))
         neighbours = self._links[:, 1].astype(np.int64)
         self._parent = shortest_paths(starts, neighbours, times[self._links[:, 0], neighbours])

@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from sim import plugins
 from sim.base.errors import ScenarioError
 from sim.base.units import Duration, Sigma
+from sim.overlay.pair_times import PairTimes
 from sim.overlay.sites import Sites
 
 EARTH_RADIUS_KM = 6371.0088
+TABULATED = 2048
+"""Brokers: up to so many have a table of their times, which is faster than to compute them; that of more would take too much memory."""
 
 
 def great_circle_km(
@@ -43,12 +46,12 @@ class LatencyModel(Protocol):
     """Round-trip times between brokers. `jitter` is the σ of a lognormal factor with mean 1 on every hop; 0 is none.
 
     Plug-in group `brokersim.latency`: a class with a nested `Parameters(sim.plugins.Parameters)`, made by `Model(parameters, setting)`
-    with a LatencySetting. `round_trips` (n, n) are seconds between all brokers, symmetric, diagonal 0; `notes` are sentences on
-    what a user should know of how they came about.
+    with a LatencySetting. `round_trips` (n, n) are seconds between all brokers, symmetric, diagonal 0, as an array, or as PairTimes
+    where that takes less memory; `notes` are sentences on what a user should know of how they came about.
     """
 
     @property
-    def round_trips(self) -> NDArray[np.float64]: ...
+    def round_trips(self) -> NDArray[np.float64] | PairTimes: ...
 
     @property
     def jitter(self) -> float: ...
@@ -68,8 +71,7 @@ class UnitLatency:
     notes = ()
 
     def __init__(self, parameters: Parameters, setting: LatencySetting) -> None:
-        self.round_trips = np.full((len(setting.sites), len(setting.sites)), parameters.rtt)
-        np.fill_diagonal(self.round_trips, 0.0)
+        self.round_trips = PairTimes.of_groups(np.zeros(len(setting.sites), np.int32), np.full((1, 1), parameters.rtt))
 
 
 class DistanceLatency:
@@ -93,10 +95,14 @@ class DistanceLatency:
                 'network.latency: kind "distance" needs the brokers\' positions, which neither workload nor a file tells '
                 '(allowed without positions: kind = "unit")'
             )
-        self.round_trips = times = np.empty((len(sites), len(sites)))
+        self.jitter = parameters.jitter
+        if len(sites) > TABULATED:
+            per_radian = parameters.per_km * EARTH_RADIUS_KM
+            self.round_trips = PairTimes.on_sphere(sites.latitude, sites.longitude, parameters.base, per_radian)
+            return
+        times = np.empty((len(sites), len(sites)))
         for i, place in enumerate(zip(sites.latitude, sites.longitude, strict=True)):
             times[i] = parameters.base + parameters.per_km * great_circle_km(sites.latitude, sites.longitude, *place)
         for i in range(len(sites)):  # the last bit of the distance may depend on the direction
             times[i, i:] = times[i:, i] = (times[i, i:] + times[i:, i]) / 2
-        np.fill_diagonal(times, 0.0)
-        self.jitter = parameters.jitter
+        self.round_trips = PairTimes.of(times)

@@ -17,6 +17,7 @@ from sim.base.randomness import uniform
 from sim.base.units import Duration, Sigma, format_duration
 from sim.files.inputs import File, InputFile, csv_rows
 from sim.overlay.latency import LatencySetting, great_circle_km
+from sim.overlay.pair_times import PairTimes
 from sim.overlay.sites import Sites
 
 FIBRE_KM_PER_S = 200_000.0
@@ -128,9 +129,8 @@ class MatrixLatency:
             host, times = _own_hosts(parameters, setting)
         else:
             host, times, self.notes = _nearest_hosts(parameters, parameters.hosts_file, setting.sites)
-        self.round_trips = times[np.ix_(host, host)]
-        self.round_trips[host[:, None] == host] = parameters.same_host
-        np.fill_diagonal(self.round_trips, 0.0)
+        np.fill_diagonal(times, parameters.same_host)
+        self.round_trips = PairTimes.of_groups(host, times)
 
 
 def _mean_of_directions(seconds: NDArray[np.float64]) -> NDArray[np.float64]:

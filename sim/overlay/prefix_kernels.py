@@ -10,26 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
+from sim.overlay.pair_times import TimesRecord, time_between
 
 
 @kernel
-def nearest_candidates(
-    order: NDArray[np.int32], bounds: NDArray[np.int64], times: NDArray[np.float64]
-) -> NDArray[np.int32]:
+def nearest_candidates(order: NDArray[np.int32], bounds: NDArray[np.int64], times: TimesRecord) -> NDArray[np.int32]:
     """The nearest candidate of each entry (n, levels, base), the lowest node on ties; -1 where there is none.
 
-    Those of entry (x, l, d) are `order[bounds[x, l, d]:bounds[x, l, d + 1]]`; `times` (n, n) are their distances.
+    Those of entry (x, l, d) are `order[bounds[x, l, d]:bounds[x, l, d + 1]]`; `times` are their distances.
     """
     n, levels, base = bounds.shape[0], bounds.shape[1], bounds.shape[2] - 1
     nearest = np.full((n, levels, base), -1, np.int32)
     for x in range(n):
         for level in range(levels):
             for digit in range(base):
-                best = -1
+                best, least = -1, 0.0
                 for i in range(bounds[x, level, digit], bounds[x, level, digit + 1]):
-                    v = order[i]
-                    if best < 0 or times[x, v] < times[x, best] or (times[x, v] == times[x, best] and v < best):
-                        best = v
+                    v, time = order[i], time_between(times, x, order[i])
+                    if best < 0 or time < least or (time == least and v < best):
+                        best, least = v, time
                 nearest[x, level, digit] = best
     return nearest
 

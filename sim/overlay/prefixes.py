@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.overlay.pair_times import PairTimes
 from sim.overlay.prefix_kernels import nearest_candidates, prefix_last_hops, prefix_next_hops
 from sim.overlay.trees import RendezvousTrees, TreeState, ascending_links
 
@@ -36,9 +37,9 @@ class Prefixes:
         table = self._order[np.minimum(places, len(self.ids) - 1)]
         return self._with_selves(np.where(sizes > 0, table, np.int32(-1)))
 
-    def nearest(self, times: NDArray[np.float64]) -> NDArray[np.int32]:
+    def nearest(self, times: NDArray[np.float64] | PairTimes) -> NDArray[np.int32]:
         """A routing table of each node's nearest candidates by `times` (n, n), the lowest on ties."""
-        return self._with_selves(nearest_candidates(self._order, self._bounds, times))
+        return self._with_selves(nearest_candidates(self._order, self._bounds, PairTimes.of(times).record))
 
     def leading(self, distance: NDArray[np.float64]) -> NDArray[np.int32]:
         """A routing table in which all nodes know the same candidate: the one of least `distance` (n, levels), the lowest on ties.

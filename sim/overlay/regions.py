@@ -13,6 +13,7 @@ from sim.base.errors import ScenarioError, nearest
 from sim.base.units import Duration, Sigma, format_duration
 from sim.base.validation import nested
 from sim.overlay.latency import LatencySetting
+from sim.overlay.pair_times import PairTimes
 
 
 class RegionLatency:
@@ -67,8 +68,7 @@ class RegionLatency:
                 f"network.latency.round_trips: no time between {', '.join(missing)}{_hint(names, table)}"
             )
         at = [names.index(region) for region in regions]
-        self.round_trips = times[np.ix_(at, at)]
-        np.fill_diagonal(self.round_trips, 0.0)
+        self.round_trips = PairTimes.of_groups(np.array(at), times)
         self.jitter = parameters.jitter
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sim.base.errors import ScenarioError
 from sim.overlay.floods import NO_FLOOD, FloodParameters, flood_tree
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
+from sim.overlay.pair_times import PairTimes
 from sim.overlay.tree_kernels import compact_tree, mark_routes
 
 _REMEMBERED = 1 << 21  # positions of all trees that are remembered
@@ -28,7 +29,7 @@ class PublisherTrees(ABC):
     single_root = False
     floods = False
     positions: NDArray[np.float64] | None = None
-    round_trips: NDArray[np.float64] | None = None
+    round_trips: NDArray[np.float64] | PairTimes | None = None
     period: float | None = None
 
     def __init__(self, nodes: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
+from sim.overlay.pair_times import PairTimes
 from sim.overlay.tree_kernels import (
     backward_length,
     backward_route,
@@ -41,7 +42,7 @@ class RendezvousTrees(ABC):
     single_root = True
     floods = False
     positions: NDArray[np.float64] | None = None
-    round_trips: NDArray[np.float64] | None = None
+    round_trips: NDArray[np.float64] | PairTimes | None = None
     period: float | None = None
 
     def __init__(self, roots: NDArray[np.int32], nodes: int, state: TreeState = "children") -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from generated import Generated, difference, generated, network, shrunk, watched, written
 from test_folded import with_plane
 
+from sim.base.randomness import Streams
 from sim.brokers.data.events import EventEngine
+from sim.brokers.network import Network
+from sim.overlay.pair_times import PairTimes
 from sim.scenario.reader import load_scenario
 from sim.simulation import build, prepare_workload
 
@@ -74,6 +79,18 @@ def test_all_tables_and_metrics_are_the_same_bytes_in_many_cases(seed: int) -> N
 @pytest.mark.parametrize("seed", range(0, CASES, 5))
 def test_traces_are_the_same_hop_by_hop(seed: int) -> None:
     assert_same_bytes(generated(seed), trace=1.0)
+
+
+@pytest.mark.parametrize("seed", range(0, CASES, 7))
+def test_hop_times_that_are_computed_from_places_are_the_same(seed: int) -> None:
+    made, networks = generated(seed), []
+    latitude, longitude = np.random.default_rng(seed).uniform(-60, 60, (2, made.case.brokers))
+    for plane in ("events", "compiled"):
+        one = network(made, plane)
+        setting = replace(one.setting, hop_delay=PairTimes.on_sphere(latitude, longitude, 0.1, 1.0))
+        networks.append(Network(setting, one.workload, Streams(seed)))
+        networks[-1].run()
+    assert difference(*networks) is None
 
 
 SHIPPED = Path(__file__).parents[2] / "scenarios"

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from sim.base.errors import ScenarioError
 from sim.brokers.fabric.links import Links
+from sim.overlay import latency
 from sim.overlay.latency import EARTH_RADIUS_KM, DistanceLatency, LatencySetting, UnitLatency, great_circle_km
+from sim.overlay.pair_times import PairTimes
 from sim.overlay.sites import Sites
 
 LONDON, PARIS, NEW_YORK = (51.5074, -0.1278), (48.8566, 2.3522), (40.7128, -74.0060)
@@ -68,7 +70,7 @@ def setting(places: Sequence[tuple[float, float]]) -> LatencySetting:
 
 def test_unit_latency_is_the_same_everywhere_and_needs_no_places() -> None:
     times = UnitLatency(UnitLatency.Parameters(rtt="20ms"), setting([(math.nan, math.nan)] * 3)).round_trips
-    assert times.tolist() == [[0, 0.02, 0.02], [0.02, 0, 0.02], [0.02, 0.02, 0]]
+    assert np.asarray(times).tolist() == [[0, 0.02, 0.02], [0.02, 0, 0.02], [0.02, 0.02, 0]]
 
 
 def test_distance_latency_is_base_and_a_price_per_kilometre() -> None:
@@ -80,11 +82,33 @@ def test_distance_latency_is_base_and_a_price_per_kilometre() -> None:
 
 @given(st.lists(positions, min_size=1, max_size=12))
 def test_round_trips_are_symmetric_to_the_last_bit_and_zero_to_oneself(places: list[tuple[float, float]]) -> None:
-    times = DistanceLatency(DistanceLatency.Parameters(), setting(places)).round_trips
+    times = np.asarray(DistanceLatency(DistanceLatency.Parameters(), setting(places)).round_trips)
     assert (times == times.T).all()
     assert (np.diag(times) == 0).all()
     apart = ~np.eye(len(places), dtype=bool)
     assert (times[apart] >= 0.001).all()
+
+
+@given(st.lists(positions, min_size=1, max_size=12))
+def test_many_brokers_times_are_computed_and_the_same_but_for_rounding(places: list[tuple[float, float]]) -> None:
+    parameters, where = DistanceLatency.Parameters(), setting(places)
+    table = np.asarray(DistanceLatency(parameters, where).round_trips)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(latency, "TABULATED", 0)
+        computed = DistanceLatency(parameters, where).round_trips
+    assert computed.record.places.size == 3 * len(places)
+    assert np.asarray(computed) == pytest.approx(table, rel=1e-6)  # antipodes are the hardest
+    assert (np.asarray(computed) == np.asarray(computed).T).all()
+    assert (np.asarray(computed.times(0.5)) == np.asarray(computed) / 2).all()
+
+
+def test_times_are_asked_for_by_pair_by_row_and_for_arrays_of_brokers() -> None:
+    times = PairTimes.of_groups(np.array([0, 1, 0]), np.array([[2.0, 5.0], [6.0, 3.0]]))
+    matrix = [[0.0, 5.0, 2.0], [6.0, 0.0, 6.0], [2.0, 5.0, 0.0]]
+    assert (times[1, 0], times[0, 1], times[0, 2], times[2, 2]) == (6.0, 5.0, 2.0, 0.0)
+    assert [row.tolist() for row in times] == [times[i].tolist() for i in range(3)] == matrix
+    assert times[np.array([0, 1]), np.array([2, 2])].tolist() == [2.0, 6.0]
+    assert np.array(times).tolist() == np.array(PairTimes.of(np.array(matrix))).tolist() == matrix
 
 
 def test_distance_without_places_says_what_is_missing_and_allowed() -> None:
@@ -92,10 +116,14 @@ def test_distance_without_places_says_what_is_missing_and_allowed() -> None:
         DistanceLatency(DistanceLatency.Parameters(), setting([(1.0, 1.0), (math.nan, math.nan)]))
 
 
+def both_ways(time: float) -> PairTimes:
+    return PairTimes.of(np.array([[0.0, time], [time, 0.0]]))
+
+
 class TestJitter:
     def test_factor_is_lognormal_with_mean_one(self) -> None:
         sigma, n = 0.5, 20_000
-        links = Links(np.array([[0.0, 2.0], [2.0, 0.0]]), sigma, key=5)
+        links = Links(both_ways(2.0), sigma, key=5)
         factors = np.array([(links.arrival(1e6 * i, 0, 1, i) - 1e6 * i) / 2.0 for i in range(n)])
         deviation = math.sqrt(math.exp(sigma**2) - 1)
         assert abs(factors.mean() - 1) < 4 * deviation / math.sqrt(n)
@@ -104,7 +132,7 @@ class TestJitter:
         assert logs.std() == pytest.approx(sigma, rel=0.03)
 
     def test_it_belongs_to_message_and_link_and_not_to_the_order_of_asking(self) -> None:
-        delays = np.full((3, 3), 1.0)
+        delays = PairTimes.of_groups(np.zeros(3, int), np.ones((1, 1)))
         hops = [(1e3 * i, i % 3, (i + 1) % 3, i) for i in range(30)]
         one, other = Links(delays, 0.3, key=5), Links(delays, 0.3, key=5)
         forward = {hop: one.arrival(*hop) for hop in hops}
@@ -114,12 +142,12 @@ class TestJitter:
         assert len({arrival - hop[0] for hop, arrival in forward.items()}) == len(hops)
 
     def test_messages_on_one_link_keep_their_order(self) -> None:
-        links = Links(np.array([[0.0, 1.0], [1.0, 0.0]]), 1.0, key=9)
+        links = Links(both_ways(1.0), 1.0, key=9)
         sent = np.linspace(0, 20, 400)
         arrivals = [links.arrival(time, 0, 1, number) for number, time in enumerate(sent)]
         assert arrivals == sorted(arrivals)
         assert all(arrival > time for arrival, time in zip(arrivals, sent, strict=True))
 
     def test_none_is_exact(self) -> None:
-        links = Links(np.array([[0.0, 0.25], [0.25, 0.0]]), 0.0, key=9)
+        links = Links(both_ways(0.25), 0.0, key=9)
         assert links.arrival(3.0, 0, 1, 17) == 3.25

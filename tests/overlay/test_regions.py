@@ -25,7 +25,7 @@ def model(regions: tuple[str, ...] | None, table: dict[str, Any] = TABLE, broker
 
 def test_times_hold_both_ways_and_a_broker_is_at_no_distance_from_itself() -> None:
     made = model(("us", "eu", "asia", "us"))
-    assert (1000 * made.round_trips).round(9).tolist() == [
+    assert (1000 * np.asarray(made.round_trips)).round(9).tolist() == [
         [0, 85, 150, 3],
         [85, 0, 200, 85],
         [150, 200, 0, 150],

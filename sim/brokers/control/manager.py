@@ -17,6 +17,7 @@ from sim.brokers.fabric.clock import CONTROL
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import frozen
+from sim.overlay.pair_times import PairTimes
 from sim.overlay.trees import RendezvousTrees
 from sim.policies.reconfiguration.cost import CostModel
 from sim.policies.reconfiguration.problem import ReconfigurationPolicy, ReconfigurationProblem
@@ -72,11 +73,7 @@ class Manager:
         self._wanted, self._published, self._setting = wanted, published, setting
         self._rates: NDArray[np.float64] | None = None  # publications per topic and period
         self._roots = frozen(np.array(fabric.overlay.roots, np.int32))
-        trips = fabric.links.hop_delay
-        others = len(trips) * (len(trips) - 1)
-        mean = float(trips.sum()) / others if others else 0.0
-        by_trips = setting.parameters.delay == "round-trips" and mean > 0
-        self._round_trips = frozen(trips / mean) if by_trips else None
+        self._round_trips = _relative(fabric.links.hops) if setting.parameters.delay == "round-trips" else None
         self.decisions: list[ReconfigurationRecord] = []
 
     def start(self) -> None:
@@ -161,3 +158,10 @@ class Manager:
             constants=parameters.constants,
             key=subkey(self._setting.key, number),
         )
+
+
+def _relative(times: PairTimes) -> NDArray[np.float64] | None:
+    """Times (brokers, brokers) relative to their mean; None where that is 0."""
+    trips, others = np.asarray(times), len(times) * (len(times) - 1)
+    mean = float(trips.sum()) / others if others else 0.0
+    return frozen(trips / mean) if mean > 0 else None

@@ -54,7 +54,7 @@ class ReconfigurationProtocol:
         self._courier, self._control, self._engine, self._changes = courier, control, engine, changes
         self._wanted, self._timeout, self._manager_down = wanted, parameters.timeout, parameters.manager_down
         brokers = len(fabric.node_of)
-        sums = [math.fsum(times) for times in fabric.links.hop_delay]  # exact, so that ties are
+        sums = [math.fsum(times) for times in fabric.links.hops]  # exact, so that ties are
         self._manager = sums.index(min(sums))
         self._rejoin = math.ceil(math.log2(brokers) ** 2)  # messages that mend the ring when a broker rejoins
         self._holding = [False] * brokers

@@ -252,7 +252,7 @@ class FoldedCarrier(Carrier):
         """Carry the flight from the root down the whole tree."""
         assert flight.tree is not None
         arrival, last = fold_tree(
-            now, flight.broker_array, flight.tree.parents, self._links.hop_delay, self._recorder.horizon
+            now, flight.broker_array, flight.tree.parents, self._links.hops.record, self._recorder.horizon
         )
         flight.arrival = flight.served = arrival.tolist()
         message.callbacks = self._arrived

@@ -133,8 +133,8 @@ class FoldedEngine:
         latest, fabric = float(self._latest[0]), self._fabric
         for time, _, topic, uplink in self._climbing:
             tree = fabric.overlay.tree(topic, int(fabric.node_of[uplink[-1]]))
-            hop_delay, brokers = fabric.links.hop_delay, fabric.broker_of[tree.nodes]
-            last = fold_tree(time, brokers, tree.parents, hop_delay, np.inf)[1] if len(tree) else time
+            hops, brokers = fabric.links.hops.record, fabric.broker_of[tree.nodes]
+            last = fold_tree(time, brokers, tree.parents, hops, np.inf)[1] if len(tree) else time
             latest = max(latest, last)
         self._at_the_end_of(latest, then)
 

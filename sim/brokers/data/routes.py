@@ -37,8 +37,7 @@ class Uplinks:
             brokers = array.tolist()
             if len(self._known) == _MOST:
                 self._known.clear()
-            hop = self._links.hop_delay.item
-            times: list[float] = [hop(here, there) for here, there in pairwise(brokers)]
+            times = [self._links.times(here)[there] for here, there in pairwise(brokers)]
             self._known[topic, broker] = uplink = Uplink(array, brokers, times)
         return uplink
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
+from sim.overlay.pair_times import TimesRecord, time_between
 
 
 @kernel
@@ -67,7 +68,7 @@ def fold_tree(
     rooted: float,
     brokers: NDArray[np.int32],
     parents: NDArray[np.int32],
-    hop_delay: NDArray[np.float64],
+    hops: TimesRecord,
     horizon: float,
 ) -> tuple[NDArray[np.float64], float]:
     """Arrivals at the positions of a tree (NaN from the horizon on), and when the last one arrives.
@@ -77,5 +78,5 @@ def fold_tree(
     times = np.full(brokers.size, rooted)
     for i in range(1, brokers.size):
         above = parents[i]
-        times[i] = times[above] + hop_delay[brokers[above], brokers[i]]
+        times[i] = times[above] + time_between(hops, brokers[above], brokers[i])
     return np.where(times < horizon, times, np.nan), times.max()

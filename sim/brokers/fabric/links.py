@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 import math
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Mapping
 
 from sim.base.randomness import normal
+from sim.overlay.pair_times import PairTimes
+
+
+class _Row(dict[int, float]):
+    """Hop times from a broker, each from when it is first asked for."""
+
+    def __init__(self, hops: PairTimes, source: int) -> None:
+        self._hops, self._source = hops, source
+
+    def __missing__(self, destination: int) -> float:
+        time = self[destination] = float(self._hops[self._source, destination])
+        return time
 
 
 class Links:
     """Hop times (s) between brokers. With jitter σ > 0 each hop takes a lognormal factor with mean 1, keyed by (message, link).
 
     FIFO per link: with jitter, a message arrives no earlier than the last one on its link; without, that holds by itself.
-    `hop_delay` (brokers, brokers) are the hop times without jitter; where there is none they are `fixed`, and those who add them up
-    themselves ask for those of a source.
+    `hops` are the times without jitter; where there is none they are `fixed`, and those who add them up themselves ask for those of a
+    source.
     """
 
-    def __init__(self, hop_delay: NDArray[np.float64], jitter: float, key: int) -> None:
-        self.hop_delay = hop_delay
+    def __init__(self, hops: PairTimes, jitter: float, key: int) -> None:
+        self.hops = hops
         self.jitter, self.key, self.fixed = jitter, key, not jitter
-        self._rows: dict[int, list[float]] = {}
+        self._rows: dict[int, _Row] = {}
         self.last: dict[int, float] = {}
 
-    def times(self, source: int) -> list[float]:
-        """The hop times from a broker to all (s), without jitter."""
+    def times(self, source: int) -> Mapping[int, float]:
+        """The hop times from a broker to each (s), without jitter."""
         row = self._rows.get(source)
         if row is None:
-            row = self._rows[source] = self.hop_delay[source].tolist()
+            row = self._rows[source] = _Row(self.hops, source)
         return row
 
     def arrival(self, now: float, source: int, destination: int, identity: int) -> float:
@@ -36,7 +46,7 @@ class Links:
         delay = self.times(source)[destination]
         if not self.jitter:
             return now + delay
-        link = source * len(self.hop_delay) + destination
+        link = source * len(self.hops) + destination
         sigma = self.jitter
         time = now + delay * math.exp(sigma * normal(self.key, identity, link) - sigma * sigma / 2)
         time = max(time, self.last.get(link, 0.0))

@@ -11,6 +11,7 @@ from sim.brokers.statistics.ledger import CLIMBING, DELIVERED, DUE, IN_FLIGHT, L
 from sim.brokers.statistics.records import Channel, Folds, Offloads, Statistics, Way, Ways
 from sim.brokers.statistics.tallies import count_key
 from sim.brokers.statistics.traffic import BYTES_IN, BYTES_OUT, DELIVERED_HERE, RECEIVED, RELAYED, SENT
+from sim.overlay.pair_times import time_between
 
 # columns of the counters per window
 (
@@ -79,7 +80,7 @@ def count_message(here: int, there: int, size: int, relays: bool, first: int, st
     statistics.traffic[receiver, RECEIVED] += 1
     statistics.traffic[receiver, BYTES_IN] += size
     statistics.traffic[receiver, RELAYED] += int(relays)
-    key = here * len(statistics.hop_delay) + there
+    key = here * statistics.brokers + there
     return count_key(statistics.links, key, 1, size)
 
 
@@ -159,7 +160,7 @@ def record(way: Way, statistics: Statistics) -> None:
         add_exactly(total[TREE_DELAY], tree_delay)
         if served > arrival:
             add_exactly(total[LAST_SERVICE], served - arrival)
-        direct = statistics.hop_delay[way.uplink[0], here]
+        direct = time_between(statistics.hops, way.uplink[0], here)
         if direct > 0.0:
             count[STRETCHED] += 1
             add_exactly(total[STRETCH], (arrival - way.published) / direct)
@@ -212,8 +213,8 @@ def fold_all(
     What would arrive at the `horizon` or later is on its way at the end. `reached` counts how many arrived at each position of the
     trees, and `latest` (1) grows to when the last one arrives.
     """
-    hop_delay = statistics.hop_delay
-    arrival = np.empty(hop_delay.shape[0])
+    hop_times = statistics.hops
+    arrival = np.empty(statistics.brokers)
     nothing_flooded, no_duplicates = np.empty((0, 2), np.int32), np.empty(0, np.bool_)
     last = latest[0]
     for f in range(first, folds.published.size):
@@ -224,7 +225,7 @@ def fold_all(
         if root_time >= horizon:  # still climbing at the end
             root_time, b, hops, time = np.nan, a, 0, folds.departed[f]
             while time < horizon:
-                time += hop_delay[up[hops], up[hops + 1]]
+                time += time_between(hop_times, up[hops], up[hops + 1])
                 hops += 1
         if is_full(b - a, hops + b - a, window, statistics):
             latest[0] = last
@@ -247,7 +248,7 @@ def fold_all(
                 reached[a] += 1
                 continue
             above = parents[i]
-            time = arrival[above] + hop_delay[brokers[above], brokers[i]]
+            time = arrival[above] + time_between(hop_times, brokers[above], brokers[i])
             arrival[i] = time if time < horizon else np.nan
             last = max(last, time)
             if time < horizon:
@@ -306,7 +307,7 @@ def offload_all(
             here, n = offloads.brokers[i], offloads.users[i]
             pairs[DUE, 0] += 1
             pairs[DUE, 1] += n
-            arrival = rooted + statistics.hop_delay[offloads.root[f], here] + channel.extra_delay
+            arrival = rooted + time_between(statistics.hops, offloads.root[f], here) + channel.extra_delay
             fails = keyed_uniform(channel.key, offloads.number[f], here) >= channel.probability
             outcome = pairs[OFFLOADED if fails else DELIVERED if arrival < horizon else IN_FLIGHT]
             delivered = not fails and arrival < horizon

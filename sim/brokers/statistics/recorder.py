@@ -25,6 +25,7 @@ from sim.brokers.statistics.satisfaction import Satisfaction
 from sim.brokers.statistics.tallies import Tallies
 from sim.brokers.statistics.traffic import Traffic
 from sim.metrics import CAUSES, COUNTED, OURS, QUANTILES, Metric, MetricValue
+from sim.overlay.pair_times import PairTimes
 
 RecordedColumns = dict[str, Any]  # column name → array or list
 
@@ -71,7 +72,7 @@ class Recorder:
     """The statistics of one run. Publications count in the window in which they were published, control messages when they are sent.
 
     Windows are `width` seconds wide from time 0 on and are cut at `warm_up` too; those before it are kept apart from the metrics.
-    `hop_delay` (brokers, brokers): seconds of a hop without jitter, for the path stretch. `copies`: in how many each publication goes
+    `hops`: seconds of a hop without jitter, for the path stretch. `copies`: in how many each publication goes
     to its roots.
     """
 
@@ -80,7 +81,7 @@ class Recorder:
         horizon: float,
         warm_up: float,
         width: float,
-        hop_delay: NDArray[np.float64],
+        hops: PairTimes,
         copies: int,
         details: Details,
     ) -> None:
@@ -92,7 +93,7 @@ class Recorder:
         self.trace, self.audiences, self.receipts, self.satisfaction, self.channel, self.deliveries = details
         self._measured = starts >= warm_up
         self.measured: list[bool] = self._measured.tolist()
-        windows, brokers = len(starts), len(hop_delay)
+        windows, brokers = len(starts), len(hops)
         self._window = 0
         self.ledger = Ledger(windows, copies)
         self.histogram, self.links = Delays(brokers), Tallies(4 * brokers * max(brokers.bit_length(), 4))
@@ -109,7 +110,8 @@ class Recorder:
             self.histogram.hashed,
             np.zeros(2, np.int64),
             self._measured,
-            hop_delay,
+            hops.record,
+            brokers,
             self.deliveries is None,
         )
         self.counted: dict[str, list[Any]] = {name: [exact(0)] * windows for name, exact in COUNTED.items()}

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.overlay.pair_times import TimesRecord
+
 
 class Statistics(NamedTuple):
     """What is counted: `pairs` and `publications` are the ledger's, `counters` (windows, COUNTERS), exact `sums` (windows, SUMS, 3).
@@ -14,8 +16,9 @@ class Statistics(NamedTuple):
     Windows that are `measured` (windows) count in `traffic` (rows, TRAFFIC_COLUMNS), where their brokers begin at `first_row`
     (windows; see Traffic), in `maxima` (1, the largest delay in s), and in the hash table `links` (messages, bytes), by source ·
     brokers + destination. The one of `delays` (brokers, users) is by window · BINS + bin; `used` (2) are the keys that are taken in
-    that and in the one of links (see Tallies). `hop_delay` (brokers, brokers) are the seconds of a hop without jitter. `counts_users`:
-    whether users count as delivered with their broker; else they are passed on (see DeliveryBuffer), and counted when it gets to them.
+    that and in the one of links (see Tallies). `hops` are the seconds of hops without jitter between so many `brokers`.
+    `counts_users`: whether users count as delivered with their broker; else they are passed on (see DeliveryBuffer), and counted when
+    it gets to them.
     """
 
     pairs: NDArray[np.int64]
@@ -29,7 +32,8 @@ class Statistics(NamedTuple):
     delays: NDArray[np.int64]
     used: NDArray[np.int64]
     measured: NDArray[np.bool_]
-    hop_delay: NDArray[np.float64]
+    hops: TimesRecord
+    brokers: int
     counts_users: bool
 
 

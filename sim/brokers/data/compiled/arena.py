@@ -88,7 +88,7 @@ class Arena:
                 hop, link = 0.0, 0
                 if above != NONE:
                     there = int(self.positions[above]["broker"])
-                    hop, link = self._fabric.links.hop_delay[broker, there], self._link(broker, there)
+                    hop, link = self._fabric.links.times(broker)[there], self._link(broker, there)
                 self.positions[position] = (hop, broker, above, slot, above == NONE, UPLINKED, 0, link, depth)
         return position
 
@@ -156,7 +156,7 @@ class Arena:
             self._link_places(tree, brokers, due.on_tree, first)
         else:
             above = brokers[tree.parents]  # of the root: any
-            made["hop"] = self._fabric.links.hop_delay[above, brokers]
+            made["hop"] = self._fabric.links.hops[above, brokers]
             made["link"][1:] = self._link_numbers(above[1:], brokers[1:])
             made["first"], made["children"] = tree.first_child[:-1] + first, np.diff(tree.first_child)
             made["below_brokers"], made["below_users"] = count_below(tree.parents, due.on_tree)
@@ -219,7 +219,7 @@ class Arena:
         places["first"], places["children"], places["below_brokers"] = bounds[:-1] + links, np.diff(bounds), 0
         made["first"], made["children"], made["below_brokers"] = onward + first, source + first, LINKED
         made["broker"], made["users"] = brokers[onward], users[onward]
-        made["hop"] = self._fabric.links.hop_delay[brokers[source], brokers[onward]]
+        made["hop"] = self._fabric.links.hops[brokers[source], brokers[onward]]
         made["link"] = self._link_numbers(brokers[source], brokers[onward])
 
     def _link_numbers(self, here: NDArray[np.int32], there: NDArray[np.int32]) -> list[int]:

@@ -118,7 +118,7 @@ def count_links(positions: Items, tallies: Items, part: slice, flooded: bool, re
     sent = tallies["messages"][tally] > 0
     above, below, tally = above[sent], below[sent], tallies[tally[sent]]
     source, destination, messages = positions["broker"][above], positions["broker"][below], tally["messages"]
-    brokers = np.int64(len(recorder.statistics.hop_delay))
+    brokers = recorder.statistics.brokers
     recorder.links.add(np.stack([source * brokers + destination, messages, tally["bytes"]]))
 
 

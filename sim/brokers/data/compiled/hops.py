@@ -14,9 +14,11 @@ from sim.brokers.data.compiled.records import (
     integer_at,
     message_at,
     note_at,
+    place_at,
     position_at,
     real_at,
     sent_at,
+    small_at,
     tally_at,
     traffic_at,
     version_at,
@@ -25,6 +27,7 @@ from sim.brokers.data.compiled.records import (
 from sim.brokers.data.compiled.state import NONE, OVER
 from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.tallies import count_key
+from sim.overlay.pair_times import time_over
 
 
 @inlined
@@ -130,6 +133,18 @@ def _add(state: Item, window: int, row: int, value: float) -> None:
 
 
 @kernel
+def _hop_time(state: Item, here: int, there: int) -> float:
+    """The time (s) of a hop from a broker to another, as `sim.overlay.pair_times.time_between` has it."""
+    if here == there:
+        return 0.0
+    if not state.on_sphere:
+        row = small_at(state.group, here).value * state.groups
+        return float(real_at(state.between, row + small_at(state.group, there).value).value)
+    a, b = place_at(state.places, here), place_at(state.places, there)
+    return time_over(a.x - b.x, a.y - b.y, a.z - b.z, state.base, state.per_arc)
+
+
+@kernel
 def _hand_over(state: Item, flight: Item, broker: int, arrived: float) -> None:
     """The broker passes the publication on to its users."""
     delivery = delivery_at(state.deliveries, state.handed)
@@ -165,7 +180,7 @@ def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float
         _add(state, number, rk.LAST_SERVICE, now - arrived)
     table = integer_rows(state.delays, state.delay_slots, 3)
     state.delay_keys += count_key(table, number * rk.BINS + rk.delay_bin(delay), 1, users)
-    direct = real_at(state.hop_delay, flight.origin * state.brokers + place.broker).value
+    direct = _hop_time(state, flight.origin, place.broker)
     if direct > 0.0:
         window.stretched += 1
         _add(state, number, rk.STRETCH, (arrived - flight.published) / direct)

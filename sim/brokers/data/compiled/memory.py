@@ -39,6 +39,8 @@ class Memory:
         self._set_constants(fabric, recorder)
         for name in st.STATISTICS:
             self.use(name, getattr(recorder.statistics, name))
+        for name in st.HOP_TIMES:
+            self.use(name, getattr(fabric.links.hops.record, name))
         sizes = {"pending": 1 << 10, "notes": _NOTES, "windows": len(recorder.measured), "finished": periods}
         sizes |= {"buckets": _BUCKETS, "last_arrival": 1 << 10, "messages": 0, "flights": 0, "heap": 0}
         sizes |= {"cells": 0, "free_cells": 32, "lines": 1 << 10, "waits": 0, "ports": 0}
@@ -68,6 +70,9 @@ class Memory:
     def _set_constants(self, fabric: Fabric, recorder: Recorder) -> None:
         state, links, stations = self.state, fabric.links, fabric.service.setting
         state["brokers"], state["jitter"], state["jitter_key"] = len(fabric.node_of), links.jitter, links.key
+        hops = links.hops.record
+        state["groups"], state["on_sphere"] = len(hops.between), len(hops.places) > 0
+        state["base"], state["per_arc"] = hops.base, hops.per_arc
         state["takes_time"], state["service_kind"] = stations.service != "none", st.SERVICES[stations.service]
         state["weighs"], state["wakes_up"] = stations.weighs, stations.wake_up > 0
         state["servers_each"], state["fifo"] = stations.servers, stations.order == "fifo"

@@ -248,6 +248,9 @@ HEAPED = np.dtype([("time", "f8"), ("sequence", "i8"), ("message", "i8")], align
 BUCKET = np.dtype([("first", "i4")])
 """A bucket of the calendar: its first message."""
 
+PLACE = np.dtype([("x", "f8"), ("y", "f8"), ("z", "f8")])
+"""Where a broker stands on the unit sphere."""
+
 INTEGER = np.dtype([("value", "i8")])
 SMALL = np.dtype([("value", "i4")])
 FLOAT = np.dtype([("value", "f8")])
@@ -265,6 +268,7 @@ note_at = accessor(NOTE)
 line_at = accessor(LINE)
 wait_at = accessor(WAIT)
 port_at = accessor(PORT)
+place_at = accessor(PLACE)
 sent_at = accessor(SENDING)
 hop_at = accessor(HOP)
 delivery_at = accessor(DELIVERY)

@@ -111,6 +111,8 @@ _INTEGERS = (
     "look_after",  # as many
     # what does not change
     "brokers",
+    "groups",  # of brokers, between which hop times are known
+    "on_sphere",  # whether hop times are computed from places instead
     "jitter_key",
     "service_key",
     "service_kind",  # one of those below
@@ -139,6 +141,7 @@ _REALS = (
     "bandwidth",  # bytes per second; 0: any
     "interface",  # likewise
     "loss",  # the probability
+    *("base", "per_arc"),  # of hop times, likewise
 )
 ARRAYS = {
     "messages": MESSAGE,
@@ -174,13 +177,16 @@ ARRAYS = {
     "last_arrival": FLOAT,  # links; s
 }
 """The arrays whose addresses the state holds."""
-STATISTICS = ("sums", "maxima", "traffic", "first_row", "delays", "hop_delay")
+STATISTICS = ("sums", "maxima", "traffic", "first_row", "delays")
 """The recorder's (`sim.brokers.statistics.records.Statistics`), likewise."""
+HOP_TIMES = ("group", "between", "places")
+"""Those of hop times (`sim.overlay.pair_times.TimesRecord`), likewise."""
 CONTENT = ("waiting", "waiting_from", "owner", "asked_from", "asked_field", "asked_value", "values", "host")
 """Those of subscriptions to content (`sim.brokers.data.content_subscriptions.Subscribed`), likewise."""
 
 STATE = np.dtype(
-    [(name, "i8") for name in (*_INTEGERS, *ARRAYS, *STATISTICS, *CONTENT)] + [(name, "f8") for name in _REALS],
+    [(name, "i8") for name in (*_INTEGERS, *ARRAYS, *STATISTICS, *HOP_TIMES, *CONTENT)]
+    + [(name, "f8") for name in _REALS],
     align=True,
 )
 """All of it."""
