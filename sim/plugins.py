@@ -1,4 +1,4 @@
-"""Plug-ins: geometries, latency models, policies, workload generators and metrics, looked up by name in entry-point groups.
+"""Plug-ins: geometries, latency models, policies, workload generators, faults and metrics, looked up by name in entry-point groups.
 
 A plug-in is a class with a nested `Parameters` model: the scenario file's table for it is validated by that model, and the
 same model documents it in `brokersim policies` and in the JSON Schema.
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from sim.base.errors import BrokersimError, PluginError, ScenarioError, cut, unknown
 
-GROUPS = ("geometry", "latency", "selection", "reconfiguration", "offloading", "workload", "metric")
+GROUPS = ("geometry", "latency", "selection", "reconfiguration", "offloading", "workload", "faults", "metric")
 """Those of which a scenario has a table; of the group `paper`, `brokersim reproduce` asks for one by name."""
 
 

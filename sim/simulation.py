@@ -22,6 +22,7 @@ from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
 from sim.brokers.statistics.recorder import RecordedColumns
 from sim.brokers.users.legs import ClientSetting, Speed
+from sim.brokers.users.reconnect import ReconnectSetting
 from sim.brokers.users.subscriptions import frozen
 from sim.files.inputs import File
 from sim.files.parquet import strings
@@ -41,6 +42,9 @@ from sim.policies.views import SelectionPolicy, SelectionSetting
 from sim.scenario.brokers import Brokers
 from sim.scenario.links import LinksTable
 from sim.scenario.model import NetworkTable, Scenario, Unlimited
+from sim.workloads.faults.fault import Fault, FaultModel, FaultSetting
+from sim.workloads.faults.promises import FaultPromises
+from sim.workloads.faults.schedule import FaultSchedule, resolve_faults
 from sim.workloads.format.workload import Topics, Workload
 from sim.workloads.models.location import redrawn
 from sim.workloads.promises import Generator, WorkloadPromises
@@ -184,14 +188,36 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         regions=None if sites.regions is None else np.unique(sites.regions, return_inverse=True)[1],
         reconfiguration=_reconfiguration(scenario, overlay, streams.key("reconfiguration")),
         offloading=_offloading(scenario, workload, streams.key("offloading")),
+        faults=_faults(scenario, sites, streams, horizon),
+        reconnect=ReconnectSetting(
+            **dict(scenario.network.reconnect), connection_rate=scenario.brokers.connection_rate
+        ),
         notes=times.notes,
     )
     return Network(setting, workload, streams)
 
 
+def _faults(scenario: Scenario, sites: Sites, streams: Streams, horizon: float) -> FaultSchedule | None:
+    """What fails when, None where nothing can. Raises ScenarioError where the network does not have what is to fail."""
+    if not scenario.faults:
+        return None
+    found: list[Fault] = []
+    for place, table in enumerate(scenario.faults):
+        model: FaultModel = plugins.make(FaultPromises, table.kind, table.parameters)
+        setting = FaultSetting(sites.names, sites.regions, horizon, streams.key(f"faults/{place}"))
+        try:
+            found += model.faults(setting)
+        except ScenarioError as error:
+            raise ScenarioError(f'faults[{place}], kind "{table.kind}": {error}') from None
+    try:
+        return resolve_faults(found, len(sites), horizon, scenario.network.links.loss)
+    except ScenarioError as error:
+        raise ScenarioError(f"faults: {error}") from None
+
+
 def _stations(brokers: Brokers) -> StationSetting:
     service = {key: value for key, value in brokers.service if key not in ("kind", "preset", "file")}
-    queueing = {key: value for key, value in brokers if key != "service"}
+    queueing = {key: value for key, value in brokers if key not in ("service", "connection_rate")}
     measured = ((), ()) if brokers.service.file is None else brokers.service.file.content
     return StationSetting(brokers.service.kind, **service, histogram=measured, **queueing)
 

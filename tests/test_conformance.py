@@ -28,6 +28,7 @@ from sim.policies.reconfiguration.greedy import SsbrGreedy
 from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationProblem, Swap
 from sim.policies.selection.fixed import StaticSelection
 from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView, SelectionViews, selects_many
+from sim.workloads.faults.fault import BrokenLink, FaultSetting, Losses, Outage, Partition, Slowdown
 from sim.workloads.synthetic.interests import InterestsWorkload
 
 RING = "source,target\n" + "".join(f"{broker},{(broker + 1) % 7}\n" for broker in range(7))
@@ -37,6 +38,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "matrix": {"file": SQUARE},
     "regions": {"round_trips": {"eu": {"eu": "2ms", "us": "85ms"}, "us": {"us": "3ms"}}},
     "anneal": {"proposals": 2},
+    "crash": {"brokers": 0, "at": ["1min", 90.5], "for": "20s"},
     "poisson": {"users": 40, "topics": 12, "horizon": "10h"},
     "interests": {"users": 40, "change_rate": 0.1, "publication_rate": 0.2},
     "mobility": {"users": 20},
@@ -534,6 +536,62 @@ class Listed(StaticSelection):
     reacts_to: Any = ("movement",)
 
 
+class Fails:
+    """Says that `what` fails, which is nothing that fails."""
+
+    class Parameters(plugins.Parameters):
+        pass
+
+    what: Any = None
+
+    def __init__(self, parameters: Parameters) -> None:
+        pass
+
+    def faults(self, setting: FaultSetting) -> Any:
+        return self.what
+
+
+class Untyped(Fails):
+    what = ("crash",)
+
+
+class Early(Fails):
+    what = (Outage(-1.0, 5.0, 0),)
+
+
+class TooLate(Fails):
+    what = (Outage(3600.0, 5000.0, 0),)
+
+
+class Backwards(Fails):
+    what = (Outage(5.0, 5.0, 0),)
+
+
+class Unknown(Fails):
+    what = (Outage(1.0, 5.0, 9),)
+
+
+class ToItself(Fails):
+    what = (BrokenLink(1.0, 5.0, 0, 0),)
+
+
+class Onesided(Fails):
+    what = (Partition(1.0, 5.0, frozenset()),)
+
+
+class Certain(Fails):
+    what = (Losses(1.0, 5.0, 1.5),)
+
+
+class Endless(Fails):
+    what = (Slowdown(1.0, 5.0, 0, float("inf")),)
+
+
+class DrawnFaults(Fails):
+    def faults(self, setting: FaultSetting) -> Any:
+        return [Outage(np.random.random(), 5.0, 0)]  # noqa: NPY002
+
+
 class Nameless(metrics.Late):
     """Declares no metric."""
 
@@ -641,6 +699,17 @@ BREACHES: list[tuple[str, Any, str, str]] = [
     ("geometry", Unbounded, "numbers", "tree_state is 0.5, expected a whole number of 0 or more"),
     ("geometry", Verbose, "spans", "topic_diameters are 'long'"),
     ("geometry", Tolerant, "once", "a second join of topic . by node . raises no ValueError"),
+    ("faults", Fails, "typed", "faults returned None, expected a list of faults"),
+    ("faults", Untyped, "typed", "faults returned a list with 'crash', expected Outage, BrokenLink, Partition, Losses"),
+    ("faults", Early, "in_time", r"does not begin in \[0, 3600\) and end later"),
+    ("faults", TooLate, "in_time", r"does not begin in \[0, 3600\) and end later"),
+    ("faults", Backwards, "in_time", r"does not begin in \[0, 3600\) and end later"),
+    ("faults", Unknown, "known", r"Outage\(start=1.0, end=5.0, broker=9, .*\) is not of brokers 0 to 8"),
+    ("faults", ToItself, "known", "is a link from a broker to itself"),
+    ("faults", Onesided, "known", "has all brokers on the same side"),
+    ("faults", Certain, "valued", r"has no probability in \[0, 1\]"),
+    ("faults", Endless, "valued", "has no finite factor above 0"),
+    ("faults", DrawnFaults, "same", "faults returns something else when asked again"),
     ("workload", broken.Nothing, "arrays", "returned None, expected a Workload"),
     ("workload", NarrowWorkload, "arrays", r"publications.time is float32\(\d+,\), expected an array of one double"),
     ("workload", ListedWorkload, "arrays", r"publications.size is list\(\d+,\), expected an array of one int32"),

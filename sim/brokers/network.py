@@ -44,12 +44,14 @@ from sim.brokers.statistics.traffic import (
 )
 from sim.brokers.users.changes import Changes
 from sim.brokers.users.legs import AT_ONCE, ClientSetting, Legs
+from sim.brokers.users.reconnect import EVERY_SECOND, ReconnectSetting
 from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users.users import HostedUsers
 from sim.metrics import MetricValue, declared_metrics
 from sim.overlay.geometry import Dissemination, link_metrics
 from sim.overlay.pair_times import PairTimes
 from sim.policies.views import SelectionPolicy
+from sim.workloads.faults.schedule import FaultSchedule
 from sim.workloads.format.workload import Workload
 
 
@@ -59,8 +61,8 @@ class NetworkSetting:
 
     `stations` is how brokers take time, which is divided by their `capacity` (brokers; None: 1). `plane` is the data
     plane; "auto" takes the fastest that is exact. `regions` (brokers) are numbers; `reconfiguration` is None where brokers stay where
-    they stand, `offloading` where nothing is offloaded and nobody's satisfaction measured; `notes` are sentences that go with the
-    results.
+    they stand, `offloading` where nothing is offloaded and nobody's satisfaction measured, `faults` where nothing fails; `reconnect` is
+    how users come back then; `notes` are sentences that go with the results.
     """
 
     overlay: Dissemination
@@ -83,6 +85,8 @@ class NetworkSetting:
     regions: NDArray[np.int64] | None = None
     reconfiguration: ReconfigurationSetting | None = None
     offloading: OffloadingSetting | None = None
+    faults: FaultSchedule | None = None
+    reconnect: ReconnectSetting = EVERY_SECOND
     notes: tuple[str, ...] = ()
 
     @property
@@ -134,7 +138,13 @@ class Network:
             else SplitSubscriptions(topics, brokers, self.control.transition, offloaded.kept)
         )
         self.engine = engine_of(
-            setting.plane, fabric, self.recorder, self.subscriptions, workload, lambda: self.users.host
+            setting.plane,
+            fabric,
+            self.recorder,
+            self.subscriptions,
+            workload,
+            lambda: self.users.host,
+            setting.faults is not None,
         )
         self.users = HostedUsers(
             self.clock,

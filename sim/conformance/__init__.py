@@ -24,6 +24,7 @@ from sim.overlay.promises import GeometryPromises, LatencyPromises
 from sim.own_metrics import MetricPromises
 from sim.plugins import BrokenPromise, Parameters, Promise, Promises, broken
 from sim.policies.promises import OffloadingPromises, ReconfigurationPromises, SelectionPromises
+from sim.workloads.faults.promises import FaultPromises
 from sim.workloads.promises import WorkloadPromises
 
 PROMISES: dict[str, type[Promises]] = {
@@ -35,6 +36,7 @@ PROMISES: dict[str, type[Promises]] = {
         ReconfigurationPromises,
         OffloadingPromises,
         WorkloadPromises,
+        FaultPromises,
         MetricPromises,
     )
 }

@@ -20,6 +20,7 @@ from sim.own_metrics import Tables
 from sim.policies.offloading import problem as offloading
 from sim.policies.reconfiguration.problem import ReconfigurationProblem
 from sim.policies.views import BrokerStates, SelectionSetting, SelectionView, SelectionViews
+from sim.workloads.faults.fault import FaultSetting
 
 _USERS, _TOPICS = 60, 30
 _CHANGES = 40
@@ -121,6 +122,16 @@ def workload_cases(seed: int) -> dict[str, Case]:
     """Two seeds."""
     seeds = {str(seed): Streams(seed), f"{seed + 1}, replication 1": Streams(seed + 1, 1)}
     return {"seed": Case((), [Call("generate", (streams,), name) for name, streams in seeds.items()])}
+
+
+def fault_cases(seed: int) -> dict[str, Case]:
+    """Networks with and without regions, two streams each."""
+    rng = np.random.default_rng(seed)
+    settings = [
+        FaultSetting(sites.names, sites.regions, 3600.0, _key(rng)) for sites in _sites(rng).values() for _ in range(2)
+    ]
+    names = [f"{name}, stream {stream}" for name in _sites(rng) for stream in (1, 2)]
+    return {"networks": Case((), [Call("faults", (one,), name) for one, name in zip(settings, names, strict=True)])}
 
 
 def selection_cases(seed: int) -> dict[str, Case]:
@@ -326,6 +337,7 @@ CASES: dict[str, Callable[[int], dict[str, Case]]] = {
     "reconfiguration": reconfiguration_cases,
     "offloading": offloading_cases,
     "workload": workload_cases,
+    "faults": fault_cases,
     "metric": metric_cases,
 }
 """The cases of each group of plug-ins, by their seed."""

@@ -95,6 +95,7 @@ def _plugins(scenario: Scenario) -> Iterator[tuple[str, str]]:
         ("selection", scenario.selection.kind),
         ("reconfiguration", scenario.reconfiguration.kind),
         ("offloading", scenario.offloading.kind),
+        *(("faults", table.kind) for table in scenario.faults),
         *(("metric", name) for name in scenario.metrics.names),
     ]
     for group, kind in kinds:

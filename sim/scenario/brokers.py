@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
-from sim.base.units import Duration
+from sim.base.units import Duration, unit
 from sim.base.validation import show
 from sim.files.inputs import File, InputFile, csv_rows
 from sim.scenario.fixed_table import FixedTable
@@ -115,3 +115,7 @@ class Brokers(FixedTable):
     """What is served next: control messages before publications, or whatever has waited longest."""
     overflow: Literal["drop-newest", "drop-oldest"] = "drop-newest"
     """Which publications are dropped where the queue is full: the one that arrives, or those that have waited longest."""
+    connection_rate: Annotated[float, Field(gt=0, le=2**53)] | None = Field(
+        default=None, json_schema_extra=unit("1/s"), exclude_if=lambda rate: rate is None
+    )
+    """How many connections of users whose broker has crashed a broker accepts per second; by default any number."""

@@ -35,6 +35,7 @@ from sim.scenario.fixed_table import FixedTable
 from sim.scenario.kinds import Kinds, OwnMetrics, Table
 from sim.scenario.links import LinksTable
 from sim.scenario.reading import tables_of
+from sim.scenario.reconnect import ReconnectTable
 
 MORE_SHARED = ("variant", "report", "precision", "sweep", "tune")
 SHARED = {"title", "seed", "replications", "metrics", *MORE_SHARED}
@@ -108,6 +109,7 @@ GEOMETRY = Kinds("chord", "geometry")
 LATENCY = Kinds("unit", "latency")
 SELECTION = Kinds("static", "selection")
 RECONFIGURATION = Kinds("none", "reconfiguration", {"none": Nothing})
+FAULTS = Kinds("crash", "faults")
 OFFLOADING_DEFAULTS = Kinds("none", "offloading", {"none": Unlimited})
 DEFAULTS: Raw = {
     "workload": {"kind": WORKLOAD.default},
@@ -153,6 +155,12 @@ BrokerSites = Annotated[
 ]
 
 
+def _listed(tables: object) -> object:
+    if not isinstance(tables, list | tuple):
+        raise ValueError(f"expected tables [[faults]], found {show(tables)}")
+    return tuple(tables)
+
+
 class NetworkTable(FixedTable):
     """How many brokers there are, and how messages get from one to another."""
 
@@ -166,6 +174,8 @@ class NetworkTable(FixedTable):
     """Rates, losses and buffers of links."""
     clients: ClientsTable = ClientsTable()
     """The way from brokers to users."""
+    reconnect: ReconnectTable = Field(default=ReconnectTable(), exclude_if=lambda table: table == ReconnectTable())
+    """How users whose broker has crashed come back."""
     delay_until: Literal["broker", "served", "client"] = "served"
     """Until when the delays of users count: until a due broker has the message, has served it, or its user has it."""
     hop_cost: Literal["one_way", "rtt"] = "one_way"
@@ -210,6 +220,10 @@ class Scenario(FixedTable):
     """Metrics of your own (plug-ins) that runs have too, with their parameters."""
     workload: Annotated[WorkloadTable, WORKLOAD] = Field(default_factory=WORKLOAD.default_table)
     """The workload: what happens to the network from outside."""
+    faults: Annotated[tuple[Annotated[Table, FAULTS], ...], BeforeValidator(_listed)] = Field(
+        default=(), exclude_if=lambda tables: not tables
+    )
+    """What fails, and when; more than one kind may."""
     network: NetworkTable = Field(default_factory=NetworkTable)
     """The overlay network."""
     brokers: Brokers = Brokers()
@@ -270,6 +284,8 @@ class Scenario(FixedTable):
                 tables.append(f'"{name}": {texts[id(value)]}')
             elif isinstance(value, OwnMetrics):
                 others |= {name: value.dump()} if value else {}
+            elif name == "faults":
+                others |= {name: [table.dump() for table in value]} if value else {}
             elif name not in ("title", "replications"):
                 others[name] = value
         return ", ".join([json.dumps(others)[:-1], *tables]) + "}"

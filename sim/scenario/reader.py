@@ -354,7 +354,7 @@ def _resolve_paths(values: RawValue, folder: Path, keys: Keys = ()) -> None:
     table = isinstance(values, dict)
     for key, value in values.items() if table else enumerate(values):
         place = (*keys, key) if table else keys
-        if isinstance(value, dict):
+        if isinstance(value, dict | list):
             _resolve_paths(value, folder, place)
         elif isinstance(value, str) and _is_path(place) and value != "cells":
             values[key] = str(folder / value)

@@ -54,7 +54,9 @@ def test_a_valid_sweep_is_told_so(brokersim: Brokersim, tmp_path: Path) -> None:
 
 def test_all_mistakes_are_one_message(brokersim: Brokersim, tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(BAD)
-    keys = "brokers, geometry, latency, links, clients, delay_until, hop_cost, join, control_count, data_plane"
+    keys = (
+        "brokers, geometry, latency, links, clients, reconnect, delay_until, hop_cost, join, control_count, data_plane"
+    )
     assert brokersim("validate", "s.toml") == (
         2,
         "",
@@ -78,7 +80,7 @@ def test_policies_lists_every_parameter_of_every_plugin(brokersim: Brokersim) ->
         for name in plugins.names(group):
             for key, field in plugins.load(group, name).Parameters.model_fields.items():
                 text = " ".join(blocks[name].split())
-                assert re.search(rf" {key} (= |\(.*required\)|\(.*optional\))", f" {text}")
+                assert re.search(rf" {field.alias or key} (= |\(.*required\)|\(.*optional\))", f" {text}")
                 assert " ".join(str(field.description).split()) in text
     assert '  kind = "unit"\n    The same round-trip time between any two brokers, so that delays count hops.\n' in out
     assert '    rtt = "1 s" (duration in s)\n        Round-trip time between two brokers.\n' in out

@@ -216,14 +216,16 @@ metrics = [
 
 FILE_KEYS = (
     "variant, report, precision, sweep, tune, title, seed, replications, horizon, warm_up, window, trace, subscribers, metrics, "
-    "workload, network, brokers, selection, reconfiguration, offloading"
+    "workload, faults, network, brokers, selection, reconfiguration, offloading"
 )
 SIMILARITY_KEYS = "kind, load_weight, load, similarity, update_period, cluster_size, hysteresis"
 
 
 def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
     path = written(tmp_path, MISTAKES)
-    network_keys = "brokers, geometry, latency, links, clients, delay_until, hop_cost, join, control_count, data_plane"
+    network_keys = (
+        "brokers, geometry, latency, links, clients, reconnect, delay_until, hop_cost, join, control_count, data_plane"
+    )
     reconfigurations = ", ".join(sorted(["none", *plugins.names("reconfiguration")]))
     assert mistakes(path, "network.brokrs=3", "variant.b.selection.bar=x") == [
         f"{path}:{line}"

@@ -34,9 +34,13 @@ def engine_of(
     subscriptions: Subscriptions,
     workload: Workload,
     host: Callable[[], NDArray[np.int32]],
+    faults: bool = False,
 ) -> Engine:
-    """The engine of a data plane; `host()` is the live broker of each user. Raises ScenarioError where there is none."""
-    plane = _plane(asked, fabric, recorder)
+    """The engine of a data plane, where there may be `faults`; `host()` is the live broker of each user.
+
+    Raises ScenarioError where there is none.
+    """
+    plane = _plane(asked, fabric, recorder, faults)
     carried = fabric, recorder, subscriptions, workload.publications
     if workload.content is None:
         if plane == "compiled":
@@ -47,6 +51,10 @@ def engine_of(
         return EventEngine(fabric, recorder, Carrier(fabric, recorder, by_topic))
     if fabric.overlay.floods:
         raise ScenarioError('network.geometry: dissemination "flood" does not carry content (allowed: "tree")')
+    if faults:
+        raise ScenarioError(
+            f"faults: nothing fails yet in a workload of kind '{workload.kind}' (allowed: workloads with topics)"
+        )
     content, loads = ContentSubscriptions(workload.content), fabric.service.setting.matching > 0
     rule = ContentRule(*carried, content, host, loads)
     if plane == "compiled":
@@ -55,14 +63,14 @@ def engine_of(
     return EventEngine(fabric, recorder, carrier(fabric, recorder, rule))
 
 
-def _plane(asked: Plane, fabric: Fabric, recorder: Recorder) -> Plane:
+def _plane(asked: Plane, fabric: Fabric, recorder: Recorder, faults: bool) -> Plane:
     """The data plane asked for, or the fastest that is exact. Raises ScenarioError where the one asked for is not."""
     service, jitter = fabric.service.setting.service, fabric.links.jitter
     links = UNLIMITED if fabric.transmission is None else fabric.transmission.setting
     share = 0.0 if recorder.trace is None else recorder.trace.share
     contends = {f'brokers.service = "{service}"': service != "none", f"jitter {jitter:g}": jitter > 0, **links.limits}
     trace = "trace = true" if share == 1 else f"trace = {share:g}"
-    excluded = contends | {trace: share > 0, "an overlay that floods": fabric.overlay.floods}
+    excluded = contends | {trace: share > 0, "an overlay that floods": fabric.overlay.floods, "faults": faults}
     found = " and ".join(reason for reason, holds in excluded.items() if holds)
     if found and asked == "folded":
         why = f"makes no event of a hop and is not exact with {found}"

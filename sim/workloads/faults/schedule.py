@@ -1,0 +1,158 @@
+"""The schedule of a run's faults: what changes when, once faults of all kinds are put together."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.base.errors import ScenarioError
+from sim.workloads.faults.fault import BrokenLink, Fault, Losses, Outage, Partition, Slowdown
+
+RESTART, MEND, LOSS, SLOW_DOWN, CRASH, CUT = range(6)
+"""The actions, in their order at one time."""
+
+_Level = TypeVar("_Level", bool, float)
+
+
+@dataclass(frozen=True, eq=False)
+class FaultSchedule:
+    """Changes in order of (time, action, target, other), each of which changes something.
+
+    `time` (s) is in [0, horizon). `target` is the broker of RESTART, CRASH and SLOW_DOWN, and one broker of a link (MEND, CUT), the
+    lower of the two, with the `other`; or, where `other` is -1, the partition; and -1 of LOSS. `value` is, from now on, the probability
+    of LOSS, the factor of service times of SLOW_DOWN, else 0. Partition p cuts the links between all brokers with different `sides[p]`
+    (partitions, brokers). A link is cut while anything cuts it.
+    """
+
+    time: NDArray[np.float64]
+    action: NDArray[np.int8]
+    target: NDArray[np.int32]
+    other: NDArray[np.int32]
+    value: NDArray[np.float64]
+    sides: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def has(self, action: int) -> bool:
+        """Whether an action is ever taken."""
+        return bool((self.action == action).any())
+
+
+class _Change(NamedTuple):
+    time: float
+    action: int
+    target: int = -1
+    other: int = -1
+    value: float = 0.0
+
+
+def resolve_faults(faults: Iterable[Fault], brokers: int, horizon: float, loss: float = 0.0) -> FaultSchedule:
+    """The schedule of faults up to a horizon (s), where links lose messages with probability `loss` anyway.
+
+    A broker is down while any of its outages lasts, and a link or partition is cut likewise; of losses the largest holds, of slowdowns
+    the product. Raises ScenarioError where outages of one broker overlap that are listed by hand.
+    """
+    groups: defaultdict[Hashable, list[Fault]] = defaultdict(list)
+    for fault in faults:
+        groups[_what(fault, brokers)].append(fault)
+    changes: list[_Change] = []
+    sides: list[NDArray[np.bool_]] = []
+    for what in sorted(groups, key=repr):
+        own = groups[what]
+        match own[0]:
+            case Outage(broker=broker):
+                _check_listed(broker, [fault for fault in own if isinstance(fault, Outage) and fault.listed])
+                changes += _on_and_off(own, CRASH, RESTART, broker)
+            case BrokenLink(one=one, other=other):
+                changes += _on_and_off(own, CUT, MEND, min(one, other), max(one, other))
+            case Partition(side=side):
+                changes += _on_and_off(own, CUT, MEND, len(sides))
+                sides.append(_side(side, brokers))
+            case Losses():
+                rates = [fault.probability for fault in own if isinstance(fault, Losses)]
+                levels = _levels(own, rates, lambda lasting: max(loss, *lasting, 0.0), loss)
+                changes += [_Change(time, LOSS, value=rate) for time, rate in levels]
+            case Slowdown(broker=broker):
+                factors = [fault.factor for fault in own if isinstance(fault, Slowdown)]
+                changes += [
+                    _Change(time, SLOW_DOWN, broker, value=factor)
+                    for time, factor in _levels(own, factors, math.prod, 1.0)
+                ]
+    return _schedule(sorted(change for change in changes if change.time < horizon), sides, brokers)
+
+
+def _what(fault: Fault, brokers: int) -> Hashable:
+    """What a fault is of: faults of the same are put together."""
+    match fault:
+        case Outage(broker=broker) | Slowdown(broker=broker):
+            return type(fault).__name__, broker
+        case BrokenLink(one=one, other=other):
+            return "BrokenLink", min(one, other), max(one, other)
+        case Partition(side=side):
+            return "Partition", _side(side, brokers).tobytes()
+    return type(fault).__name__
+
+
+def _side(side: frozenset[int], brokers: int) -> NDArray[np.bool_]:
+    """The side of each broker. That of broker 0 is False, so that the same partition is the same, whichever side was named."""
+    found = np.zeros(brokers, np.bool_)
+    found[sorted(side)] = True
+    apart: NDArray[np.bool_] = found != found[0]
+    return apart
+
+
+def _check_listed(broker: int, outages: Sequence[Outage]) -> None:
+    for one, other in pairwise(sorted(outages, key=lambda outage: outage.start)):
+        if other.start < one.end:
+            until = "for good" if math.isinf(one.end) else f"until {one.end:g} s"
+            raise ScenarioError(
+                f"broker {broker} is to crash at {other.start:g} s, but is down from {one.start:g} s {until} "
+                "(allowed: outages of one broker that do not overlap)"
+            )
+
+
+def _on_and_off(faults: Sequence[Fault], on: int, off: int, target: int, other: int = -1) -> list[_Change]:
+    levels = _levels(faults, [True] * len(faults), lambda lasting: len(lasting) > 0, False)
+    return [_Change(time, on if level else off, target, other) for time, level in levels]
+
+
+def _levels(
+    faults: Sequence[Fault], values: Sequence[_Level], combine: Callable[[list[_Level]], _Level], level: _Level
+) -> Iterator[tuple[float, _Level]]:
+    """The times at which what faults come to together changes, and to what; before the first it is `level`."""
+    edges = [(fault.start, True, number) for number, fault in enumerate(faults) if fault.start < fault.end]
+    edges += [(fault.end, False, number) for number, fault in enumerate(faults) if fault.start < fault.end]
+    lasting: dict[int, _Level] = {}
+    for time, group in groupby(sorted(edges), key=lambda edge: edge[0]):
+        for _, starts, number in group:
+            if starts:
+                lasting[number] = values[number]
+            else:
+                del lasting[number]
+        now = combine([lasting[number] for number in sorted(lasting)])
+        if now != level:
+            yield time, now
+            level = now
+
+
+def _schedule(changes: Sequence[_Change], sides: Sequence[NDArray[np.bool_]], brokers: int) -> FaultSchedule:
+    time, action, target, other, value = zip(*changes, strict=True) if changes else ((),) * 5
+    columns = (
+        np.array(time, np.float64),
+        np.array(action, np.int8),
+        np.array(target, np.int32),
+        np.array(other, np.int32),
+        np.array(value, np.float64),
+        np.array(sides, np.bool_).reshape(-1, brokers),
+    )
+    for column in columns:
+        column.flags.writeable = False
+    return FaultSchedule(*columns)
