@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import tiny
 
-from sim.brokers.data.compiled.content import CompiledContentEngine
 from sim.brokers.data.compiled.engine import CompiledEngine
 from sim.brokers.data.events import EventEngine
 from sim.brokers.data.folded import FoldedEngine
@@ -28,7 +27,7 @@ ENGINES = {
     ("tree", "compiled"): CompiledEngine,
     ("tree", "folded"): FoldedEngine,
     ("content", "events"): EventEngine,
-    ("content", "compiled"): CompiledContentEngine,
+    ("content", "compiled"): CompiledEngine,
     ("content", "folded"): EventEngine,
     ("flood", "events"): EventEngine,
     ("flood", "compiled"): CompiledEngine,

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from sim.base.errors import ScenarioError
 from sim.brokers.data.carrier import Carrier
-from sim.brokers.data.compiled.content import CompiledContentEngine
+from sim.brokers.data.compiled.carrier import CompiledCarrier
+from sim.brokers.data.compiled.content import CompiledContentCarrier
 from sim.brokers.data.compiled.engine import CompiledEngine
 from sim.brokers.data.content import ContentRule, FoldedCarrier
 from sim.brokers.data.content_subscriptions import ContentSubscriptions
@@ -44,7 +45,7 @@ def engine_of(
     carried = fabric, recorder, subscriptions, workload.publications
     if workload.content is None:
         if plane == "compiled":
-            return CompiledEngine(*carried)
+            return CompiledEngine(fabric, CompiledCarrier(*carried))
         if plane == "folded":
             return FoldedEngine(*carried)
         by_topic = (FloodRule if fabric.overlay.floods else TopicRule)(*carried)
@@ -58,7 +59,7 @@ def engine_of(
     content, loads = ContentSubscriptions(workload.content), fabric.service.setting.matching > 0
     rule = ContentRule(*carried, content, host, loads)
     if plane == "compiled":
-        return CompiledContentEngine(*carried, rule)
+        return CompiledEngine(fabric, CompiledContentCarrier(*carried, rule))
     carrier = FoldedCarrier if plane == "folded" else Carrier
     return EventEngine(fabric, recorder, carrier(fabric, recorder, rule))
 

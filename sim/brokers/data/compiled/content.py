@@ -1,4 +1,4 @@
-"""The compiled engine for content: it carries the copies of publications, and the rule of content judges what became of them."""
+"""Compiled for content: the loop carries the copies of publications, and the rule of content judges what became of them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.data.compiled import state as st
+from sim.brokers.data.compiled.carrier import CompiledCarrier
 from sim.brokers.data.compiled.cells import give_cells_back
-from sim.brokers.data.compiled.engine import CompiledEngine
 from sim.brokers.data.content import ContentRule, Copy
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.ledger import LOST, PUBLISHED
@@ -19,8 +19,8 @@ _MISSED_ROOT = {st.MISSED_ROOT: "queue_full", st.STRAYED_UP: "link"}
 """Notes of copies that did not get to their root, and why."""
 
 
-class CompiledContentEngine(CompiledEngine):
-    """Carries copies of content hop by hop (see CompiledEngine).
+class CompiledContentCarrier(CompiledCarrier):
+    """Carries copies of content hop by hop (see CompiledCarrier).
 
     The loop notes when each copy leaves its root, is dropped on its way there, or is over, and keeps in cells when it arrived where and
     was served. Before anything changes, the rule hears of all that has been noted, in order: it counts, not the loop.
@@ -56,11 +56,10 @@ class CompiledContentEngine(CompiledEngine):
         topics = [self._copies[identity].topic for identity in identities.tolist()]
         return np.repeat(np.arange(len(numbers)), self._fields), np.array(topics, np.int64), identities
 
-    def advance(self, until: float) -> None:
-        """Process what happens before then; trees and hosts are about to change."""
-        self._catch_up()
-        self._act_on_notes()
-        super().advance(until)
+    def trees_change(self) -> None:
+        """Trees and hosts are about to change."""
+        self.act_on_notes()
+        super().trees_change()
         self._rule.trees_change()
 
     def brokers_moved(self) -> None:
@@ -68,7 +67,7 @@ class CompiledContentEngine(CompiledEngine):
         super().brokers_moved()
         self._rule.brokers_moved()
 
-    def _act_on_notes(self) -> None:
+    def act_on_notes(self) -> None:
         """Have the rule hear of what has been noted."""
         rule, notes = self._rule, self._notes()
         rows = (notes[name].tolist() for name in ("number", "what", "time", "hops"))
@@ -104,14 +103,13 @@ class CompiledContentEngine(CompiledEngine):
 
     # -- the end
 
-    def _close_publications(self) -> None:
-        """As `EventEngine.close`: what brokers hold back, and what is on its way."""
+    def _close_publications(self, held: list[tuple[int, int]]) -> None:
+        """As `Carrier.close`: what brokers hold back, and what is on its way."""
         rule = self._rule
         for window, departed in enumerate(self._arrays["windows"]["published"].tolist()):
             self._recorder.ledger.count_publication(window, PUBLISHED, departed // self._fields)
-        for broker, numbers in sorted(self._held.items()):
-            for number in numbers:
-                rule.never_set_out(number, broker)
+        for number, broker in held:
+            rule.never_set_out(number, broker)
         travelling = self._travelling()
         for number, copy in self._copies.items():
             if number not in travelling:

@@ -1,0 +1,224 @@
+"""Carries publications hop by hop, as `Carrier` does, but in a compiled loop instead of SimPy's heap."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.brokers.data.compiled import state as st
+from sim.brokers.data.compiled.arena import Arena
+from sim.brokers.data.compiled.closing import close_servers, count_links
+from sim.brokers.data.compiled.departures import Departing
+from sim.brokers.data.compiled.loop import accept_control, next_time, process
+from sim.brokers.data.compiled.memory import Memory
+from sim.brokers.data.compiled.records import Items
+from sim.brokers.data.compiled.reports import TopicReports
+from sim.brokers.data.due import DueByTopic
+from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.fabric.station_record import StationRecord
+from sim.brokers.statistics.recorder import Recorder
+from sim.brokers.users.subscriptions import Subscriptions
+from sim.workloads.format.workload import Publications
+
+_RETIRED = 256  # versions, before it is seen which of them can be given back
+
+
+class CompiledCarrier:
+    """Has the compiled loop carry publications, and does for it what it cannot.
+
+    The loop's time is the last event that it has processed: publications depart when it gets to them, and whoever changes what
+    it depends on has it `run` up to then before.
+    """
+
+    def __init__(
+        self, fabric: Fabric, recorder: Recorder, subscriptions: Subscriptions, publications: Publications
+    ) -> None:
+        self._fabric, self._recorder = fabric, recorder
+        self._publications, self._due = publications, DueByTopic(recorder, subscriptions)
+        self._arena = Arena(fabric, self._due)
+        satisfaction = recorder.satisfaction
+        self._period_of = None if satisfaction is None else satisfaction.period_of
+        self._memory = memory = Memory(fabric, recorder, 1 if satisfaction is None else satisfaction.periods + 1)
+        self._reports = TopicReports(recorder, self._due, publications, self._arena, memory)
+        self._state, self._arrays = memory.state, memory.arrays
+        memory.use_arena(self._arena)
+        recorder.traffic.in_use = memory.windows_in_use
+        self._retired, self._period = _RETIRED, 0
+
+    def depart(self, numbers: NDArray[np.int64], brokers: NDArray[np.int32], released: float | None = None) -> float:
+        """Have publications leave their brokers: at their times, or now (`released`, s), after having been held back.
+
+        Returns when the last of them leaves.
+        """
+        published = self._publications.time[numbers]
+        times = published if released is None else np.full(len(numbers), released)
+        windows = self._recorder.windows(published)
+        row, topics, identities = self._flights(numbers, brokers, windows)
+        uplinks, periods = self._arena.uplinks(topics, brokers[row]), self._period_of
+        departing = Departing(
+            *(row, identities, uplinks, numbers, times, published, windows, self._publications.size),
+            np.empty(0, np.int64) if periods is None else periods,
+            int(released is not None),
+        )
+        self._memory.use_arena(self._arena)
+        self._memory.line_up(departing)
+        return float(times[-1])
+
+    def _flights(
+        self, numbers: NDArray[np.int64], brokers: NDArray[np.int32], windows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The flights of publications: which of these each carries, its topic, and what keyed draws know it by."""
+        return np.arange(len(numbers)), self._publications.topic[numbers].astype(np.int64), numbers
+
+    # -- between its runs
+
+    @property
+    def lined_up(self) -> int:
+        """How many flights have not departed yet."""
+        return int(self._state["pending_end"])
+
+    @property
+    def idle(self) -> bool:
+        """Whether no publication is in transit, nor about to be."""
+        return bool(self._state["in_transit"] == 0 and self._state["next_pending"] == self._state["pending_end"])
+
+    @property
+    def rooted(self) -> bool:
+        """Whether everything released has left its root."""
+        return bool(self._state["unrooted"] == 0)
+
+    def next_time(self) -> float:
+        """When the loop's next event is (s)."""
+        return float(next_time(self._memory.states))
+
+    def stopped(self) -> tuple[float, int]:
+        """When the loop stopped (s), and at which control message if it did so at one."""
+        return float(self._state["now"]), int(self._state["stopped_at"])
+
+    def control_arrival(self, now: float, here: int, there: int, number: int) -> float:
+        """When a control message that leaves a broker now arrives at another, behind what the loop has sent there."""
+        links, link = self._fabric.links, self._arena.link(here, there)
+        self._memory.use_arena(self._arena)
+        last = self._arrays["last_arrival"]["value"]
+        links.last[here * int(self._state["brokers"]) + there] = float(last[link])
+        time = last[link] = links.arrival(now, here, there, number)
+        return time
+
+    def serve_control(self, number: int, broker: int, service: float, now: float) -> None:
+        """Have the broker serve a control message, known by this number, ahead of publications."""
+        self._memory.have_message()
+        accept_control(self._memory.states, number, broker, service, now)
+
+    def trees_change(self) -> None:
+        """Trees or subscriptions are about to change."""
+        self._state["epoch"] += 1
+        self._arena.trees_change()
+
+    def brokers_moved(self) -> None:
+        """Brokers stand on other nodes from now on; what climbs to its root keeps to the brokers that it set out over."""
+        self._arena.brokers_moved()
+        self._state["epoch"] += 1
+
+    # -- the loop
+
+    def run(self, until: float, at_once: bool = False, idle: bool = False, rooted: bool = False) -> int:
+        """Have the loop run, and do what it cannot; returns why it stopped, which concerns the caller."""
+        subscriptions = self._due.subscriptions
+        while subscriptions.next_change < until:
+            time = subscriptions.next_change
+            self._process(math.nextafter(time, -math.inf), at_once=True)  # what is published at that time comes after
+            subscriptions.catch_up(time)
+            self._state["epoch"] += 1
+        return self._process(until, at_once, idle, rooted)
+
+    def _process(self, until: float, at_once: bool = False, idle: bool = False, rooted: bool = False) -> int:
+        state, used = self._state, self._recorder.statistics.used
+        while True:
+            state["delay_keys"] = used[0]
+            code = int(process(self._memory.states, until, at_once, idle, rooted))
+            used[0] = state["delay_keys"]
+            if code == st.CHECK:
+                self._refresh(int(state["stopped_at"]), int(state["stopped_period"]))
+            elif code == st.GROW:
+                self._memory.grow()
+            elif code == st.EMPTY_DELAYS:
+                self._recorder.empty_tables()
+            elif code == st.EMPTY_NOTES:
+                self.act_on_notes()
+            elif code == st.EMPTY_HOPS:
+                self._trace_hops()
+            elif code == st.OPEN_WINDOW:
+                self._recorder.open_window(int(state["stopped_at"]))
+                self._memory.use("traffic", self._recorder.statistics.traffic)
+            elif code == st.LOOK:
+                self._memory.look(self._memory.windows.next)
+            else:
+                return code
+
+    # -- the state
+
+    def _refresh(self, slot: int, period: int) -> None:
+        if period > self._period:
+            self._period = period
+            self._reports.report()
+        self._arena.refresh(slot, period, int(self._state["epoch"]))
+        if len(self._arena.retired) > self._retired:
+            self._reclaim()
+        self._memory.use_arena(self._arena)
+
+    def _reclaim(self) -> None:
+        """Give back the versions that nothing goes by any more, after counting what went by them."""
+        self.act_on_notes()
+        arena, floods = self._arena, self._fabric.overlay.floods
+        retired, arena.retired = arena.retired, []
+        for version in retired:
+            if arena.versions[version]["carried"]:
+                arena.retired.append(version)
+                continue
+            self._arena.report(version, self._recorder)
+            for first, size in arena.blocks(version):
+                count_links(arena.positions, arena.tallies, slice(first, first + size), floods, self._recorder)
+            arena.give_back(version)
+        self._retired = max(_RETIRED, 2 * len(arena.retired))
+
+    def act_on_notes(self) -> None:
+        """Send what has left its root to the brokers that the back end does not serve, and pass on what others have served."""
+        if len(left := self._notes()):
+            self._reports.offload(left)
+        if self._recorder.deliveries is not None:
+            self._memory.hand_over(self._arena, self._recorder.deliveries)
+
+    def _notes(self) -> Items:
+        """What has been noted since it was last asked for."""
+        count = int(self._state["noted"])
+        self._state["noted"] = 0
+        return self._arrays["notes"][:count].copy()
+
+    def _trace_hops(self) -> None:
+        trace, count = self._recorder.trace, int(self._state["hops"])
+        if trace is not None:
+            trace.extend(self._arrays["traced"][:count])
+            self._state["hops"] = 0
+
+    # -- the end
+
+    def close(self, held: list[tuple[int, int]]) -> StationRecord:
+        """Count what is on its way at the end, or `held` back (number, broker), and what has come to pass."""
+        horizon, arrays = self._recorder.horizon, self._arrays
+        self.run(horizon)
+        self.act_on_notes()
+        self._trace_hops()
+        self._close_publications(held)
+        if self._fabric.transmission is not None:
+            self._fabric.transmission.take(self._arena.links, arrays["lines"])
+        self._memory.look(horizon)
+        close_servers(self._memory.states, arrays["servers"], arrays["messages"], arrays["in_service"], horizon)
+        servers = arrays["servers"] if self._state["takes_time"] else arrays["servers"][:0]
+        return StationRecord(self._memory.windows, *(servers[name] for name in StationRecord.measured()))
+
+    def _close_publications(self, held: list[tuple[int, int]]) -> None:
+        self._reports.close([number for number, _ in held])
+        floods, arrays = self._fabric.overlay.floods, self._arrays
+        count_links(arrays["positions"], arrays["tallies"], slice(0, self._arena.used), floods, self._recorder)

@@ -1,0 +1,92 @@
+"""What the compiled engine reports of publications on topics, which its loop only counts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim.brokers.data.compiled import state as st
+from sim.brokers.data.compiled.arena import Arena
+from sim.brokers.data.compiled.closing import count_windows, in_transit
+from sim.brokers.data.compiled.memory import Memory
+from sim.brokers.data.compiled.records import Items
+from sim.brokers.data.due import DueByTopic
+from sim.brokers.statistics.ledger import CLIMBING, DUE, IN_FLIGHT, PUBLISHED
+from sim.brokers.statistics.recorder import Recorder
+from sim.workloads.format.workload import Publications
+
+
+class TopicReports:
+    """Reports to the recorder what became of publications, by what the arena and the memory have of them."""
+
+    def __init__(
+        self, recorder: Recorder, due: DueByTopic, publications: Publications, arena: Arena, memory: Memory
+    ) -> None:
+        self._recorder, self._due, self._publications = recorder, due, publications
+        self._arena, self._memory = arena, memory
+        self._period_of = None if recorder.satisfaction is None else recorder.satisfaction.period_of
+        # of the finished ones, by period, those that have been reported
+        self._satisfied = np.zeros(len(memory.arrays["finished"]), np.int64)
+
+    def report(self) -> None:
+        """Report to the audiences how many publications reached each position of the trees, of how many that became due."""
+        recorder, satisfaction = self._recorder, self._recorder.satisfaction
+        if recorder.audiences is None:
+            return
+        for version in self._arena.current:
+            self._arena.report(version, recorder)
+        if satisfaction is not None:
+            new = self._memory.arrays["finished"]["value"] - self._satisfied
+            satisfaction.count_all(new)
+            self._satisfied += new
+
+    def offload(self, left: Items) -> None:
+        """Send what has left its root, by the notes of it, to the brokers that the back end does not serve."""
+        arena = self._arena
+        versions, entry = np.unique(left["version"], return_inverse=True)
+        dues = [arena.current[version].due for version in versions.tolist()]
+        slots = np.array([arena.current[version].slot for version in versions.tolist()])
+        root = arena.slots["root"][slots][entry]
+        columns = left["number"], entry, left["published"], left["time"], left["window"], root
+        self._recorder.offload(columns, [due.offloaded for due in dues], [due.audience for due in dues])
+        self._memory.use("traffic", self._recorder.statistics.traffic)  # which may have moved
+
+    def close(self, held: list[int]) -> None:
+        """Count what is on its way at the end, or held back (numbers), and what the loop has counted."""
+        self.report()
+        self._end_held(held)
+        self._end_climbing()
+        arrays, recorder, satisfaction = self._memory.arrays, self._recorder, self._recorder.satisfaction
+        found, statistics = np.zeros(len(self._satisfied), np.int64), recorder.statistics
+        in_transit(
+            self._memory.states, arrays["messages"], arrays["flights"], arrays["positions"], statistics.pairs, found
+        )
+        if satisfaction is not None:
+            satisfaction.count_all(found)
+        count_windows(arrays["windows"], statistics, recorder.counted)
+
+    def _end_held(self, held: list[int]) -> None:
+        """Count what brokers hold back."""
+        windows = self._recorder.windows(self._publications.time[np.array(held, np.int64)])
+        for number, window in zip(held, windows.tolist(), strict=True):
+            self._recorder.ledger.count_publication(window, PUBLISHED)
+            self._end_short_of_root(number, window)
+            if self._recorder.satisfaction is not None and self._period_of is not None:
+                self._recorder.satisfaction.count(int(self._period_of[number]), 1)
+
+    def _end_climbing(self) -> None:
+        """Count what has not left its root."""
+        messages = self._memory.arrays["messages"]
+        climbing = (messages["kind"] % st.SERVED == st.UP) & (messages["kind"] != st.NONE)
+        flights = self._memory.arrays["flights"][messages["flight"][climbing]]
+        for number, window in zip(flights["number"].tolist(), flights["window"].tolist(), strict=True):
+            self._end_short_of_root(number, window)
+
+    def _end_short_of_root(self, number: int, window: int) -> None:
+        ledger, due = self._recorder.ledger, self._due.short_of_root(int(self._publications.topic[number]))
+        ledger.count_publication(window, CLIMBING)
+        for row in (DUE, IN_FLIGHT):
+            ledger.count(window, row, due.brokers, due.users)
+        if due.audience is not None:
+            period = 0 if self._period_of is None else int(self._period_of[number])
+            nowhere = np.empty(0, np.int32)
+            self._recorder.arrive(due.audience, period, 1, nowhere, nowhere)
