@@ -42,7 +42,7 @@ from sim.policies.views import SelectionPolicy, SelectionSetting
 from sim.scenario.brokers import Brokers
 from sim.scenario.links import LinksTable
 from sim.scenario.model import NetworkTable, Scenario, Unlimited
-from sim.workloads.faults.fault import Fault, FaultModel, FaultSetting
+from sim.workloads.faults.fault import Fault, FaultModel, FaultSetting, Slowdown
 from sim.workloads.faults.promises import FaultPromises
 from sim.workloads.faults.schedule import FaultSchedule, resolve_faults
 from sim.workloads.format.workload import Topics, Workload
@@ -209,6 +209,10 @@ def _faults(scenario: Scenario, sites: Sites, streams: Streams, horizon: float) 
             found += model.faults(setting)
         except ScenarioError as error:
             raise ScenarioError(f'faults[{place}], kind "{table.kind}": {error}') from None
+    if scenario.brokers.service.kind == "none" and any(isinstance(fault, Slowdown) for fault in found):
+        raise ScenarioError(
+            "faults: brokers without a service time cannot be slow (allowed: brokers.service with a kind)"
+        )
     try:
         return resolve_faults(found, len(sites), horizon, scenario.network.links.loss)
     except ScenarioError as error:

@@ -36,6 +36,7 @@ from sim.scenario.kinds import Kinds, OwnMetrics, Table
 from sim.scenario.links import LinksTable
 from sim.scenario.reading import tables_of
 from sim.scenario.reconnect import ReconnectTable
+from sim.workloads.faults.timed import TimedParameters
 
 MORE_SHARED = ("variant", "report", "precision", "sweep", "tune")
 SHARED = {"title", "seed", "replications", "metrics", *MORE_SHARED}
@@ -251,14 +252,19 @@ class Scenario(FixedTable):
         return self
 
     def steps_wrong(self, horizon: float) -> list[Mistake]:
-        """What is done too often up to a horizon (s): the keys whose values are `Repeats`, and what they may be."""
-        return [
+        """What does not fit a horizon (s): values that are `Repeats` of something too often, and faults that begin later."""
+        often = [
             (
                 keys,
                 f"{MOST_STEPS:,} {what} at most, so {horizon / MOST_STEPS:g} s or more up to {horizon:g} s, found {value:g} s",
             )
             for keys, what, value in _repeats(self)
             if horizon / value > MOST_STEPS
+        ]
+        return often + [
+            (("faults", place), wrong)
+            for place, table in enumerate(self.faults)
+            if isinstance(table.parameters, TimedParameters) and (wrong := table.parameters.wrong(horizon))
         ]
 
     @property

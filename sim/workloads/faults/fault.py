@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -76,16 +77,21 @@ class FaultSetting:
         """A new generator at the start of the stream of these parts, such as one broker's, so that others never shift its draws."""
         return np.random.default_rng([self.key, *parts])
 
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.names)}
+
     def broker(self, reference: int | str) -> int:
-        """The number of the broker of a number or a name. Raises ScenarioError where there is none."""
-        if isinstance(reference, int):
-            if 0 <= reference < self.brokers:
-                return reference
-            raise ScenarioError(f"no such broker {reference} (allowed: 0 to {self.brokers - 1}, or a name)")
-        if reference not in self.names:
+        """The number of the broker of a name or, where none has it, a number. Raises ScenarioError where there is none."""
+        number = self._numbers.get(str(reference)) if isinstance(reference, str) else reference
+        if number is None and str(reference).isdecimal():
+            number = int(reference)
+        if number is None:
             listed = unknown if self.brokers <= 20 else unknown_of_many
-            raise ScenarioError(listed("broker", reference, self.names))
-        return self.names.index(reference)
+            raise ScenarioError(listed("broker", str(reference), self.names))
+        if not 0 <= number < self.brokers:
+            raise ScenarioError(f"no such broker {number} (allowed: 0 to {self.brokers - 1}, or a name)")
+        return number
 
 
 class FaultModel(Protocol):

@@ -1,8 +1,12 @@
-"""Outages of brokers, which crash and restart: at times that are listed."""
+"""Faults of brokers at times that are listed: crashes and slowdowns."""
 
 from __future__ import annotations
 
-from sim.workloads.faults.fault import FaultSetting, Outage
+from typing import Annotated
+
+from pydantic import Field
+
+from sim.workloads.faults.fault import FaultSetting, Outage, Slowdown
 from sim.workloads.faults.timed import BrokerReferences, TimedParameters
 
 
@@ -20,3 +24,21 @@ class CrashFaults:
         spans = self._parameters.spans(setting.horizon)
         brokers = map(setting.broker, self._parameters.brokers)
         return [Outage(start, end, broker, listed=True) for broker in brokers for start, end in spans]
+
+
+class SlowFaults:
+    """Brokers are slow at given times: each service that begins then takes a factor of its time."""
+
+    class Parameters(TimedParameters):
+        brokers: BrokerReferences
+        """A broker, by its number or its name, or a list of them."""
+        factor: Annotated[float, Field(ge=1, le=1e6)]
+        """The factor of service times; where several hold at once, their product."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._parameters = parameters
+
+    def faults(self, setting: FaultSetting) -> list[Slowdown]:
+        spans, factor = self._parameters.spans(setting.horizon), self._parameters.factor
+        brokers = sorted({*map(setting.broker, self._parameters.brokers)})
+        return [Slowdown(start, end, broker, factor) for broker in brokers for start, end in spans]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, TypeAdapter, WithJsonSchema
@@ -17,11 +18,15 @@ MOST_FAULTS = 1_000_000
 """Most faults of a kind in a run: as many take seconds and a gigabyte."""
 
 
-def _several(one: RawValue) -> WithJsonSchema:
+def one_or_more(one: RawValue) -> WithJsonSchema:
+    """The JSON Schema of one thing, or a list of such."""
     return WithJsonSchema({"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]})
 
 
-def _as_tuple(value: object) -> tuple[object, ...]:
+def as_tuple(value: object) -> tuple[object, ...]:
+    """One thing as a list of itself. Raises ValueError where a list is empty."""
+    if value in ([], ()):
+        raise ValueError("expected one or more, found none")
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
@@ -34,15 +39,12 @@ def _reference(value: object) -> int | str:
 _REFERENCE = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}
 BrokerReference = Annotated[int | str, PlainValidator(_reference), WithJsonSchema(_REFERENCE)]
 """A broker by its number or its name."""
-BrokerReferences = Annotated[
-    tuple[BrokerReference, ...], BeforeValidator(_as_tuple), Field(min_length=1), _several(_REFERENCE)
-]
+BrokerReferences = Annotated[tuple[BrokerReference, ...], BeforeValidator(as_tuple), one_or_more(_REFERENCE)]
 """A broker, or a list of brokers."""
 Times = Annotated[
     tuple[Duration, ...],
-    BeforeValidator(_as_tuple),
-    Field(min_length=1),
-    _several(TypeAdapter[Any](Duration).json_schema()),
+    BeforeValidator(as_tuple),
+    one_or_more(TypeAdapter[Any](Duration).json_schema()),
 ]
 """A time, or a list of times, from the start of the run."""
 
@@ -59,18 +61,26 @@ class TimedParameters(plugins.Parameters):
     every: PositiveDuration | None = None
     """After how long it begins again, and again, up to the horizon; by default never."""
 
-    def spans(self, horizon: float) -> list[tuple[float, float]]:
-        """From when to when (s) it lasts. Raises ScenarioError where it would not begin before the horizon (s), or too often."""
-        starts: list[float] = []
+    def wrong(self, horizon: float) -> str | None:
+        """What is wrong with the times in a run up to a horizon (s)."""
         for first in self.at:
             if first >= horizon:
-                raise ScenarioError(
-                    f"at: expected times before the horizon ({format_duration(horizon)}), found {format_duration(first)}"
-                )
-            again = 0 if self.every is None else int((horizon - first) / self.every)
-            if again > MOST_FAULTS:
+                return f"at: expected times before the horizon ({format_duration(horizon)}), found {format_duration(first)}"
+            if self.every is not None and (horizon - first) / self.every > MOST_FAULTS:
                 least = format_duration((horizon - first) / MOST_FAULTS)
-                raise ScenarioError(f"every: expected {least} or more, found {format_duration(self.every or 0)}")
-            starts += [first + number * (self.every or 0) for number in range(again + 1)]
+                return f"every: expected {least} or more, so {MOST_FAULTS:,} times at most, found {format_duration(self.every)}"
+        return None
+
+    def spans(self, horizon: float) -> list[tuple[float, float]]:
+        """From when to when (s) it lasts, up to a horizon. Raises ScenarioError where something is `wrong` with the times."""
+        if wrong := self.wrong(horizon):
+            raise ScenarioError(wrong)
+        starts = list(self.at)
+        if self.every is not None:
+            starts = [
+                first + number * self.every
+                for first in self.at
+                for number in range(math.ceil((horizon - first) / self.every))
+            ]
         lasts = FOR_GOOD if self.lasts is None else self.lasts
         return [(start, start + lasts) for start in starts if start < horizon]

@@ -1,0 +1,98 @@
+"""Outages of brokers whose times up and down are drawn."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from sim import plugins
+from sim.base.errors import ScenarioError
+from sim.base.units import PositiveDuration, format_duration
+from sim.workloads.faults.fault import FaultSetting, Outage
+from sim.workloads.faults.timed import MOST_FAULTS, BrokerReferences
+
+
+class Lifetime(plugins.Parameters):
+    """How long something lasts: drawn from a distribution with this mean."""
+
+    mean: PositiveDuration
+    """The mean."""
+    distribution: Literal["exponential", "weibull", "pareto"] = "exponential"
+    """The distribution: exponential, Weibull, or Pareto (type I)."""
+    shape: Annotated[float, Field(gt=0, le=100)] | None = None
+    """The shape of a Weibull or Pareto distribution: below 1 a Weibull's failures grow rarer with age; a Pareto's is above 1."""
+
+    @model_validator(mode="after")
+    def _has_a_mean(self) -> Lifetime:
+        if self.distribution == "exponential":
+            if self.shape is not None:
+                raise ValueError("distribution 'exponential' takes no shape (allowed with: 'weibull', 'pareto')")
+            return self
+        least = 0.1 if self.distribution == "weibull" else 1.0
+        if self.shape is None:
+            raise ValueError(f"distribution '{self.distribution}' needs a shape")
+        if self.distribution == "weibull" and self.shape < least:
+            raise ValueError(f"shape: expected {least:g} or more for a Weibull distribution, found {self.shape:g}")
+        if self.distribution == "pareto" and self.shape <= least:
+            raise ValueError(
+                f"shape: expected more than 1, as a Pareto distribution has no mean else, found {self.shape:g}"
+            )
+        return self
+
+    def draw(self, generator: np.random.Generator) -> float:
+        """A time (s)."""
+        if self.distribution == "exponential" or self.shape is None:
+            return generator.exponential(self.mean)
+        if self.distribution == "weibull":
+            return self.mean / math.gamma(1.0 + 1.0 / self.shape) * generator.weibull(self.shape)
+        return self.mean * (self.shape - 1.0) / self.shape * (1.0 + generator.pareto(self.shape))
+
+
+class LifetimeFaults:
+    """Brokers crash after a time up and restart after a time down, again and again, each drawn; all are up at first."""
+
+    class Parameters(plugins.Parameters):
+        up: Lifetime
+        """The times from a start to the next crash, such as `{ mean = "30d", distribution = "weibull", shape = 0.7 }`."""
+        down: Lifetime
+        """The times from a crash to the restart, such as `{ mean = "10min" }`."""
+        brokers: BrokerReferences | None = None
+        """A broker, by its number or its name, or a list of them; by default all."""
+        number: Annotated[int, Field(ge=1)] | None = None
+        """Only so many of these brokers, drawn at random; by default all of them."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._parameters = parameters
+
+    def faults(self, setting: FaultSetting) -> list[Outage]:
+        up, down, brokers = self._parameters.up, self._parameters.down, self._brokers(setting)
+        if (expected := len(brokers) * setting.horizon / (up.mean + down.mean)) > MOST_FAULTS:
+            times = f"a mean of {format_duration(up.mean + down.mean)} up and down"
+            raise ScenarioError(
+                f"{times} makes {expected:,.0f} outages of {len(brokers):,} brokers (allowed: {MOST_FAULTS:,})"
+            )
+        found = []
+        for broker in brokers:
+            generator = setting.generator(1 + broker)
+            start = up.draw(generator)
+            while start < setting.horizon:
+                end = start + down.draw(generator)
+                if end > start:
+                    found.append(Outage(start, end, broker))
+                start = end + up.draw(generator)
+        return found
+
+    def _brokers(self, setting: FaultSetting) -> list[int]:
+        """Those that fail, in ascending order."""
+        listed, number = self._parameters.brokers, self._parameters.number
+        brokers = sorted({*map(setting.broker, listed)}) if listed is not None else list(range(setting.brokers))
+        if number is None:
+            return brokers
+        if number > len(brokers):
+            raise ScenarioError(
+                f"number: expected at most {len(brokers)}, as there are no more brokers, found {number}"
+            )
+        return sorted(setting.generator(0).choice(brokers, number, replace=False).tolist())

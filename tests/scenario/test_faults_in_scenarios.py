@@ -1,0 +1,258 @@
+"""Faults in scenarios: how [[faults]] is read, what is refused before anything is simulated, and the schedule that a run gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import tiny
+
+from sim.base.errors import InputError, ScenarioError
+from sim.brokers.users.reconnect import EVERY_SECOND, ReconnectSetting
+from sim.experiments.run import run
+from sim.files.toml import read
+from sim.scenario.model import Scenario
+from sim.scenario.reader import load_scenario
+from sim.scenario.schema import json_schema
+from sim.simulation import build, prepare_workload
+from sim.workloads.faults.schedule import CRASH, LOSS, FaultSchedule
+from sim.workloads.format.folder import write_workload
+
+SITES = "broker,region\nparis,eu\noslo,eu\nlima,sa\n"
+BASE = """\
+[workload]
+kind = "poisson"
+users = 10
+horizon = "1h"
+[network]
+brokers = "sites.csv"
+[network.reconnect]
+to = "policy"
+backoff = "exponential"
+detection = "5s"
+[brokers]
+connection_rate = 50
+[[faults]]
+kind = "crash"
+brokers = "oslo"
+at = ["10min", "30min"]
+for = "5min"
+[[faults]]
+kind = "lifetimes"
+up = { mean = "30min" }
+down = { mean = "1min", distribution = "weibull", shape = 2 }
+[[faults]]
+kind = "trace"
+file = "outages.csv"
+[[variant]]
+name = "static"
+[[variant]]
+name = "alike"
+selection = { kind = "similarity" }
+[[variant]]
+name = "lossy"
+[[variant.faults]]
+kind = "loss"
+probability = 0.3
+at = 0
+[[variant.faults]]
+kind = "trace"
+file = "outages.csv"
+"""
+
+
+def written(folder: Path, text: str = BASE) -> Path:
+    (folder / "sites.csv").write_text(SITES)
+    (folder / "outages.csv").write_text("broker,down_from,up_at,other\nlima,60,70,paris\nparis,100,,\n")
+    path = folder / "s.toml"
+    path.write_text(text)
+    return path
+
+
+def schedule(scenario: Scenario, replication: int = 0) -> FaultSchedule:
+    found = build(scenario, prepare_workload(scenario, replication, None), replication).setting.faults
+    assert found is not None
+    return found
+
+
+def columns(found: FaultSchedule) -> list[Any]:
+    return [found.time.tolist(), found.action.tolist(), found.target.tolist(), found.other.tolist()]
+
+
+def test_a_scenario_lists_what_fails_and_variants_may_list_something_else(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    found = load_scenario(path).points[0].variants
+    assert [table.kind for table in found["alike"].faults] == ["crash", "lifetimes", "trace"]
+    assert [table.kind for table in found["lossy"].faults] == ["loss", "trace"]
+    crash = {"kind": "crash", "at": [600.0, 1800.0], "for": 300.0, "every": None, "brokers": ["oslo"]}
+    assert found["static"].identity()["faults"][0] == crash
+    assert found["static"].model_dump(mode="json")["faults"][0] == crash
+    assert columns(schedule(found["static"])) == columns(schedule(found["alike"]))
+    assert schedule(found["lossy"]).action.tolist() == [LOSS, 5, 1, CRASH]
+    other = load_scenario(path, ['faults=[{ brokers = "paris", at = "1min" }]']).points[0].variants
+    assert columns(schedule(other["static"])) == [[60.0], [CRASH], [0], [-1]]
+    assert [table.kind for table in other["lossy"].faults] == ["loss", "trace"]
+    jsonschema.Draft202012Validator(json_schema()).validate(read(path)[0])
+
+
+def test_each_replication_draws_its_own_and_a_table_more_shifts_none_before_it(tmp_path: Path) -> None:
+    text = BASE.replace('brokers = "oslo"\nat = ["10min", "30min"]', 'brokers = "oslo"\nat = "59min"')
+    one = load_scenario(written(tmp_path, text)).base
+    first, again, other = (schedule(one, replication) for replication in (0, 0, 1))
+    assert columns(first) == columns(again)
+    assert columns(first) != columns(other)
+    more = '[[faults]]\nkind = "crash"\nbrokers = "lima"\nat = "58min"\nfor = "90s"\n[[variant]]\nname = "static"'
+    longer = schedule(load_scenario(written(tmp_path, text.replace('[[variant]]\nname = "static"', more))).base)
+    assert set(first.time.tolist()) < set(longer.time.tolist())
+
+
+def test_how_users_reconnect_reaches_the_network(tmp_path: Path) -> None:
+    one = load_scenario(written(tmp_path)).base
+    setting = build(one, prepare_workload(one, 0, None), 0).setting
+    assert setting.reconnect == ReconnectSetting(5.0, "policy", "exponential", connection_rate=50.0)
+
+
+def test_without_faults_nothing_is_said_of_them() -> None:
+    one = load_scenario({"workload": {"kind": "poisson", "users": 10}, "network": {"brokers": 2}}).base
+    setting = build(one, prepare_workload(one, 0, None), 0).setting
+    assert setting.faults is None
+    assert setting.reconnect == EVERY_SECOND
+    dumped = one.model_dump(mode="json")
+    assert "faults" not in one.identity()
+    assert "faults" not in dumped
+    assert "reconnect" not in dumped["network"]
+    assert "connection_rate" not in dumped["brokers"]
+
+
+CRASH_AT_ONE = {"brokers": 1, "at": 1}
+
+
+@pytest.mark.parametrize(
+    ("more", "wrong"),
+    [
+        ({"faults": {"kind": "crash"}}, r"faults: expected tables \[\[faults\]\], found"),
+        ({"faults": [{"kind": "crahs"}]}, r"faults\[0\].kind: unknown kind, did you mean 'crash'\?"),
+        (
+            {"faults": [CRASH_AT_ONE, {**CRASH_AT_ONE, "fro": 3}]},
+            r"faults\[1\].fro: unknown key, did you mean 'for'\? \(allowed: kind, at, for, every, brokers\) \(got 3\)",
+        ),
+        ({"faults": [{"at": 1}]}, r"faults\[0\].brokers: missing"),
+        ({"faults": [{"brokers": [], "at": 1}]}, r"faults\[0\].brokers: expected one or more, found none"),
+        (
+            {"faults": [{"brokers": 1.5, "at": 1}]},
+            r"faults\[0\].brokers\[0\]: expected a broker, by its number or its name",
+        ),
+        ({"faults": [{"brokers": 1, "at": "1x"}]}, r"faults\[0\].at\[0\]: expected a duration such as"),
+        ({"faults": [{"brokers": 1, "at": -1}]}, r"faults\[0\].at\[0\]: expected a value greater than or equal to 0"),
+        (
+            {"faults": [{"brokers": 1, "at": 1, "for": 0}]},
+            r"faults\[0\].for: expected a value greater than 0 \(got 0\)",
+        ),
+        (
+            {"faults": [{"brokers": 1, "at": "2h"}]},
+            r"faults\[0\]: at: expected times before the horizon \(1 h\), found 2 h",
+        ),
+        (
+            {"faults": [{"kind": "cut", "links": [[0, 0]], "at": 1}]},
+            r"faults\[0\].links\[0\]: expected two brokers, such as \[0, 1\], found \[0, 0\]",
+        ),
+        ({"faults": [{"kind": "cut", "links": [[0]], "at": 1}]}, r"faults\[0\].links\[0\]: expected two brokers"),
+        (
+            {"faults": [{"kind": "partition", "at": 1}]},
+            r"faults\[0\]: expected either regions or brokers .* found neither",
+        ),
+        (
+            {"faults": [{"kind": "loss", "probability": 1.5, "at": 1}]},
+            r"faults\[0\].probability: expected a value less than or equal to 1 \(got 1.5\)",
+        ),
+        (
+            {"faults": [{"kind": "slow", "brokers": 1, "factor": 0.5, "at": 1}]},
+            r"faults\[0\].factor: expected a value greater than or equal to 1 \(got 0.5\)",
+        ),
+        (
+            {"faults": [{"kind": "lifetimes", "up": {"mean": 0}, "down": {"mean": 1}}]},
+            r"faults\[0\].up.mean: expected a value greater than 0 \(got 0\)",
+        ),
+        (
+            {
+                "faults": [
+                    {"kind": "lifetimes", "up": {"mean": 1}, "down": {"mean": 1, "distribution": "pareto", "shape": 1}}
+                ]
+            },
+            r"faults\[0\].down: shape: expected more than 1, as a Pareto distribution has no mean else, found 1",
+        ),
+        (
+            {"faults": [{"kind": "lifetimes", "up": {"mean": 1, "distribution": "weibull"}, "down": {"mean": 1}}]},
+            r"faults\[0\].up: distribution 'weibull' needs a shape",
+        ),
+        (
+            {"faults": [{"kind": "lifetimes", "up": {"mean": 1, "shape": 2}, "down": {"mean": 1}}]},
+            r"faults\[0\].up: distribution 'exponential' takes no shape",
+        ),
+        ({"faults": [{"kind": "trace", "file": "nowhere.csv"}]}, r"faults\[0\].file: no such file"),
+        (
+            {"network": {"brokers": 4, "reconnect": {"backoff": "exponential", "wait": "2min"}}},
+            r"network.reconnect: wait: expected at most the longest wait \(1 min\), found 2 min",
+        ),
+        (
+            {"network": {"brokers": 4, "reconnect": {"jitter": 2}}},
+            "network.reconnect.jitter: expected a value less than",
+        ),
+        ({"brokers": {"connection_rate": 0}}, "brokers.connection_rate: expected a value greater than 0"),
+    ],
+)
+def test_bad_faults_are_refused_when_the_scenario_is_read(more: dict[str, Any], wrong: str) -> None:
+    base = {"workload": {"kind": "poisson", "users": 10, "horizon": "1h"}, "network": {"brokers": 4}}
+    with pytest.raises(ScenarioError, match=wrong) as error:
+        load_scenario({**base, **more})
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "wrong"),
+    [
+        (
+            {"faults": [{"brokers": 4, "at": 1}]},
+            r'faults\[0\], kind "crash": no such broker 4 \(allowed: 0 to 3, or a name',
+        ),
+        (
+            {"faults": [{**CRASH_AT_ONE, "for": 5}, {"brokers": "1", "at": [0.5, 3]}]},
+            "faults: broker 1 is to crash at 1 s, but is down from 0.5 s for good",
+        ),
+        (
+            {"faults": [{"kind": "slow", "brokers": 1, "factor": 2, "at": 1}]},
+            "faults: brokers without a service time cannot be slow",
+        ),
+        (
+            {"faults": [{"kind": "partition", "regions": "eu", "at": 1}]},
+            r'kind "partition": regions: these brokers have none',
+        ),
+        (
+            {"faults": [CRASH_AT_ONE], "network": {"brokers": 4, "data_plane": "folded"}},
+            'network.data_plane: "folded" makes no event of a hop and is not exact with faults',
+        ),
+        (
+            {"faults": [CRASH_AT_ONE], "workload": {"kind": "content", "subscriptions": 20, "publications": 30}},
+            "faults: nothing fails yet in a workload of kind 'content' .allowed: workloads with topics",
+        ),
+    ],
+)
+def test_faults_of_what_the_network_does_not_have_are_refused_before_it_runs(more: dict[str, Any], wrong: str) -> None:
+    base = {"workload": {"kind": "poisson", "users": 10, "horizon": "1h"}, "network": {"brokers": 4}}
+    scenario = load_scenario({**base, **more}).base
+    with pytest.raises(ScenarioError, match=wrong) as error:
+        build(scenario, prepare_workload(scenario, 0, None), 0)
+    assert "\n" not in str(error.value)
+
+
+def test_times_are_compared_with_the_horizon_of_a_prepared_workload(tmp_path: Path) -> None:
+    write_workload(tiny.workload([{0}], [(1.0, 0, 0, 1)]), tmp_path / "workload")
+    scenario = {
+        "workload": {"path": str(tmp_path / "workload")},
+        "network": {"brokers": 2},
+        "faults": [{"brokers": 1, "at": "11s"}],
+    }
+    with pytest.raises(InputError, match=r"faults\[0\]: at: expected times before the horizon \(10 s\), found 11 s"):
+        run(scenario, tmp_path / "results")
