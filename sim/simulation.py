@@ -20,7 +20,7 @@ from sim.brokers.control.offloading import OffloadingSetting
 from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
-from sim.brokers.statistics.recorder import RecordedColumns
+from sim.brokers.statistics.window_columns import RecordedColumns
 from sim.brokers.users.legs import ClientSetting, Speed
 from sim.brokers.users.reconnect import ReconnectSetting
 from sim.brokers.users.subscriptions import frozen
@@ -112,14 +112,10 @@ def _at_cells(topics: Topics, cells: NDArray[np.int64]) -> Sites:
     return Sites(names, frozen(topics.latitude[cells]), frozen(topics.longitude[cells]))
 
 
-def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
-    """Build the network of one run, before any user has joined.
-
-    Raises ScenarioError where scenario and workload do not fit, WorkloadError where there is nothing to publish on.
-    """
+def _check(scenario: Scenario, workload: Workload) -> float:
+    """The horizon (s), once it is known that scenario and workload fit."""
     if not len(workload.topics):
         raise WorkloadError("topics.parquet: no topics, there is nothing to simulate")
-    streams = Streams(scenario.seed, replication)
     horizon = scenario.horizon if scenario.horizon is not None else workload.horizon
     if scenario.warm_up >= horizon:
         raise ScenarioError(f"warm_up: expected less than the horizon ({horizon:g} s), found {scenario.warm_up:g} s")
@@ -129,6 +125,16 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
             f"brokers.service.matching: a {workload.kind} workload has topics, and no content to match (allowed: 0)"
         )
     _check_size(scenario, workload)
+    return horizon
+
+
+def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
+    """Build the network of one run, before any user has joined.
+
+    Raises ScenarioError where scenario and workload do not fit, WorkloadError where there is nothing to publish on.
+    """
+    horizon = _check(scenario, workload)
+    streams = Streams(scenario.seed, replication)
     sites, cell = broker_sites(scenario, workload)
     brokers = len(sites)
     capacity = frozen(np.ones(brokers)) if sites.capacity is None else sites.capacity

@@ -29,7 +29,7 @@ from sim.brokers.statistics.deliveries import DeliveryBuffer
 from sim.brokers.statistics.hops import HopTrace
 from sim.brokers.statistics.load import load_table
 from sim.brokers.statistics.receipts import Audiences, Receipts
-from sim.brokers.statistics.recorder import Details, RecordedColumns, Recorder
+from sim.brokers.statistics.recorder import Details, Recorder
 from sim.brokers.statistics.records import Channel
 from sim.brokers.statistics.satisfaction import Satisfaction
 from sim.brokers.statistics.traffic import (
@@ -42,6 +42,7 @@ from sim.brokers.statistics.traffic import (
     cross_region_bytes,
     link_table,
 )
+from sim.brokers.statistics.window_columns import RecordedColumns
 from sim.brokers.users.changes import Changes
 from sim.brokers.users.legs import AT_ONCE, ClientSetting, Legs
 from sim.brokers.users.reconnect import EVERY_SECOND, ReconnectSetting

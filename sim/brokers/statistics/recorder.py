@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
-from functools import reduce
-from operator import add
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,39 +15,18 @@ from sim.brokers.statistics.balance import LoadBalance
 from sim.brokers.statistics.delays import Delays
 from sim.brokers.statistics.deliveries import Arrivals, DeliveryBuffer, DuePlaces, arrivals_of
 from sim.brokers.statistics.hops import HopTrace
-from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED, Ledger
+from sim.brokers.statistics.ledger import Ledger
 from sim.brokers.statistics.receipts import Audience, Audiences, Receipts
 from sim.brokers.statistics.records import Channel, Folds, Offloaded, Offloads, Statistics, Ways, starts
 from sim.brokers.statistics.satisfaction import Satisfaction
 from sim.brokers.statistics.tallies import Tallies
 from sim.brokers.statistics.traffic import Traffic
-from sim.metrics import CAUSES, COUNTED, OURS, QUANTILES, Metric, MetricValue
+from sim.brokers.statistics.window_columns import RecordedColumns, WindowColumns
+from sim.metrics import COUNTED, OURS, QUANTILES, MetricValue
 from sim.overlay.pair_times import PairTimes
-
-RecordedColumns = dict[str, Any]  # column name → array or list
 
 OffloadColumns = tuple[Any, Any, Any, Any, Any, Any]
 """The first six of `Offloads`."""
-
-
-UNIT = 1 << 72
-"""Exact sums are whole numbers of 1 / UNIT."""
-
-
-class Column(NamedTuple):
-    """What adds up over windows: a number for each, in units of 1 / `unit`."""
-
-    values: Sequence[Any]
-    unit: int = 1
-
-    def total(self, windows: slice) -> Any:
-        """The sum over some windows, exact unless its numbers are not."""
-        found = reduce(add, self.values[windows], 0)
-        return found if self.unit == 1 else Fraction(found, self.unit)
-
-    def shown(self) -> Any:
-        """The numbers of all windows for a table."""
-        return self.values if self.unit == 1 else [value / self.unit for value in self.values]
 
 
 class Details(NamedTuple):
@@ -229,85 +205,12 @@ class Recorder:
         self.balance.close(self.horizon)
         self.ledger.check()
 
-    def _sums(self, row: int) -> Column:
-        parts = self.statistics.sums[:, row].tolist()
-        return Column([(large << 84) + (middle << 52) + small for large, middle, small in parts], UNIT)
-
-    def _columns(self) -> dict[str, Column]:
-        """What is counted per window; of means that the time series shows, too, there are only the places."""
-        publications, counters = self.ledger.publications.T.tolist(), self.statistics.counters.T.tolist()
-        brokers, users = self.ledger.pairs.T.tolist()  # by row of the ledger, then by window
-        sums = [self._sums(row) for row in range(rk.SUMS)]
-        delays, services = sums[rk.NOTIFICATION_DELAY].values, sums[rk.LAST_SERVICE].values
-        counted = {name: Column(values) for name, values in self.counted.items()}
-        load_stddev, load_jain = self.balance.areas.T.tolist()
-        return {
-            "publications": Column(publications[PUBLISHED]),
-            "publications_dropped": Column(publications[DROPPED]),
-            "publications_rooted": Column(publications[ROOTED]),
-            "due": Column(brokers[DUE]),
-            "delivered": Column(brokers[DELIVERED]),
-            "lost": Column([sum(lost) for lost in zip(*(brokers[row] for row in LOST.values()), strict=True)]),
-            **{
-                f"lost_{cause}": Column((users if CAUSES[cause].of_users else brokers)[row])
-                for cause, row in LOST.items()
-            },
-            "in_flight": Column(brokers[IN_FLIGHT]),
-            "duplicates": counted["duplicates"],
-            "false_positive_messages": counted["false_positive_messages"],
-            "due_users": Column(users[DUE]),
-            "delivered_users": Column(users[DELIVERED]),
-            "best_effort_deliveries": Column(counters[rk.BEST_EFFORT]),
-            "best_effort_users": Column(counters[rk.BEST_EFFORT_USERS]),
-            **{name: column for name, column in counted.items() if not name.startswith("ssbr_cost_")},
-            "ssbr_cost": Column(()),
-            **counted,
-            "notification_overhead": _both(counters, rk.INTERNAL, rk.EXTERNAL),
-            "internal_overhead": Column(counters[rk.INTERNAL]),
-            "external_overhead": Column(counters[rk.EXTERNAL]),
-            "notification_bytes": _both(counters, rk.INTERNAL_BYTES, rk.EXTERNAL_BYTES),
-            "internal_bytes": Column(counters[rk.INTERNAL_BYTES]),
-            "external_bytes": Column(counters[rk.EXTERNAL_BYTES]),
-            "uplink_messages": Column(counters[rk.UPLINKS]),
-            "uplink_bytes": Column(counters[rk.UPLINK_BYTES]),
-            "notification_delay_sum": sums[rk.NOTIFICATION_DELAY],
-            # until arrival: the receiving brokers' waits and services are left out
-            "arrival_delay_sum": Column([delay - last for delay, last in zip(delays, services, strict=True)], UNIT),
-            "tree_delay_sum": sums[rk.TREE_DELAY],
-            "user_notification_delay_sum": sums[rk.USER_NOTIFICATION_DELAY],
-            "user_tree_delay_sum": sums[rk.USER_TREE_DELAY],
-            "client_wait_sum": sums[rk.CLIENT_WAIT],
-            "path_stretch_sum": sums[rk.STRETCH],
-            "path_stretch_count": Column(counters[rk.STRETCHED]),
-            "tree_hops_sum": Column(counters[rk.TREE_HOPS]),
-            "uplink_hops_sum": Column(counters[rk.UPLINK_HOPS]),
-            "notification_delay": Column(()),
-            "load_stddev": Column(load_stddev),
-            "load_jain": Column(load_jain),
-        }
-
-    def _over(self, metric: Metric, columns: Mapping[str, Column], first: int, last: int) -> MetricValue:
-        """A metric over the windows from the first to before the last, by its rule."""
-        windows = slice(first, last)
-        return metric.over(lambda name: columns[name].total(windows), self.edges[last] - self.edges[first])
-
     def timeseries(self) -> RecordedColumns:
         """Everything that is counted, per window, and what follows from it."""
-        columns, windows = self._columns(), range(len(self.measured))
+        return self._columns().timeseries(self.measured)
 
-        def shown(name: str, column: Column) -> Any:
-            metric = OURS.get(name)
-            if metric is not None and metric.windows != "sum":
-                return [self._over(metric, columns, window, window + 1) for window in windows]
-            return [float(v) for v in column.values] if COUNTED.get(name) is Fraction else column.shown()
-
-        return {
-            "window": list(windows),
-            "start": self.edges[:-1],
-            "end": self.edges[1:],
-            "warm_up": [not measured for measured in self.measured],
-            **{name: shown(name, column) for name, column in columns.items()},
-        }
+    def _columns(self) -> WindowColumns:
+        return WindowColumns(self.ledger, self.statistics, self.counted, self.balance, self.edges)
 
     def delays(self) -> RecordedColumns:
         """The delay histogram: one row per window and bin that is not empty."""
@@ -325,14 +228,11 @@ class Recorder:
                 QUANTILES, self.histogram.quantiles(self._measured, permilles, of_users), strict=True
             )
         }
-        delivered = columns["delivered"].total(slice(first, windows))
         return {
-            **{m.name: self._over(m, columns, first, windows) for m in OURS.values() if m.windows},
+            **{m.name: columns.over(m, first, windows) for m in OURS.values() if m.windows},
             **quantiles,
-            "notification_delay_max": float(self.statistics.maxima[0]) if delivered else None,
+            "notification_delay_max": float(self.statistics.maxima[0])
+            if columns.total("delivered", first, windows)
+            else None,
             "bootstrap_messages": self.bootstrap_messages,
         }
-
-
-def _both(counters: Sequence[Sequence[int]], one: int, other: int) -> Column:
-    return Column(list(map(add, counters[one], counters[other])))

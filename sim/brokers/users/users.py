@@ -15,9 +15,10 @@ from sim.brokers.statistics.balance import LoadBalance
 from sim.brokers.statistics.receipts import Audiences
 from sim.brokers.users.ahead import Ahead, use_workload
 from sim.brokers.users.change_kernels import load_changed, touch_all, touch_broker
+from sim.brokers.users.decisions import Decisions
 from sim.brokers.users.interests import HeldInterests
-from sim.brokers.users.subscriptions import Subscriptions, frozen
-from sim.policies.views import SelectionPolicy, SelectionView, SelectionViews, many_at_once
+from sim.brokers.users.subscriptions import Subscriptions
+from sim.policies.views import SelectionPolicy
 from sim.workloads.format.workload import Workload
 
 HANDOVER_MESSAGES = 4  # request, reply, leave, join
@@ -59,7 +60,7 @@ class HostedUsers:
         before_change: Callable[[], None],
         changed: Callable[[], None],
     ) -> None:
-        self._clock, self._workload, self._policy = clock, workload, policy
+        self._clock, self._workload = clock, workload
         self._subscriptions, self._recorder, self._before_change, self._report = (
             subscriptions,
             recorder,
@@ -73,7 +74,6 @@ class HostedUsers:
         state.set(users_many=len(self.host), warm_up=recorder.warm_up, balance=recorder.balance.records.ctypes.data)
         use_workload(workload, state)
         self._records, self.interests = state.records, HeldInterests(workload, state)
-        self._exchanged = subscriptions.unknown()
         self.decided_at = array("d")  # s; with it, (user, from, broker) of each decision to move
         self.decisions = array("i")
         self._by_subscription = "subscription" in policy.reacts_to
@@ -83,45 +83,26 @@ class HostedUsers:
         state.use(host=self.host, latitude=self.latitude, longitude=self.longitude)
         state.use(since=np.zeros(brokers), load_area=self.load_area, users_area=self.users_area)
         report = None if recorder.audiences is None else recorder.interest_changed
+        places = self.latitude, self.longitude
+        self._decisions = Decisions(policy, clock, workload.interests, subscriptions, self.host, places)
         self._ahead = Ahead(workload, policy, subscriptions, report)
 
     # -- joining
 
     def join_all(self) -> None:
         """Attach all users one by one; brokers exchange states at least every 500 joins, and a hundred times in all."""
-        users, select_all = len(self.host), many_at_once(self._policy)
+        users, decisions = len(self.host), self._decisions
         every = max(1, min(500, users // 100))
         for first in range(0, users, every):
-            self._recorder.bootstrap_messages += self._exchange()
+            self._recorder.bootstrap_messages += decisions.exchange()
             last = min(first + every, users)
-            if select_all is not None:
-                self._join_together(select_all(self._joining(first, last)), first, last)
+            if (brokers := decisions.join(first, last)) is not None:
+                self._join_together(brokers, first, last)
                 continue
             for user in range(first, last):
                 topics = self.interests.of(user)
-                self._attach(user, self._select(user, topics, topics), topics)
-        self._recorder.bootstrap_messages += self._exchange()
-
-    def _joining(self, first: int, last: int) -> SelectionViews:
-        """What the policy is asked about users who join one after the other: nothing that it sees depends on where others went."""
-        initial, nothing = self._workload.interests, frozen(np.zeros(last - first, np.int64))
-        indptr = initial.indptr[first : last + 1] - initial.indptr[first]
-        topics = initial.indices[initial.indptr[first] : initial.indptr[last]]
-        return SelectionViews(
-            frozen(np.full(last - first, self._clock.now)),
-            frozen(np.arange(first, last, dtype=np.int32)),
-            frozen(np.full(last - first, -1, np.int32)),
-            frozen(indptr),
-            frozen(topics.view()),
-            frozen(self.latitude[first:last].copy()),
-            frozen(self.longitude[first:last].copy()),
-            self._exchanged,
-            frozen(np.zeros(len(topics), np.int32)),
-            nothing,
-            nothing,
-            nothing,
-            frozen(self._subscriptions.total + indptr[:-1]),
-        )
+                self._attach(user, decisions.select(user, topics, topics), topics)
+        self._recorder.bootstrap_messages += decisions.exchange()
 
     def _join_together(self, brokers: NDArray[np.integer[Any]], first: int, last: int) -> None:
         indptr = self._workload.interests.indptr
@@ -134,57 +115,12 @@ class HostedUsers:
     def start(self) -> None:
         """Start the exchange of states."""
         load_changed(self._records, self._clock.now)
-        exchange = self._policy.exchange
-        if exchange is not None:
-            Feed(self._clock, CONTROL, self._exchange_again).start(exchange.period)
+        Feed(self._clock, CONTROL, self._exchange_again).start(self._decisions.period)
 
     def _exchange_again(self) -> float | None:
-        self._recorder.count("subscription_overhead", self._clock.now, self._exchange())
-        assert self._policy.exchange is not None
-        return self._clock.now + self._policy.exchange.period
-
-    def _exchange(self) -> int:
-        """Brokers send the others of their cluster their states; returns how many messages that takes."""
-        exchange = self._policy.exchange
-        if exchange is None:
-            return 0
-        self._exchanged = self._subscriptions.unknown()  # lets the last ones go before the next are copied
-        self._exchanged = self._subscriptions.states()
-        sizes = np.bincount(exchange.cluster)
-        return int((sizes * (sizes - 1)).sum())
-
-    # -- deciding
-
-    def _select(self, user: int, topics: NDArray[np.int32], registered: NDArray[np.int32]) -> int:
-        """Ask the policy for a user that wants `topics` and is registered at its broker with `registered`."""
-        subscriptions = self._subscriptions
-        current = int(self.host[user])
-        wanted = frozen(topics.copy())
-        if current < 0:
-            own, own_topics, own_load, own_users = frozen(np.zeros(len(topics), np.int32)), 0, 0, 0
-        else:
-            column = subscriptions.wanted[:, current]
-            held = set(registered.tolist())
-            own = frozen(column[wanted] - np.array([topic in held for topic in topics.tolist()], np.int32))
-            own_topics = subscriptions.topics.item(current) - column[registered].tolist().count(1)
-            own_load = subscriptions.load.item(current) - len(registered)
-            own_users = subscriptions.users.item(current) - 1
-        return self._policy.select(
-            SelectionView(
-                self._clock.now,
-                user,
-                current,
-                wanted,
-                float(self.latitude[user]),
-                float(self.longitude[user]),
-                self._exchanged,
-                own,
-                own_topics,
-                own_load,
-                own_users,
-                subscriptions.total,
-            )
-        ).broker
+        self._recorder.count("subscription_overhead", self._clock.now, self._decisions.exchange())
+        period = self._decisions.period
+        return None if period is None else self._clock.now + period
 
     # -- enacting
 
@@ -236,7 +172,7 @@ class HostedUsers:
 
         They are enacted when somebody asks for subscriptions as they are later.
         """
-        return self._ahead.look(event, movement, until, self._exchanged)
+        return self._ahead.look(event, movement, until, self._decisions.exchanged)
 
     def catch_up(self) -> None:
         """Enact what is known ahead of changes before now."""
@@ -271,7 +207,7 @@ class HostedUsers:
             registered = self.interests.of(user)
             topics = np.array(touched[user], np.int32) if user in touched else registered
             host = self.host.item(user)
-            broker = self._select(user, topics, registered) if user in ask else host
+            broker = self._decisions.select(user, topics, registered) if user in ask else host
             if broker == host:
                 self._update(user, topics.tolist())
             else:

@@ -1,0 +1,135 @@
+"""What is counted in each window, as columns of the time series, and over several of them, as metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
+
+from sim.brokers.statistics import record_kernels as rk
+from sim.brokers.statistics.balance import LoadBalance
+from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED, Ledger
+from sim.brokers.statistics.records import Statistics
+from sim.metrics import CAUSES, COUNTED, OURS, Metric, MetricValue
+
+RecordedColumns = dict[str, Any]  # column name → array or list
+
+UNIT = 1 << 72
+"""Exact sums are whole numbers of 1 / UNIT."""
+
+
+class Column(NamedTuple):
+    """What adds up over windows: a number for each, in units of 1 / `unit`."""
+
+    values: Sequence[Any]
+    unit: int = 1
+
+    def total(self, windows: slice) -> Any:
+        """The sum over some windows, exact unless its numbers are not."""
+        found = reduce(add, self.values[windows], 0)
+        return found if self.unit == 1 else Fraction(found, self.unit)
+
+    def shown(self) -> Any:
+        """The numbers of all windows for a table."""
+        return self.values if self.unit == 1 else [value / self.unit for value in self.values]
+
+
+class WindowColumns:
+    """All columns that add up over windows, which end at `edges`; of means that the time series shows, too, only the places."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        statistics: Statistics,
+        counts: Mapping[str, Sequence[Any]],
+        balance: LoadBalance,
+        edges: Sequence[float],
+    ) -> None:
+        self._edges = edges
+        publications, counters = ledger.publications.T.tolist(), statistics.counters.T.tolist()
+        brokers, users = ledger.pairs.T.tolist()  # by row of the ledger, then by window
+        sums = [_sums(statistics, row) for row in range(rk.SUMS)]
+        delays, services = sums[rk.NOTIFICATION_DELAY].values, sums[rk.LAST_SERVICE].values
+        counted = {name: Column(values) for name, values in counts.items()}
+        load_stddev, load_jain = balance.areas.T.tolist()
+        self._columns = {
+            "publications": Column(publications[PUBLISHED]),
+            "publications_dropped": Column(publications[DROPPED]),
+            "publications_rooted": Column(publications[ROOTED]),
+            "due": Column(brokers[DUE]),
+            "delivered": Column(brokers[DELIVERED]),
+            "lost": Column([sum(lost) for lost in zip(*(brokers[row] for row in LOST.values()), strict=True)]),
+            **{
+                f"lost_{cause}": Column((users if CAUSES[cause].of_users else brokers)[row])
+                for cause, row in LOST.items()
+            },
+            "in_flight": Column(brokers[IN_FLIGHT]),
+            "duplicates": counted["duplicates"],
+            "false_positive_messages": counted["false_positive_messages"],
+            "due_users": Column(users[DUE]),
+            "delivered_users": Column(users[DELIVERED]),
+            "best_effort_deliveries": Column(counters[rk.BEST_EFFORT]),
+            "best_effort_users": Column(counters[rk.BEST_EFFORT_USERS]),
+            **{name: column for name, column in counted.items() if not name.startswith("ssbr_cost_")},
+            "ssbr_cost": Column(()),
+            **counted,
+            "notification_overhead": _both(counters, rk.INTERNAL, rk.EXTERNAL),
+            "internal_overhead": Column(counters[rk.INTERNAL]),
+            "external_overhead": Column(counters[rk.EXTERNAL]),
+            "notification_bytes": _both(counters, rk.INTERNAL_BYTES, rk.EXTERNAL_BYTES),
+            "internal_bytes": Column(counters[rk.INTERNAL_BYTES]),
+            "external_bytes": Column(counters[rk.EXTERNAL_BYTES]),
+            "uplink_messages": Column(counters[rk.UPLINKS]),
+            "uplink_bytes": Column(counters[rk.UPLINK_BYTES]),
+            "notification_delay_sum": sums[rk.NOTIFICATION_DELAY],
+            # until arrival: the receiving brokers' waits and services are left out
+            "arrival_delay_sum": Column([delay - last for delay, last in zip(delays, services, strict=True)], UNIT),
+            "tree_delay_sum": sums[rk.TREE_DELAY],
+            "user_notification_delay_sum": sums[rk.USER_NOTIFICATION_DELAY],
+            "user_tree_delay_sum": sums[rk.USER_TREE_DELAY],
+            "client_wait_sum": sums[rk.CLIENT_WAIT],
+            "path_stretch_sum": sums[rk.STRETCH],
+            "path_stretch_count": Column(counters[rk.STRETCHED]),
+            "tree_hops_sum": Column(counters[rk.TREE_HOPS]),
+            "uplink_hops_sum": Column(counters[rk.UPLINK_HOPS]),
+            "notification_delay": Column(()),
+            "load_stddev": Column(load_stddev),
+            "load_jain": Column(load_jain),
+        }
+
+    def total(self, name: str, first: int, last: int) -> Any:
+        """The sum of a column over the windows from the first to before the last."""
+        return self._columns[name].total(slice(first, last))
+
+    def over(self, metric: Metric, first: int, last: int) -> MetricValue:
+        """A metric over the windows from the first to before the last, by its rule."""
+        return metric.over(lambda name: self.total(name, first, last), self._edges[last] - self._edges[first])
+
+    def timeseries(self, measured: Sequence[bool]) -> RecordedColumns:
+        """Everything that is counted, per window, and what follows from it."""
+        columns, windows = self._columns, range(len(measured))
+
+        def shown(name: str, column: Column) -> Any:
+            metric = OURS.get(name)
+            if metric is not None and metric.windows != "sum":
+                return [self.over(metric, window, window + 1) for window in windows]
+            return [float(v) for v in column.values] if COUNTED.get(name) is Fraction else column.shown()
+
+        return {
+            "window": list(windows),
+            "start": self._edges[:-1],
+            "end": self._edges[1:],
+            "warm_up": [not counts for counts in measured],
+            **{name: shown(name, column) for name, column in columns.items()},
+        }
+
+
+def _sums(statistics: Statistics, row: int) -> Column:
+    parts = statistics.sums[:, row].tolist()
+    return Column([(large << 84) + (middle << 52) + small for large, middle, small in parts], UNIT)
+
+
+def _both(counters: Sequence[Sequence[int]], one: int, other: int) -> Column:
+    return Column(list(map(add, counters[one], counters[other])))

@@ -1,0 +1,105 @@
+"""Decisions of the selection policy: which broker hosts a user, by what the policy may see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.brokers.fabric.clock import Clock
+from sim.brokers.users.subscriptions import Subscriptions, frozen
+from sim.policies.views import SelectionPolicy, SelectionView, SelectionViews, many_at_once
+from sim.workloads.format.workload import Interests
+
+
+class Decisions:
+    """Asks the policy for users who are at `host` and at `places`, their latitudes and longitudes, all live.
+
+    `initial` are the interests with which they join; the states of brokers that the policy sees are those last `exchanged`.
+    """
+
+    def __init__(
+        self,
+        policy: SelectionPolicy,
+        clock: Clock,
+        initial: Interests,
+        subscriptions: Subscriptions,
+        host: NDArray[np.int32],
+        places: tuple[NDArray[np.float64], NDArray[np.float64]],
+    ) -> None:
+        self._policy, self._clock, self._initial, self._subscriptions = policy, clock, initial, subscriptions
+        self._host, (self._latitude, self._longitude) = host, places
+        self.exchanged = subscriptions.unknown()
+
+    @property
+    def period(self) -> float | None:
+        """After how long (s) brokers exchange their states again; None where they never do."""
+        return None if self._policy.exchange is None else self._policy.exchange.period
+
+    def exchange(self) -> int:
+        """Brokers send the others of their cluster their states; returns how many messages that takes."""
+        exchange = self._policy.exchange
+        if exchange is None:
+            return 0
+        self.exchanged = self._subscriptions.unknown()  # lets the last ones go before the next are copied
+        self.exchanged = self._subscriptions.states()
+        sizes = np.bincount(exchange.cluster)
+        return int((sizes * (sizes - 1)).sum())
+
+    def join(self, first: int, last: int) -> NDArray[np.integer[Any]] | None:
+        """The brokers for users `first` to `last` - 1, who join one after the other; None where the policy is asked one by one."""
+        select_all = many_at_once(self._policy)
+        return None if select_all is None else select_all(self._joining(first, last))
+
+    def _joining(self, first: int, last: int) -> SelectionViews:
+        """What the policy is asked about users who join one after the other: nothing that it sees depends on where others went."""
+        initial, nothing = self._initial, frozen(np.zeros(last - first, np.int64))
+        indptr = initial.indptr[first : last + 1] - initial.indptr[first]
+        topics = initial.indices[initial.indptr[first] : initial.indptr[last]]
+        return SelectionViews(
+            frozen(np.full(last - first, self._clock.now)),
+            frozen(np.arange(first, last, dtype=np.int32)),
+            frozen(np.full(last - first, -1, np.int32)),
+            frozen(indptr),
+            frozen(topics.view()),
+            frozen(self._latitude[first:last].copy()),
+            frozen(self._longitude[first:last].copy()),
+            self.exchanged,
+            frozen(np.zeros(len(topics), np.int32)),
+            nothing,
+            nothing,
+            nothing,
+            frozen(self._subscriptions.total + indptr[:-1]),
+        )
+
+    def select(self, user: int, topics: NDArray[np.int32], registered: NDArray[np.int32]) -> int:
+        """Ask the policy for a user that wants `topics` and is registered at its broker with `registered`."""
+        subscriptions = self._subscriptions
+        current = int(self._host[user])
+        wanted = frozen(topics.copy())
+        if current < 0:
+            own, own_topics, own_load, own_users = frozen(np.zeros(len(topics), np.int32)), 0, 0, 0
+        else:
+            column = subscriptions.wanted[:, current]
+            held = set(registered.tolist())
+            own = frozen(column[wanted] - np.array([topic in held for topic in topics.tolist()], np.int32))
+            own_topics = subscriptions.topics.item(current) - column[registered].tolist().count(1)
+            own_load = subscriptions.load.item(current) - len(registered)
+            own_users = subscriptions.users.item(current) - 1
+        return self._policy.select(
+            SelectionView(
+                self._clock.now,
+                user,
+                current,
+                wanted,
+                float(self._latitude[user]),
+                float(self._longitude[user]),
+                self.exchanged,
+                own,
+                own_topics,
+                own_load,
+                own_users,
+                subscriptions.total,
+            )
+        ).broker
