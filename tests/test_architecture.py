@@ -145,6 +145,38 @@ def defined(tree: ast.Module) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
+LONGEST = {"file": 400, "class": 250, "function": 80, "signature": 8}
+
+
+def sizes(path: Path) -> Iterator[tuple[str, str, int]]:
+    """The lines of a file, its classes and functions, and how many parameters these have beside self."""
+    text = path.read_text()
+    yield "file", "", len(text.splitlines())
+    tree = ast.parse(text)
+    methods = {id(part) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for part in node.body}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield "class", node.name, node.end_lineno - node.lineno + 1
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            given = node.args
+            static = any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in node.decorator_list)
+            parameters = len([*given.posonlyargs, *given.args, *given.kwonlyargs])
+            parameters -= id(node) in methods and not static
+            yield "function", node.name, node.end_lineno - node.lineno + 1
+            yield "signature", node.name, parameters
+
+
+def test_no_file_class_function_or_signature_is_too_long() -> None:
+    """Commands may have more parameters: each is an option."""
+    wrong = [
+        f"{module}: {kind} {name} has {size} (allowed: {LONGEST[kind]})"
+        for module, path in MODULES.items()
+        for kind, name, size in sizes(path)
+        if size > LONGEST[kind] and not (kind == "signature" and room(module) == "sim.cli")
+    ]
+    assert wrong == []
+
+
 def test_there_is_no_circle() -> None:
     graph = {
         module: {target for target, _ in imports(path) if target in MODULES and target != module}
