@@ -340,20 +340,21 @@ def _is_file(value: object) -> bool:
     return isinstance(value, dict) and value.keys() == {"name", "sha256"}
 
 
-def _assignments(values: Raw, prefix: str = "") -> Iterator[str]:
+def _assignments(values: Raw, prefix: str = "", inline: bool = False) -> Iterator[str]:
+    """A line for each key; `inline` they stand in braces, where no comment can."""
     for key, value in values.items():
         path = prefix + (key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml(key))
         if _is_file(value):
-            yield f"{path} = {_toml(value['name'])}  # SHA-256 {value['sha256']}"
+            yield f"{path} = {_toml(value['name'])}" + ("" if inline else f"  # SHA-256 {value['sha256']}")
         elif isinstance(value, dict):
-            yield from _assignments(value, f"{path}.")
+            yield from _assignments(value, f"{path}.", inline)
         elif value is not None:
             yield f"{path} = {_toml(value)}"
 
 
 def _toml(value: RawValue) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(_assignments(value)) + " }"
+        return "{ " + ", ".join(_assignments(value, inline=True)) + " }"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_toml, value)) + "]"
     return json.dumps(value, ensure_ascii=False)

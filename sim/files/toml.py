@@ -106,13 +106,14 @@ def _shown(keys: Keys) -> str:
 
 
 def text(value: RawValue) -> str:
-    """A value as TOML on one line; a single string is returned without quotes."""
+    """A value as TOML on one line, without what is None; a single string is returned without quotes."""
     return value if isinstance(value, str) else _text(value)
 
 
 def _text(value: RawValue) -> str:
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{_key(key)} = {_text(inner)}' for key, inner in value.items())} }}"
+        said = (f"{_key(key)} = {_text(inner)}" for key, inner in value.items() if inner is not None)
+        return f"{{ {', '.join(said)} }}"
     if isinstance(value, list):
         return f"[{', '.join(map(_text, value))}]"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else str(value)
