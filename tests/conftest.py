@@ -29,13 +29,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-SHARED = "reader", "spark"
-"""Fixtures that take long to make."""
-
-
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
-    """What shares the demo comes first, then what shares Spark: so one process has them all, and others take over the rest."""
-    items.sort(key=lambda item: next((n for n, name in enumerate(SHARED) if name in item.fixturenames), len(SHARED)))
+    """What shares Spark comes first, then what shares the demo too: one process has them all, and others take over the rest.
+
+    Meanwhile, others compile the kernels that the demo and the pages need; those on Spark need few.
+    """
+    items.sort(key=lambda item: 2 if "spark" not in item.fixturenames else 1 if "reader" in item.fixturenames else 0)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import re
@@ -9,12 +10,14 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
 
 from commands import status_of
+
+from sim import plugins
 
 ROOT = Path(__file__).resolve().parents[1]
 DEMO = "./brokersim demo"
@@ -24,11 +27,18 @@ PLAIN = re.compile(r"\./brokersim (?!test\b)[^|&;<>$\n]*(\\\n[^|&;<>$\n]*)*")
 """A command of ours, and nothing for a shell to do."""
 
 
+def look_anew() -> None:
+    """Have this process look for modules and entry points as if for the first time."""
+    importlib.invalidate_caches()
+    plugins._entries.cache_clear()
+    plugins.load.cache_clear()
+
+
 class Reader:
     """Types commands in `folder`, where Spark is running already, and fails where one does; `demo` is what the demo printed.
 
-    What a shell or what is installed on the page has a part in runs in processes of its own, all else here: starting Python, and
-    Spark at that, takes longer than most of what is shown.
+    What a shell has a part in runs in processes of its own, all else here: starting Python, and Spark at that, takes longer than
+    most of what is shown.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -57,7 +67,7 @@ class Reader:
         """What the command prints, on both streams."""
         if command in self.printed:
             return self.printed[command]
-        if PLAIN.fullmatch(command) and not self.plugins.exists():
+        if PLAIN.fullmatch(command):
             arguments = shlex.split(command.replace("\\\n", " "))[1:]
             output = self.here(lambda: status_of(*arguments), command, place)
         else:
@@ -70,10 +80,24 @@ class Reader:
         """What work in this process prints; it gives an exit status, or None."""
         printed = io.StringIO()
         environment = patch.dict(os.environ, self.environment)
-        with chdir(self.folder), environment, redirect_stdout(printed), redirect_stderr(printed):
+        with chdir(self.folder), environment, self.installed(), redirect_stdout(printed), redirect_stderr(printed):
             status = work()
         assert not status, f"{place}: {shown!r} ended with status {status}:\n{printed.getvalue()}"
         return printed.getvalue()
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Has this process find what was installed, as one would that starts now, and then forget it."""
+        before = set(sys.modules)
+        try:
+            with patch.object(sys, "path", [str(self.plugins), *sys.path]):
+                look_anew()
+                yield
+        finally:
+            for name in sys.modules.keys() - before:
+                if str(self.plugins) in str(getattr(sys.modules[name], "__file__", None)):
+                    del sys.modules[name]
+            look_anew()
 
     def forget_plugins(self) -> None:
         """Uninstall what was installed."""
