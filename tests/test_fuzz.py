@@ -246,6 +246,7 @@ def odd_keys() -> list[str]:
     from sim.scenario.clients import ClientsTable, SlowClients
     from sim.scenario.links import LinksTable
     from sim.scenario.model import NetworkTable, Precision, Report, Scenario
+    from sim.scenario.reconnect import ReconnectTable
 
     tables = {"geometry": "network.geometry", "latency": "network.latency"}
     models = {
@@ -253,6 +254,7 @@ def odd_keys() -> list[str]:
         "network.links": LinksTable,
         "network.clients": ClientsTable,
         "network.clients.slow": SlowClients,
+        "network.reconnect": ReconnectTable,
         "brokers": Brokers,
         "brokers.service": Service,
         "report": Report,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +247,28 @@ def test_faults_of_what_the_network_does_not_have_are_refused_before_it_runs(mor
     with pytest.raises(ScenarioError, match=wrong) as error:
         build(scenario, prepare_workload(scenario, 0, None), 0)
     assert "\n" not in str(error.value)
+
+
+def test_what_fails_can_be_swept_and_sent_to_other_processes() -> None:
+    lists = [[], [CRASH_AT_ONE], [{"kind": "cut", "links": [[0, "1"]], "at": 1, "every": "1min", "for": "1s"}]]
+    base = {"workload": {"kind": "poisson", "users": 10, "horizon": "1h"}, "network": {"brokers": 4}}
+    sweep = {"faults": lists, "network.reconnect.wait": ["1s", "5s"]}
+    points = load_scenario({**base, "sweep": sweep}).points
+    assert [[table.kind for table in point.base.faults] for point in points] == [
+        [],
+        [],
+        ["crash"],
+        ["crash"],
+        ["cut"],
+        ["cut"],
+    ]
+    assert points[2].label == "faults = [{ brokers = 1, at = 1 }], network.reconnect.wait = 1 s"
+    for point in points:
+        assert pickle.loads(pickle.dumps(point.base)) == point.base
+    identities = {json.dumps(point.base.identity(), sort_keys=True) for point in points}
+    assert len(identities) == 6
+    with pytest.raises(ScenarioError, match=r"sweep.faults\[0\]\[0\]: at: expected times before the horizon"):
+        load_scenario({**base, "sweep": {"faults": [[{"brokers": 1, "at": "2h"}]]}})
 
 
 def test_times_are_compared_with_the_horizon_of_a_prepared_workload(tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from sim import plugins
@@ -13,6 +15,9 @@ from sim.base.errors import ScenarioError
 from sim.base.units import PositiveDuration, format_duration
 from sim.workloads.faults.fault import FaultSetting, Outage
 from sim.workloads.faults.timed import MOST_FAULTS, BrokerReferences
+
+_AT_ONCE = 32
+"""How many outages of a broker are drawn at once."""
 
 
 class Lifetime(plugins.Parameters):
@@ -42,13 +47,13 @@ class Lifetime(plugins.Parameters):
             )
         return self
 
-    def draw(self, generator: np.random.Generator) -> float:
-        """A time (s)."""
+    def draw(self, generator: np.random.Generator, count: int) -> NDArray[np.float64]:
+        """So many times (s)."""
         if self.distribution == "exponential" or self.shape is None:
-            return generator.exponential(self.mean)
+            return generator.exponential(self.mean, count)
         if self.distribution == "weibull":
-            return self.mean / math.gamma(1.0 + 1.0 / self.shape) * generator.weibull(self.shape)
-        return self.mean * (self.shape - 1.0) / self.shape * (1.0 + generator.pareto(self.shape))
+            return self.mean / math.gamma(1.0 + 1.0 / self.shape) * generator.weibull(self.shape, count)
+        return self.mean * (self.shape - 1.0) / self.shape * (1.0 + generator.pareto(self.shape, count))
 
 
 class LifetimeFaults:
@@ -74,16 +79,19 @@ class LifetimeFaults:
             raise ScenarioError(
                 f"{times} makes {expected:,.0f} outages of {len(brokers):,} brokers (allowed: {MOST_FAULTS:,})"
             )
-        found = []
-        for broker in brokers:
-            generator = setting.generator(1 + broker)
-            start = up.draw(generator)
-            while start < setting.horizon:
-                end = start + down.draw(generator)
-                if end > start:
-                    found.append(Outage(start, end, broker))
-                start = end + up.draw(generator)
-        return found
+        spans = (
+            (broker, span) for broker in brokers for span in self._spans(setting.generator(1 + broker), setting.horizon)
+        )
+        return [Outage(start, end, broker) for broker, (start, end) in spans]
+
+    def _spans(self, generator: np.random.Generator, horizon: float) -> Iterator[tuple[float, float]]:
+        """From when to when a broker is down that begins up, as far as it crashes before the horizon."""
+        now = 0.0
+        while now < horizon:
+            each = self._parameters.up.draw(generator, _AT_ONCE), self._parameters.down.draw(generator, _AT_ONCE)
+            times = now + np.stack(each, axis=1).cumsum().reshape(-1, 2)
+            yield from ((start, end) for start, end in times.tolist() if start < min(end, horizon))
+            now = float(times[-1, 1])
 
     def _brokers(self, setting: FaultSetting) -> list[int]:
         """Those that fail, in ascending order."""
