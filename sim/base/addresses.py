@@ -1,4 +1,4 @@
-"""Arrays in compiled code by their addresses: items of records by reference, and integers, without a look at bounds."""
+"""Access arrays in compiled code by address: records by reference, numbers by pointer, without bounds checks."""
 
 from __future__ import annotations
 
@@ -28,36 +28,36 @@ _pointer_to: Any = intrinsic(_pointer)
 
 @kernel
 def small_integers(address: int, size: int) -> NDArray[np.int32]:
-    """So many integers of four bytes each, from an address on."""
+    """The array of `int32` that begins at an address."""
     return numba.carray(_pointer_to(address), (size,), np.int32)  # type: ignore[attr-defined]
 
 
 @kernel
 def integers(address: int, size: int) -> NDArray[np.int64]:
-    """So many integers of an array, from an address on."""
+    """The array of `int64` that begins at an address."""
     return numba.carray(_pointer_to(address), (size,), np.int64)  # type: ignore[attr-defined]
 
 
 @kernel
 def integer_rows(address: int, rows: int, columns: int) -> NDArray[np.int64]:
-    """So many rows of integers of an array, from an address on."""
+    """The two-dimensional array of `int64` that begins at an address."""
     return numba.carray(_pointer_to(address), (rows, columns), np.int64)  # type: ignore[attr-defined]
 
 
 @kernel
 def tiny_integers(address: int, size: int) -> NDArray[np.int8]:
-    """So many integers of one byte each, or truth values, from an address on."""
+    """The array of `int8` (or truth values) that begins at an address."""
     return numba.carray(_pointer_to(address), (size,), np.int8)  # type: ignore[attr-defined]
 
 
 @kernel
 def reals(address: int, size: int) -> NDArray[np.float64]:
-    """So many floats, from an address on."""
+    """The array of `float64` that begins at an address."""
     return numba.carray(_pointer_to(address), (size,), np.float64)  # type: ignore[attr-defined]
 
 
 def accessor(dtype: Any) -> Callable[[int, int], Any]:
-    """The accessor of an array of records, by its address."""
+    """A compiled function (address, index) that returns a record of an array by reference."""
     record = from_dtype(dtype)
 
     def item(context: Any, address: Any, index: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The decorator for compiled kernels: typed, with a cache folder that exists wherever the package was installed."""
+"""The decorator for compiled kernels: typed, and with a cache folder that works wherever the package is installed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _writable(folder: Path) -> bool:
     return os.access(folder if folder.exists() else folder.parent, os.W_OK)
 
 
-# Cached code is executed, so the cache lies beside the source, or else where only the user can write.
+# Cached code is executed, so the cache is beside the source or, failing that, where only the user can write.
 if "NUMBA_CACHE_DIR" not in os.environ and not _writable(Path(__file__).parent / "__pycache__"):
     os.environ["NUMBA_CACHE_DIR"] = str((user_cache() or temporary_home()) / "numba")
 
@@ -33,7 +33,7 @@ from numba.core.caching import IndexDataCacheFile  # noqa: E402
 
 @cache
 def _imports(path: Path) -> tuple[bytes, frozenset[Path]]:
-    """A module's text, and the modules of ours that it imports."""
+    """A module's text, and the modules of `sim` that it imports."""
     text = path.read_bytes()
     found = ((package, f"{many}{one}") for package, many, one in _IMPORT.findall(text.decode()))
     names = {f"{package}.{name.split(' as ')[0].strip()}" for package, more in found for name in more.split(",")}
@@ -44,7 +44,7 @@ def _imports(path: Path) -> tuple[bytes, frozenset[Path]]:
 
 @cache
 def _stamp(path: Path) -> str:
-    """The SHA-256 of a module and of all modules of ours that it imports, and these in turn."""
+    """The SHA-256 of a module and of all modules of `sim` that it imports, directly or not."""
     found, ahead = {path}, [path]
     while ahead:
         new = _imports(ahead.pop())[1] - found
@@ -54,7 +54,7 @@ def _stamp(path: Path) -> str:
 
 
 class _Index(IndexDataCacheFile):
-    """Numba's index of cached code; it counts as empty where records that it names have been renamed or moved since."""
+    """Numba's index of cached code; treated as empty if records that it refers to have been renamed or moved since."""
 
     def _load_index(self) -> dict[object, str]:
         try:
@@ -67,25 +67,26 @@ class _Index(IndexDataCacheFile):
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a plain function over arrays (nopython, cached on disk); results do not depend on threads.
 
-    It is compiled anew when the text of any module that it was made of has changed: constants and other kernels of theirs are
-    compiled in. When files were written does not matter. In a kernel, a loop copies one array into another: for `a[:] = b`, numba
-    compiles for two seconds what it would say of shapes that differ.
+    It is recompiled when the text of any module that it depends on has changed, as their constants and kernels are
+    compiled in; file times do not matter. Inside a kernel, copy an array with a loop: for `a[:] = b`, numba spends two
+    seconds compiling the error message for differing shapes.
     """
     return _compiled(function, inline=False)
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a kernel into each that calls it: for the steps of a loop, where a call takes as long as what is done in it.
+    """Compile a kernel into its callers: for the steps of a loop, where a call costs as much as its body.
 
-    The compiler puts other kernels into these where they are small: a small one that is rarely called may be compiled again wherever
-    the inlined one is, and make compiling take several times as long. Inline what it calls, and it is too large for that.
+    The compiler inlines small kernels by itself: a small one that is rarely called may then be compiled again at every
+    place of the inlined one, which makes compiling several times slower. Inlining what it calls makes it too large for
+    that.
     """
     return _compiled(function, inline=True)
 
 
 def _compiled(function: Callable[P, R], *, inline: bool) -> Callable[P, R]:
     dispatcher: Any = numba.njit(cache=True, forceinline=inline)(function)
-    if hasattr(dispatcher, "_cache"):  # else NUMBA_DISABLE_JIT is set, for those who debug
+    if hasattr(dispatcher, "_cache"):  # otherwise NUMBA_DISABLE_JIT is set, for debugging
         index = dispatcher._cache._cache_file
         index.__class__, index._source_stamp = _Index, _stamp(Path(function.__code__.co_filename))
     compiled: Callable[P, R] = dispatcher

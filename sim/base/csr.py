@@ -9,7 +9,7 @@ from sim.base.compiled import kernel
 
 
 def row_starts(lengths: ArrayLike) -> NDArray[np.int64]:
-    """The `indptr` of rows of these lengths: where each begins, and where the last one ends."""
+    """The `indptr` (rows + 1) of rows of these lengths: where each begins, and where the last one ends."""
     return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
 
 
@@ -17,7 +17,7 @@ def row_starts(lengths: ArrayLike) -> NDArray[np.int64]:
 def transpose(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], columns: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The CSR of rows by column, ascending for each column, of that of columns by row."""
+    """Transpose a CSR of columns by row into one of rows by column, ascending for each column."""
     starts = np.zeros(columns + 1, np.int64)
     for i in range(indices.size):
         starts[indices[i] + 1] += 1

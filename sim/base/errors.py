@@ -34,7 +34,7 @@ class PluginError(InputError):
 
 
 class ConservationError(BrokersimError):
-    """A run lost count of a notification: due is not delivered + lost + in flight. A fault of brokersim."""
+    """A run miscounted notifications: due is not delivered + lost + in flight. A fault of brokersim."""
 
 
 class MetricError(BrokersimError):
@@ -47,13 +47,13 @@ def cut(text: str, length: int = 60) -> str:
 
 
 def nearest(name: str, allowed: Iterable[str]) -> str | None:
-    """The allowed name that `name` was most likely meant to be, or None where nothing is near."""
+    """The allowed name that `name` was most likely meant to be, or None where none is close."""
     close = difflib.get_close_matches(name, list(allowed), n=1)
     return close[0] if close else None
 
 
 def suggestion(name: str, allowed: Iterable[str]) -> str:
-    """The closest valid name, as the end of a message; "" where none is near."""
+    """The closest valid name, as the end of a message; "" where none is close."""
     near = nearest(name, allowed)
     return f", did you mean '{near}'?" if near else ""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-# Of a terminal's and a text's controls, only the tab and the end of a line: no escape sequences, nothing that turns the order of
-# letters around, and no halves of characters, which nothing can be written with.
+# Of control characters, only tab and newline are allowed: no escape sequences, no marks that reverse the order of
+# letters, and no lone surrogates, which cannot be encoded.
 _CONTROL = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )

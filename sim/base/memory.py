@@ -1,4 +1,4 @@
-"""Available memory, so that a run that needs more ends with a message and not as a killed process."""
+"""Available memory, so that a run that needs more ends with a message instead of being killed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _of_machine() -> float:
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):  # not Linux: all installed memory
+    except (OSError, StopIteration):  # all installed memory, where the system is not Linux
         return float(os.sysconf("SC_PHYS_PAGES") * _PAGE)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 Keys = tuple[str | int, ...]
 """The way to a value through nested tables and lists: names, and positions from 0."""
 RawValue = Any
-"""A value as TOML and JSON have it, of any type: what files say, and what is written for other programs."""
+"""A value of any TOML or JSON type, as read from files or written for other programs."""
 Raw = dict[str, RawValue]
 """A table of such values."""
 

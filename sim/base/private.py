@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def user_cache() -> Path | None:
-    """The user's cache folder, if it (or its parent) is owned by the user, writable, and closed to others; else None."""
+    """The user's cache folder, if it (or its parent) is owned by the user and writable by nobody else; else None."""
     try:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute()
         there = next(folder for folder in (cache, *cache.parents) if folder.exists())
@@ -75,12 +75,12 @@ def claimed_folder(place: Path, prefix: str, suffix: str) -> Iterator[Path]:
 def _claimed(folder: Path) -> Iterator[None]:
     """Hold the folder's lock, which ends with the process at the latest.
 
-    OSError where another process holds it, or where it is a link or somebody else's.
+    Raises OSError where another process holds it, or where it is a link or belongs to another user.
     """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         if os.fstat(handle).st_uid != os.getuid():
-            raise PermissionError(f"{folder}: belongs to somebody else")
+            raise PermissionError(f"{folder}: belongs to another user")
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:

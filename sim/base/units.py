@@ -41,7 +41,7 @@ def parse_duration(value: object) -> float:
 
 
 def parse_fraction(value: object) -> Fraction:
-    """Parse a number to its exact value as written: 1.1 is 11/10, "3/2" is allowed too.
+    """Parse a number to its exact value as written: 1.1 is 11/10; "3/2" is allowed too.
 
     Raises ValueError where it is no number or is not finite.
     """
@@ -64,7 +64,7 @@ def format_duration(seconds: float, digits: int = 3) -> str:
 
 
 def write_duration(seconds: float) -> str:
-    """A duration in the largest unit in which six digits are exact, `1.5 h` but `3601 s`; with six digits where there is none."""
+    """A duration in the largest unit in which six digits are exact, `1.5 h` but `3601 s`; rounded to six digits where there is none."""
     units = [unit for unit in reversed(SECONDS) if unit != "w" and SECONDS[unit] <= abs(seconds)]
     texts = [f"{seconds / SECONDS[unit]:.6g} {unit}" for unit in units if math.isfinite(seconds)]
     exact = (text for text in texts if math.isclose(parse_duration(text), seconds, rel_tol=1e-12))
