@@ -55,7 +55,7 @@ def first_bytes(path: Path, count: int) -> bytes:
     """The first `count` bytes of a file's content, unpacked; fewer where it has fewer. Raises Damaged."""
     with path.open("rb") as file:
         start = b""
-        for piece in pieces(file, count):  # a piece may be shorter than asked for
+        for piece in pieces(file, count):  # a piece may be shorter than requested
             start += piece
             if len(start) >= count:
                 break

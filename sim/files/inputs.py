@@ -43,7 +43,7 @@ class File(Generic[_T]):
 class InputFile(Generic[_T]):
     """Makes a model's field the path of a text file, plain or compressed, that is read when the model is validated.
 
-    `links: Annotated[File[Links], InputFile(parse)]`, where `parse` makes Links of the text, or raises ValueError with a sentence
+    `links: Annotated[File[Links], InputFile(parse)]`, where `parse` turns the text into Links, or raises ValueError with a sentence
     such as "line 3: …". A scenario's keys named `file` or ending in `_file` are relative to the scenario file.
     """
 
@@ -78,7 +78,7 @@ class CsvRow:
     fields: Mapping[str, str]
 
     def wrong(self, column: str, what: str) -> ValueError:
-        """The error to raise for what is wrong in a column."""
+        """The error to raise for a mistake in a column."""
         return ValueError(f"line {self.line}: {column}: {what}")
 
     def text(self, column: str) -> str:
@@ -106,8 +106,8 @@ def csv_rows(
 ) -> Iterator[CsvRow]:
     """Parse the rows of a CSV text with a header; empty lines are skipped, and other columns are allowed only with `others`.
 
-    Raises ValueError where a column is missing, unknown or there twice, where a row has not as many fields as the header, and
-    where there is no row.
+    Raises ValueError where a column is missing, unknown or appears twice, where a row has not as many fields as the header, and
+    where there are no rows.
     """
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     header: list[str] = []

@@ -1,4 +1,4 @@
-"""Read and write tables of numpy columns as parquet: equal values make equal bytes, and pandas is not involved."""
+"""Read and write tables of numpy columns as parquet: equal values make equal bytes, and pandas is not imported."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def strings(values: Iterable[str]) -> pa.StringArray:
 
 
 def numbers(count: int) -> pa.StringArray:
-    """A column of text "0", "1", …: default names."""
+    """A text column "0", "1", …, as default names."""
     return arrow(np.arange(count, dtype=np.int32)).cast(pa.string())
 
 
@@ -60,7 +60,7 @@ def arrow(values: NDArray[Any] | pa.StringArray) -> pa.Array:
 
 
 def column(values: Any) -> pa.Array:
-    """An arrow column of an array or a list; NaN and None become null, a column of nothing else holds float64."""
+    """An arrow column from an array or a list; NaN and None become null, and a column of only those is float64."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
         return arrow(values)
     found = pa.array(values)
@@ -90,8 +90,8 @@ def write_columns(path: Path, columns: Columns) -> None:
 def read_columns(path: Path, types: Mapping[str, pa.DataType]) -> Raw:
     """Read the columns named in `types`: numpy arrays (null is NaN) and, for text, arrow arrays; others are ignored.
 
-    Raises WorkloadError where the file is missing or no parquet, a column is missing or of another type, or a value
-    is null that is neither a float nor allowed to be.
+    Raises WorkloadError where the file is missing or not parquet, a column is missing or of another type, or a value of a type
+    other than float is null.
     """
     with _reading(path, types) as file:
         return {
@@ -113,7 +113,7 @@ def read_batches(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[Raw]:
 def read_frame(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
     """Read all or some columns of a parquet file into pandas; errors are those of pyarrow.
 
-    As pandas.read_parquet, but for pyarrow's threads: a process that ends while they do is aborted now and then.
+    Like pandas.read_parquet, but without pyarrow's threads: a process that exits while they are stopping sometimes aborts.
     """
     with pq.ParquetFile(path) as file:
         frame: pd.DataFrame = file.read(columns, use_threads=False).to_pandas(use_threads=False)
@@ -146,7 +146,7 @@ def _reading(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[pq.Parque
 
 @contextmanager
 def _sparing() -> Iterator[None]:
-    """Let arrow allocate from the system meanwhile, as its pools would keep tens of megabytes after reading."""
+    """Let arrow allocate from the system while the body runs, as its pools would keep tens of megabytes after reading."""
     pool = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
     try:

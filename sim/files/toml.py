@@ -1,6 +1,6 @@
 """Read TOML with the line number of every key, so that messages can point at mistakes.
 
-`tomllib` reads the values without their positions, so the scanner here walks the same, by then valid, text again.
+`tomllib` reads the values without their positions, so the scanner here walks the same text again once it is known to be valid.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STRING = re.compile(
     re.DOTALL,
 )
 _SCALAR = re.compile(r"[^,\]}\n#]+")
-_DIGITS = re.compile(r"\d[\d_]{4000,}")  # more than Python turns into an integer
+_DIGITS = re.compile(r"\d[\d_]{4000,}")  # more digits than Python converts to an integer
 
 
 def read(path: Path) -> tuple[Raw, dict[Keys, int]]:
@@ -88,7 +88,7 @@ def checked(values: Raw, what: str) -> Raw:
 
 
 def _odd(value: RawValue, keys: Keys = ()) -> Iterator[tuple[Keys, str]]:
-    """Yield integers beyond TOML's range and values nested too deeply: their path and the mistake."""
+    """Yield the path and the mistake of each integer beyond TOML's range and each value nested too deeply."""
     if len(keys) > _DEEPEST:
         yield keys, f"nested too deeply (allowed: {_DEEPEST} levels)"
     elif isinstance(value, Mapping | list | tuple):
@@ -139,7 +139,7 @@ def join(keys: Keys) -> str:
 
 
 def flat(values: Raw, prefix: str = "") -> Raw:
-    """The values of nested tables by dotted keys, but for what is None."""
+    """The values of nested tables by dotted keys, without those that are None."""
     found: Raw = {}
     for key, value in values.items():
         if value is not None:
