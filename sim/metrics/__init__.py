@@ -1,4 +1,4 @@
-"""All metrics by name: those that are declared here (`declared.py`), and those of plug-ins that are installed."""
+"""All metrics by name: the built-in ones (`declared.py`) and those of installed plug-ins."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class _Metrics(Mapping[str, Metric]):
-    """Ours, then those of plug-ins that are installed, which are loaded when they are asked for."""
+    """The built-in metrics, then those of installed plug-ins, which are loaded on demand."""
 
     def __getitem__(self, name: str) -> Metric:
         return OURS[name] if name in OURS else _declared(name)
@@ -45,16 +45,16 @@ METRICS: Mapping[str, Metric] = _Metrics()
 
 _TAKEN = {"run", "point", "variant", "replication", "seed", "workload", "order", "notes"}
 _TAKEN |= {"start", "end", "seconds", "host", "horizon", "warm_up", "window"}
-"""Columns of the tables of runs that are no metrics, keys that may be swept among them."""
+"""Columns of the tables of runs that are not metrics, including keys that may be swept."""
 
 
 def own_names() -> list[str]:
-    """The names of the metrics of a user's own that are installed, sorted; those of ours are no other's."""
+    """The names of the users' own metrics that are installed, sorted; names of built-in metrics are reserved."""
     return [name for name in plugins.names("metric") if name not in OURS]
 
 
 def _declared(name: str) -> Metric:
-    """What a plug-in declares. Raises KeyError where there is none, PluginError where it declares no metric of its name."""
+    """The declaration of a plug-in's metric. Raises KeyError where it does not exist, PluginError where its name differs."""
     if name not in plugins.names("metric"):
         raise KeyError(name)
     kind = plugins.load("metric", name)

@@ -11,22 +11,22 @@ from sim.metrics.metric import Better, Metric, MetricValue, Ratio, Windows
 
 
 def _count(name: str, unit: str, description: str, better: Better = "lower", got_through: bool = False) -> Metric:
-    """A count of what happens to publications, window by window."""
+    """A count of publications or their messages, summed over windows."""
     return Metric(name, unit, description, better, True, got_through, "sum")
 
 
 def _event(name: str, unit: str, description: str, better: Better = "lower", integer: bool = True) -> Metric:
-    """A count of events, or a sum of what they cost, that are counted by name when they happen."""
+    """A count of events, or the sum of their costs, recorded by name when they happen."""
     return Metric(name, unit, description, better, integer, windows="sum", counted=True)
 
 
 def _total(name: str, unit: str, description: str) -> Metric:
-    """A count of a whole run, or of how it began or ended."""
+    """A count over the whole run, or at its start or end."""
     return Metric(name, unit, description, integer=True)
 
 
 def _seconds(name: str, description: str, windows: Windows | None = None) -> Metric:
-    """A delay, or a part of one."""
+    """A delay, or part of one, in seconds."""
     return Metric(name, "s", description, got_through=True, windows=windows)
 
 
@@ -35,7 +35,7 @@ QUANTILES = {"p50": 500, "p90": 900, "p95": 950, "p99": 990, "p99_9": 999}
 
 
 def _delay(name: str, over: str, description: str) -> list[Metric]:
-    """A mean over what is counted as `over`, and its quantiles."""
+    """A mean delay per unit of the column `over`, and its quantiles."""
     return [
         _seconds(name, description, Ratio(f"{name}_sum", over)),
         *(
@@ -46,7 +46,7 @@ def _delay(name: str, over: str, description: str) -> list[Metric]:
 
 
 class Cause(NamedTuple):
-    """Why something that was due is lost: what follows `because`, and whether it is lost to users alone, behind their broker."""
+    """Why something due was lost: a clause to follow `because`, and whether the loss is on the way from the broker to the user."""
 
     why: str
     of_users: bool = False
@@ -113,11 +113,11 @@ OURS: dict[str, Metric] = {
             windows=Ratio("uplink_hops_sum", "publications_rooted"),
         ),
         _count("notification_overhead", "messages", "messages between brokers below the root"),
-        _count("internal_overhead", "messages", "messages below the root that subscribing brokers receive"),
+        _count("internal_overhead", "messages", "messages below the root received by subscribing brokers"),
         _count(
             "external_overhead",
             "messages",
-            "messages below the root that relays receive which do not subscribe (relay traffic)",
+            "messages below the root received by relays that do not subscribe (relay traffic)",
         ),
         _count("uplink_messages", "messages", "messages on the way from the publisher's broker to the root"),
         Metric(
@@ -127,9 +127,9 @@ OURS: dict[str, Metric] = {
             windows=Ratio("notification_overhead", "publications"),
         ),
         _count("notification_bytes", "bytes", "bytes of the messages below the root"),
-        _count("internal_bytes", "bytes", "bytes of the messages below the root that subscribing brokers receive"),
+        _count("internal_bytes", "bytes", "bytes of the messages below the root received by subscribing brokers"),
         _count(
-            "external_bytes", "bytes", "bytes of the messages below the root that relays receive which do not subscribe"
+            "external_bytes", "bytes", "bytes of the messages below the root received by relays that do not subscribe"
         ),
         _count("uplink_bytes", "bytes", "bytes of the messages on the way to the root"),
         _total("cross_region_bytes", "bytes", "bytes of messages between brokers of different regions"),
@@ -255,7 +255,7 @@ OURS: dict[str, Metric] = {
         _seconds("queue_wait", "mean waiting time in a broker's queue"),
         _seconds(
             "client_wait",
-            "time that a publication waits at its broker for a user who takes no more, mean over delivered (publication, user) pairs",
+            "time that a publication waits at the broker for a user who takes no more, mean over delivered (publication, user) pairs",
             windows=Ratio("client_wait_sum", "delivered_users"),
         ),
         _event("disconnects", "count", "times that a user was disconnected for being slow"),
@@ -296,14 +296,14 @@ PARTS: dict[str, type[int] | type[Fraction]] = {
     "ssbr_cost_sum": Fraction,
     "ssbr_cost_count": int,
 }
-"""Columns of the time series that are counted by name, too, and are no metrics but parts of ratios."""
+"""Further columns of the time series that are recorded by name: parts of ratios, not metrics."""
 
 COUNTED = {m.name: int if m.integer else Fraction for m in OURS.values() if m.counted} | PARTS
-"""What is counted by name when it happens, as whole numbers or as exact sums."""
+"""All columns recorded by name when events happen, as whole numbers or exact sums."""
 
 
 def declared_metrics(found: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
-    """The metrics of a run in the order of their declarations. Raises MetricError unless they are those that are declared."""
+    """The metrics of a run in the order of their declarations. Raises MetricError where one is missing or undeclared."""
     wrong = (found.keys() - OURS, "computed, but not declared"), (OURS.keys() - found, "declared, but not computed")
     for names, what in wrong:
         if names:

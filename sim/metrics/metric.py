@@ -1,4 +1,4 @@
-"""What a metric is: its name, its unit, which way is better, and how windows of the time series go together."""
+"""What a metric is: its name, its unit, which way is better, and how it aggregates over windows of the time series."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MetricValue = float | int | None
 
 @dataclass(frozen=True)
 class Ratio:
-    """A mean over any windows: the sum of one column of the time series over that of another, from which a third is taken."""
+    """A mean over any windows: the sum of the column `above`, divided by the sum of `below` less that of `less`."""
 
     above: str
     below: str
@@ -23,17 +23,17 @@ class Ratio:
 
 
 Windows = Literal["sum", "average"] | Ratio
-"""How a metric follows from windows of the time series: as the sum of its column, as its average over time, or as a ratio of sums."""
+"""How a metric aggregates over windows: as the sum of its column, as its average over time, or as a ratio of sums."""
 
 
 @dataclass(frozen=True)
 class Metric:
     """One scalar metric: its unit ("–" where it has none), a line that says what it counts, and which way is better.
 
-    `integer` tells counts (int64 in the results) from measures (float64). `got_through`: it is measured on what got through, or gets
-    worse only later, so that it looks better than it is where a broker is saturated. `windows` is None where the time series does
-    not have it, and the network computes it at the end of the run. `counted`: its column of the time series is what
-    `Recorder.count` is called for by its name.
+    `integer` tells counts (int64 in the results) from measures (float64). `got_through`: it covers only what was delivered, or
+    worsens only with a lag, so that it looks too good where a broker is saturated. `windows` is None where it is not in the time
+    series but computed by the network at the end of the run. `counted`: its column of the time series is filled by calls of
+    `Recorder.count` with its name.
     """
 
     name: str
@@ -47,20 +47,20 @@ class Metric:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The columns of the time series that it follows from."""
+        """The columns of the time series that it is computed from."""
         if isinstance(self.windows, Ratio):
             return tuple(filter(None, (self.windows.above, self.windows.below, self.windows.less)))
         return (self.name,) if self.windows else ()
 
     @property
     def column(self) -> str:
-        """Its own column of the time series: of a ratio the one that is above."""
+        """Its own column of the time series: for a ratio, the numerator."""
         return self.windows.above if isinstance(self.windows, Ratio) else self.name
 
     def over(self, total: Callable[[str], Any], seconds: float) -> MetricValue:
-        """The metric over some windows that last so many seconds; None where it is a mean over nothing.
+        """The metric over some windows, which last `seconds` in all; None where it is a mean over nothing.
 
-        `total` sums a column of the time series over these windows, the value times the seconds where it is a time average.
+        `total` sums a column of the time series over these windows; for a time average, value times seconds.
         """
         match self.windows:
             case "sum":
