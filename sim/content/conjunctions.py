@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_FIELDS = 100_000
-"""Fields that a publication may have."""
+"""The most fields that a publication may have."""
 
 
 @dataclass(frozen=True, eq=False)
 class Conjunctions:
     """Subscriptions, each a conjunction of predicates `field = value`; fields and values are numbers from 0.
 
-    Subscription s asks for `value[k]` in `field[k]` for k in `indptr[s]:indptr[s + 1]`, fields ascending, none twice. `owner` (s) is
-    the subscriber of each; one with several has a disjunction of them. Publications are rows of a (publications, `fields`) array
-    of values, one for every field.
+    Subscription s requires `value[k]` in `field[k]` for k in `indptr[s]:indptr[s + 1]`, fields ascending and distinct. `owner` (s)
+    is the subscriber of each; a subscriber with several has their disjunction. Publications are rows of a (publications, `fields`)
+    array of values, one for every field.
     """
 
     indptr: NDArray[np.int64]

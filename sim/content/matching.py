@@ -13,9 +13,9 @@ from sim.content.matching_kernels import Postings, match_publications
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """What publications match: publication p the subscriptions `subscription[indptr[p]:indptr[p + 1]]`, ascending.
+    """The matches of publications: publication p matches the subscriptions `subscription[indptr[p]:indptr[p + 1]]`, ascending.
 
-    `increments` (publications): the counters moved for it, one for each predicate of a subscription that holds.
+    `increments` (publications): the counter increments, one for each predicate of a subscription that holds.
     """
 
     indptr: NDArray[np.int64]
@@ -24,10 +24,10 @@ class Matches:
 
 
 class MatchingIndex:
-    """An index of who asks for each predicate, built once.
+    """An index of the subscriptions with each predicate, built once.
 
-    To match a publication, each of its predicates is looked up, and every subscription there is counted one up: one that has
-    been counted as often as it has predicates matches.
+    To match a publication, each of its predicates is looked up, and the counter of every subscription there is incremented: a
+    subscription matches if its count reaches its number of predicates.
     """
 
     def __init__(self, conjunctions: Conjunctions) -> None:
@@ -39,7 +39,7 @@ class MatchingIndex:
         keys = conjunctions.field.astype(np.int64) << 32 | conjunctions.value
         last = np.zeros(len(keys), np.bool_)
         last[conjunctions.indptr[1:] - 1] = True
-        order = np.lexsort((~last, keys))  # of each predicate first those subscriptions of which it is the last
+        order = np.lexsort((~last, keys))  # for each predicate, the subscriptions of which it is the last come first
         predicates, first = np.unique(keys[order], return_index=True)
         subscription = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         self._postings = Postings(
@@ -52,7 +52,7 @@ class MatchingIndex:
         )
 
     def match_all(self, values: NDArray[np.int32]) -> Matches:
-        """Match publications, given as a row of values each. Raises ValueError where these are not one for every field."""
+        """Match publications, given as rows of values. Raises ValueError where a row has not one value for every field."""
         if values.ndim != 2 or values.shape[1] != self._fields:
             raise ValueError(f"publications of shape {values.shape}, expected a row of {self._fields} values for each")
         indptr, increments = np.zeros(len(values) + 1, np.int64), np.zeros(len(values), np.int64)
@@ -60,6 +60,6 @@ class MatchingIndex:
         return Matches(indptr, subscription, increments)
 
     def match(self, row: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:
-        """The subscriptions that one publication matches, ascending, and how many counters were moved for it."""
+        """The subscriptions that one publication matches, ascending, and its number of counter increments."""
         matches = self.match_all(row[None])
         return matches.subscription, int(matches.increments[0])

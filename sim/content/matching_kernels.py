@@ -11,10 +11,10 @@ from sim.base.compiled import kernel
 
 
 class Postings(NamedTuple):
-    """The arrays of a `MatchingIndex`, over the predicates that occur, by field and value.
+    """The arrays of a `MatchingIndex` over the predicates that occur, sorted by field and value.
 
     Those of a field are `first_value[field]:first_value[field + 1]`, with their `value`; the subscriptions with a predicate are
-    `posting[first_posting[p]:first_posting[p + 1]]`, and it is the last predicate of those before `first_other[p]`. `sizes` counts
+    `posting[first_posting[p]:first_posting[p + 1]]`, and p is the last predicate of those before `first_other[p]`. `sizes` counts
     the predicates of each subscription.
     """
 
@@ -23,17 +23,17 @@ class Postings(NamedTuple):
     first_posting: NDArray[np.int64]
     first_other: NDArray[np.int64]
     posting: NDArray[np.int32]
-    sizes: NDArray[Any]  # of the smallest unsigned type that holds them
+    sizes: NDArray[Any]  # of the smallest unsigned type that is wide enough
 
 
 @kernel
 def match_publications(
     published: NDArray[np.int32], postings: Postings, indptr: NDArray[np.int64], increments: NDArray[np.int64]
 ) -> NDArray[np.int32]:
-    """Match publications, rows of `published`, by the arrays of a `MatchingIndex`; the ids of all matches, row by row.
+    """The ids of the subscriptions that publications, rows of `published`, match, row by row.
 
-    Fills in where each row's begin and end, and how many counters each row moved. Once all are moved, those are looked at whose
-    subscription has its last predicate fulfilled: no other can match.
+    Fills in where each row's matches begin and end, and its number of counter increments. Only counters of subscriptions whose last
+    predicate holds are checked: no others can match.
     """
     first_value, value, first_posting, first_other, posting, sizes = postings
     matches = np.empty(sizes.size, np.int32)
@@ -50,7 +50,7 @@ def match_publications(
         for field in range(published.shape[1]):
             low, wanted = first_value[field], published[p, field]
             among = first_value[field + 1] - low
-            while among > 1:  # a binary search without a branch that is taken at random
+            while among > 1:  # a binary search without unpredictable branches
                 half = among >> 1
                 low += half * (value[low + half] <= wanted)
                 among -= half
@@ -82,7 +82,7 @@ def count_holding(
     where: NDArray[np.int32],
     counts: NDArray[np.int64],
 ) -> None:
-    """Count the predicates of some subscriptions that hold of a publication, each `where` the subscription is (subscriptions)."""
+    """Count the predicates of subscriptions that a publication fulfils, added up at `where` (subscriptions) for each."""
     for i in range(subscriptions.size):
         for k in range(indptr[subscriptions[i]], indptr[subscriptions[i] + 1]):
             counts[where[i]] += row[field[k]] == value[k]

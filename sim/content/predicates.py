@@ -1,4 +1,4 @@
-"""Content on a network of topics: every predicate is a topic, and each subscription waits at the most selective of its own."""
+"""Content on a network of topics: every predicate is a topic, and each subscription waits at its most selective one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sim.content.conjunctions import Conjunctions
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """What users subscribe to, and what is published: `values` (publications, fields) has a value for every field."""
+    """The users' subscriptions and what is published: `values` (publications, fields) has a value for every field."""
 
     conjunctions: Conjunctions
     values: NDArray[np.int32]
@@ -22,7 +22,7 @@ class Content:
 
 @dataclass(frozen=True, eq=False)
 class Predicates:
-    """Predicates `field = value`, ascending by both; a predicate's id is its position."""
+    """Predicates `field = value`, sorted by field, then value; a predicate's id is its position."""
 
     keys: NDArray[np.int64]
 
@@ -30,7 +30,7 @@ class Predicates:
         return len(self.keys)
 
     def ids(self, field: NDArray[Any] | int, value: NDArray[Any]) -> NDArray[np.int32]:
-        """The ids of predicates that are among them."""
+        """The ids of predicates, all of which must occur."""
         return np.searchsorted(self.keys, _key(field, value)).astype(np.int32)
 
     def carriers(self, predicate: int, values: NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -65,7 +65,7 @@ def carried(content: Content, predicates: Predicates) -> NDArray[np.int64]:
 
 
 def routing(content: Content, predicates: Predicates) -> NDArray[np.int32]:
-    """The predicate at which each subscription waits: that of its own which fewest publications carry, the lowest id on ties."""
+    """The predicate at which each subscription waits: the one that fewest publications carry, the lowest id on ties."""
     wanted = content.conjunctions
     if not len(wanted):
         return np.empty(0, np.int32)
