@@ -1,4 +1,4 @@
-"""The promises of all plug-ins, and whether one keeps them: to be called from the tests of those who write plug-ins.
+"""Check whether a plug-in keeps its promises, for the tests of plug-in authors.
 
 from sim.conformance import assert_conforms
 
@@ -44,9 +44,9 @@ PROMISES: dict[str, type[Promises]] = {
 
 
 def check(group: str, plugin: type, parameters: Raw | None = None, *, seed: int = 1) -> list[str]:
-    """A sentence for each promise that a plug-in (a class) of a group breaks on small random cases; none where it keeps all.
+    """One sentence for each promise that a plug-in (a class) of a group breaks on small random cases; empty if it keeps all.
 
-    `parameters` are those that its `Parameters` need; `seed` draws other cases. A plug-in may refuse some cases, by an InputError.
+    `parameters` are passed to its `Parameters`; another `seed` draws other cases. A plug-in may refuse some cases with an InputError.
     """
     if group not in PROMISES:
         raise InputError(unknown("group of plug-ins", group, PROMISES))
@@ -56,13 +56,13 @@ def check(group: str, plugin: type, parameters: Raw | None = None, *, seed: int 
 
 
 def assert_conforms(group: str, plugin: type, parameters: Raw | None = None, *, seed: int = 1) -> None:
-    """Raises AssertionError with what `check` finds, a line for each promise that is broken."""
+    """Raise AssertionError with one line for each broken promise that `check` finds."""
     broken = check(group, plugin, parameters, seed=seed)
     assert not broken, "\n".join(["", *broken])
 
 
 class _Trial:
-    """One plug-in on all cases; `broken` holds, of each promise that it breaks, how it did so first."""
+    """One plug-in on all cases; `broken` maps each broken promise to the first way in which it was broken."""
 
     def __init__(self, promises: type[Promises], plugin: type) -> None:
         self.promises, self.plugin = promises, plugin
@@ -84,7 +84,7 @@ class _Trial:
         given = model(**parameters)
         with suppress(ValidationError):
             model(**{**parameters, "no_such_parameter": 1})
-            self.miss(self.promises.strict, "its Parameters take keys that they do not know")
+            self.miss(self.promises.strict, "its Parameters accept unknown keys")
         for name, case in cases.items():
             state = _random_state()
             try:
@@ -96,41 +96,41 @@ class _Trial:
             if _random_state() != state:
                 self.miss(self.promises.independent, "it uses the global random state", f" ({name})")
         if not (self.answered or self.broken):
-            self.miss(self.promises.refusing, f"it refuses all that it is asked: {self.refusal}")
+            self.miss(self.promises.refusing, f"it refuses all cases: {self.refusal}")
         return None
 
     def one(self, place: str, case: Case, parameters: Parameters) -> None:
-        """Raises BrokenPromise where the plug-in cannot be made, InputError where it refuses the case."""
+        """Try one case. Raises BrokenPromise where the plug-in cannot be created, InputError where it refuses the case."""
         given = _content(case.arguments)
         first, second = (self.promises(self.plugin, parameters, *case.arguments, costly=True) for _ in range(2))
         for (member, found), (_, again) in zip(first.held(), second.held(), strict=True):
             for error in first.breaches(member, found):
                 self.report(error, place)
             if _content(found) != _content(again):
-                self.miss(self.promises.same, f"{member} is another one when it is made anew", place)
+                self.miss(self.promises.same, f"{member} differs between two instances with the same arguments", place)
         answers = self.ask(first, case.calls, place)
         if callable(case.calls):
-            others = [("made anew", self.ask(second, case.calls, place))]
+            others = [("called on another instance", self.ask(second, case.calls, place))]
         else:
             backwards = self.ask(second, case.calls[::-1], place)[::-1]
-            others = [("asked again", self.ask(first, case.calls, place)), ("asked in another order", backwards)]
+            others = [("called again", self.ask(first, case.calls, place)), ("called in another order", backwards)]
         for way, other in others:
             for (call, answer), (_, now) in zip(answers, other, strict=False):
                 if answer != now:
                     self.miss(self.promises.same, f"{call.member} returns something else when {way}", call.at(place))
         if _content(case.arguments) != given:
-            self.miss(self.promises.unchanged, "it changes the setting that it is made of", place)
+            self.miss(self.promises.unchanged, "it modifies the setting that it is created with", place)
         self.answered |= not case.calls
 
     def ask(self, watch: Promises, calls: Calls, place: str) -> list[tuple[Call, Any]]:
-        """The calls, each with what was returned; None where a promise was broken or the call refused."""
+        """Make the calls; each with what was returned, None where a promise was broken or the call refused."""
         script = calls(watch.plugin) if callable(calls) else (call for call in calls)
         asked = []
         found = None
         with suppress(StopIteration):
             while True:
                 call = script.send(found)
-                if call.member not in vars(watch.plugin):  # it may have it, and does not
+                if call.member not in vars(watch.plugin):  # an optional member that it does not have
                     found = None
                     continue
                 given, found = _content(call.arguments), None
@@ -142,7 +142,7 @@ class _Trial:
                 except InputError as refusal:
                     self.refusal = str(refusal)
                 if _content(call.arguments) != given:
-                    self.miss(self.promises.unchanged, f"{call.member} changes what it is given", call.at(place))
+                    self.miss(self.promises.unchanged, f"{call.member} modifies its arguments", call.at(place))
                 asked.append((call, found, _content(found)))
         for call, found, content in asked:
             if _content(found) != content:
@@ -151,11 +151,11 @@ class _Trial:
 
 
 def _random_state() -> tuple[object, ...]:
-    return random.getstate(), _content(np.random.get_state())  # noqa: NPY002  (to see that nobody uses it)
+    return random.getstate(), _content(np.random.get_state())  # noqa: NPY002  (to detect its use)
 
 
 def _content(value: Any) -> Any:
-    """What can be compared of a value, as it is now."""
+    """A comparable copy of a value's present content."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
     if is_dataclass(value):

@@ -1,4 +1,4 @@
-"""What plug-ins are tried on: small networks, problems and seeds, drawn at random."""
+"""The cases that plug-ins are checked on: small networks, problems and seeds, drawn at random."""
 
 from __future__ import annotations
 
@@ -35,34 +35,34 @@ _EACH = (
     "own_users",
     "total_load",
 )
-"""What views have a number of."""
+"""The fields of which each view has one number."""
 
 
 class Call(NamedTuple):
-    """A call of a plug-in's method; `name` tells it from others."""
+    """A call of a plug-in's method; `name` identifies it in messages."""
 
     member: str
     arguments: tuple[Any, ...] = ()
     name: str = ""
 
     def at(self, place: str) -> str:
-        """Where this is, in a case that stands in parentheses."""
+        """Append the call's name to a case's, which is in parentheses."""
         return f"{place[:-1]}: {self.name})" if self.name else place
 
 
 Calls = Sequence[Call] | Callable[[Any], Generator[Call, Any, None]]
-"""Calls whose answers do not depend on their order; or what makes them of a plug-in, and is sent each answer, None without one."""
+"""Calls whose results do not depend on their order, or a generator of calls for a plug-in, which is sent each result (or None)."""
 
 
 class Case(NamedTuple):
-    """What a plug-in is made of beside its parameters, and what it is asked then."""
+    """A plug-in's constructor arguments besides its parameters, and the calls to make."""
 
     arguments: tuple[Any, ...] = ()
     calls: Calls = ()
 
 
 def latency_cases(seed: int) -> dict[str, Case]:
-    """Brokers with and without places and regions; they are all that a model sees."""
+    """Brokers with and without places and regions, which are all that a latency model sees."""
     rng = np.random.default_rng(seed)
     return {name: Case((LatencySetting(sites, _key(rng)),)) for name, sites in _sites(rng).items()}
 
@@ -98,7 +98,7 @@ def geometry_cases(seed: int) -> dict[str, Case]:
 
 
 def _joining(setting: GeometrySetting, seed: int, geometry: Any) -> Generator[Call, Any, None]:
-    """Nodes that join and leave at random; after each, links follow, and a node publishes on the topic."""
+    """Nodes that join and leave at random; after each change, links follow, and a node publishes on the topic."""
     rng = np.random.default_rng(seed)
     joined = np.zeros((setting.topics, setting.nodes), np.bool_)
     for _ in range(_CHANGES):
@@ -157,10 +157,10 @@ def selection_cases(seed: int) -> dict[str, Case]:
 
 
 def _views(setting: SelectionSetting, seed: int) -> list[SelectionView]:
-    """Each user once as it joins and once at a broker; states are those before every third user moved."""
+    """Each user once as it joins and once at a broker; the states exchanged are from before every third user moved."""
     rng = np.random.default_rng(seed)
     wants = rng.random((_USERS, _TOPICS)) < 0.15
-    wants[0] = False  # somebody who wants nothing
+    wants[0] = False  # a user who wants nothing
     before = rng.integers(0, setting.brokers, _USERS)
     now = np.where(np.arange(_USERS) % 3 == 0, rng.integers(0, setting.brokers, _USERS), before)
     hosted = [wants[before == broker].sum(axis=0) for broker in range(setting.brokers)]
@@ -198,7 +198,7 @@ def _views(setting: SelectionSetting, seed: int) -> list[SelectionView]:
 
 
 def _all(views: Sequence[SelectionView]) -> SelectionViews:
-    """The same views in arrays."""
+    """The same views as arrays."""
     each: Raw = {name: np.array([getattr(view, name) for view in views]) for name in _EACH}
     each |= {name: each[name].astype(np.int32) for name in ("user", "current")}
     each |= {name: np.concatenate([getattr(view, name) for view in views]) for name in ("topics", "own_wanted")}
@@ -207,7 +207,7 @@ def _all(views: Sequence[SelectionView]) -> SelectionViews:
 
 
 def reconfiguration_cases(seed: int) -> dict[str, Case]:
-    """Problems by hops and by round-trip times."""
+    """Problems with delay in hops and in round-trip times."""
     rng = np.random.default_rng(seed)
 
     def problem(n: int, topics: int, **more: Any) -> ReconfigurationProblem:
@@ -241,7 +241,7 @@ def reconfiguration_cases(seed: int) -> dict[str, Case]:
 
 
 def offloading_cases(seed: int) -> dict[str, Case]:
-    """Problems of all kinds, with and without a decision before."""
+    """Problems of all kinds, with and without a previous decision."""
     rng = np.random.default_rng(seed)
 
     def problem(n: int, topics: int, share: float, rates: Any = None, **more: Any) -> offloading.OffloadingProblem:
@@ -265,13 +265,13 @@ def offloading_cases(seed: int) -> dict[str, Case]:
     problems = {
         "one threshold": (once, None),
         "a threshold for each": (problem(15, 10, 0.2, tau=rng.integers(0, 40, 15)), None),
-        "rates that are no whole numbers": (problem(15, 10, 0.4, rng.lognormal(1, 1, 10)), None),
+        "rates that are not whole numbers": (problem(15, 10, 0.4, rng.lognormal(1, 1, 10)), None),
         "costs of any kind": (problem(12, 9, 0.5, cost=rng.uniform(0, 5, 9)), None),
         "no capacity": (problem(6, 5, 0.0), None),
         "room for all": (problem(6, 5, 1.0), None),
         "no subscribers": (problem(0, 4, 0.5), None),
         "no topics": (problem(3, 0, 0.5), None),
-        "less capacity than before": (
+        "less capacity than the previous decision had": (
             once.with_capacity(once.capacity / 2),
             offloading.Decision(_frozen(np.arange(6, dtype=np.int32))),
         ),
@@ -281,14 +281,14 @@ def offloading_cases(seed: int) -> dict[str, Case]:
 
 
 def metric_cases(seed: int) -> dict[str, Case]:
-    """Tables of a run, and of one in which nothing is published."""
+    """Tables of a run, and of a run without publications."""
     rng = np.random.default_rng(seed)
     runs = {"a run": Tables(_tables(rng, 40)), "a run without publications": Tables(_tables(rng, 0))}
     return {"tables": Case((), [Call("compute", (tables,), name) for name, tables in runs.items()])}
 
 
 def _tables(rng: np.random.Generator, publications: int) -> dict[str, Raw]:
-    """The tables that every run has, of 6 windows and 5 brokers; counts are drawn up to so many."""
+    """The tables that every run has, for 6 windows and 5 brokers, with random counts up to `publications`."""
     windows, brokers, rows = np.arange(6), np.arange(5), 20 if publications else 0
     counted = dict.fromkeys(part for metric in OURS.values() for part in metric.parts)
 
@@ -340,4 +340,4 @@ CASES: dict[str, Callable[[int], dict[str, Case]]] = {
     "faults": fault_cases,
     "metric": metric_cases,
 }
-"""The cases of each group of plug-ins, by their seed."""
+"""The functions from a seed to the cases of each group of plug-ins."""
