@@ -1,4 +1,4 @@
-"""Every publication to every broker, whether it is wanted there or not."""
+"""Broadcast: every publication is sent to every broker, whether it is wanted there or not."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def hashed(text: str, bits: int) -> int:
 
 
 def hashed_topics(setting: GeometrySetting, bits: int) -> NDArray[np.int64]:
-    """The hash (topics) of each topic, by the geometry's key."""
+    """The hash of each topic (topics), from the geometry's key."""
     hashes = (hashed(f"{setting.key}/topic/{topic}", bits) for topic in range(setting.topics))
     return np.fromiter(hashes, np.int64, setting.topics)
 
@@ -49,9 +49,9 @@ def chord_roots(ids: NDArray[np.int64], topic_hashes: NDArray[np.int64]) -> NDAr
 
 
 def fingers(ids: NDArray[np.int64], bits: int) -> NDArray[np.int32]:
-    """Distinct fingers of every node of a ring, as places clockwise from it (nodes, most): ascending in each row, then `nodes`.
+    """Distinct fingers of every node of a ring, as places clockwise from it (nodes, most): ascending in each row, padded with `nodes`.
 
-    Finger i of u is the first node at or after u + 2^i; only the last ones can come round to u, and are none.
+    Finger i of u is the first node at or after u + 2^i; only the last ones can wrap round to u, and are left out.
     """
     n = len(ids)
     offsets = np.empty((n, bits), np.int32)
@@ -103,15 +103,15 @@ class Chord(RendezvousTrees):
         self.positions = self.ids / float(1 << bits)
 
     def next_hops(self, target: int) -> NDArray[np.int32]:
-        """By the farthest finger that is not past the target."""
+        """Route by the farthest finger that is not past the target."""
         return chord_next_hops(self.fingers, target)
 
     def last_hops(self, source: int) -> NDArray[np.int32]:
-        """By the same rule."""
+        """Route by the same rule."""
         return chord_last_hops(self.fingers, source)
 
     def edges(self) -> NDArray[np.int32]:
-        """Every node to its fingers."""
+        """The links from every node to its fingers."""
         node, finger = np.nonzero(self.fingers < self.nodes)
         there = (node + self.fingers[node, finger]) % self.nodes
         return ascending_links(node, there)

@@ -19,7 +19,7 @@ TIME = "rtt_ms"
 
 @dataclass(frozen=True)
 class Edge:
-    """A link between two brokers, by name: its round-trip time (s; None where the file says none), and where it stands there."""
+    """A link between two brokers, by name: its round-trip time (s; None where the file gives none), and its place in the file."""
 
     source: str
     target: str
@@ -28,11 +28,11 @@ class Edge:
 
 
 def read_edges(text: str) -> tuple[Edge, ...]:
-    """The links of a graph, each pair of brokers once: a CSV text with columns source, target and maybe rtt_ms, or GraphML.
+    """Read the links of a graph, each pair of brokers once: CSV with the columns source, target and optionally rtt_ms, or GraphML.
 
     Times are in milliseconds, and may be empty. In GraphML brokers are named by the attribute `name` of nodes, or else `label`, where
-    all nodes have it, or else by the nodes' ids; edges may have an attribute `rtt_ms`; where edges are directed, those to and fro are
-    one link. Raises ValueError, with the line or the edge, where a node is linked to itself, a link appears twice or a time is no
+    all nodes have it, or else by the nodes' ids; edges may have an attribute `rtt_ms`; directed edges in both directions are one
+    link. Raises ValueError, with the line or the edge, where a node is linked to itself, a link appears twice, or a time is not a
     number of 0 or more.
     """
     first: dict[frozenset[str], Edge] = {}
@@ -42,7 +42,7 @@ def read_edges(text: str) -> tuple[Edge, ...]:
         before = first.setdefault(frozenset((edge.source, edge.target)), edge)
         if before is not edge:
             both = f"'{edge.source}' and '{edge.target}'"
-            raise ValueError(f"{edge.place}: the link between {both} is there already ({before.place})")
+            raise ValueError(f"{edge.place}: the link between {both} appears twice (first: {before.place})")
     return tuple(first.values())
 
 
@@ -58,7 +58,7 @@ def _graphml(text: str) -> Iterator[Edge]:
     try:
         graph = nx.parse_graphml(text)
     except KeyError as error:
-        raise ValueError(f"not valid GraphML: {error} is no type, or no value of its attribute's type") from None
+        raise ValueError(f"not valid GraphML: {error} is not a type, or not a value of its attribute's type") from None
     except (ParseError, nx.NetworkXError, ValueError) as error:
         raise ValueError(f"not valid GraphML: {error}") from None
     names = _names(graph)
@@ -71,14 +71,16 @@ def _graphml(text: str) -> Iterator[Edge]:
         time = _time(data.get(TIME, graph.graph["edge_default"].get(TIME)), place)
         if graph.is_directed() and (target, source) in seen and source != target:
             if seen[target, source] != time:
-                raise ValueError(f"{place}: {TIME}: another one than that of the edge back (a link has one)")
+                raise ValueError(
+                    f"{place}: {TIME}: differs from that of the edge in the other direction (a link has one)"
+                )
             continue
         seen[source, target] = time
         yield Edge(names[source], names[target], time, place)
 
 
 def _names(graph: nx.Graph) -> dict[Any, str]:
-    """What brokers are called at the nodes of a graph."""
+    """The brokers' names at the nodes of a graph."""
     for key in ("name", "label"):
         named = {node: str(name) for node, name in graph.nodes(data=key) if name is not None}
         if len(named) == len(graph):

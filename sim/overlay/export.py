@@ -16,10 +16,10 @@ from sim.overlay.sites import Sites
 
 @dataclass(frozen=True, eq=False)
 class PlacedOverlay:
-    """Brokers on the nodes of an overlay: `broker_of` (nodes), where they stand, and the times between them (brokers, brokers; s).
+    """The brokers on an overlay's nodes: `broker_of` (nodes), their sites, and the times between them (brokers, brokers; s).
 
     Graphs have a node for each overlay node, by number, with its `broker` (a number), `name`, and, where there are any, `latitude`,
-    `longitude`, `region` and `position` on the ring; edges have `rtt_ms`. What a node does not have is left out: GraphML knows no None.
+    `longitude`, `region` and `position` on the ring; edges have `rtt_ms`. What a node lacks is left out: GraphML has no null.
     """
 
     overlay: Dissemination
@@ -28,14 +28,14 @@ class PlacedOverlay:
     round_trips: PairTimes
 
     def overlay_graph(self) -> nx.DiGraph:
-        """All links; to and fro where a link has no direction."""
+        """The graph of all links, in both directions where a link has no direction."""
         graph = nx.DiGraph()
         graph.add_nodes_from((node, self._about(node)) for node in range(len(self.broker_of)))
         graph.add_edges_from(self._edge(*link) for link in self.overlay.edges().tolist())
         return graph
 
     def tree_graph(self, tree: TopicTree, subscribes: NDArray[np.bool_]) -> nx.DiGraph:
-        """A topic's tree, from the root on: nodes have their `depth` too, and whether their broker `subscribes` (brokers)."""
+        """A topic's tree, edges away from the root; nodes also have their `depth`, and whether their broker `subscribes` (brokers)."""
         graph = nx.DiGraph()
         nodes, depths = tree.nodes.tolist(), tree.depth.tolist()
         for node, depth in zip(nodes, depths, strict=True):

@@ -1,4 +1,4 @@
-"""Floods: what a geometry that can flood lets one choose, and the tree of a flood over links."""
+"""Floods: the parameters of geometries that can flood, and the tree of a flood over links."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FloodParameters(plugins.Parameters):
 
     @property
     def hop_limit(self) -> int:
-        """How many hops a copy goes at most."""
+        """The most hops that a copy travels."""
         return NO_HOP_LIMIT if self.hops is None else self.hops
 
 
@@ -52,7 +52,7 @@ def flood_tree(
 ) -> TopicTree:
     """The tree of a flood from the root over the nodes that want it (n), and their neighbours among these.
 
-    The links of node v lead to `neighbours[first[v]:first[v + 1]]`. A root that does not want it itself sends to `entry` alone.
+    The links of node v lead to `neighbours[first[v]:first[v + 1]]`. A root that does not want it sends to `entry` alone.
     """
     tree = breadth_first_tree(root, entry, wants, first, neighbours)
     nodes = tree[0].tolist()

@@ -1,4 +1,4 @@
-"""Every broker linked to every other: publications go straight to all who want them."""
+"""Full mesh: every broker is linked to every other, and publications go directly to all that want them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Mesh(SourceTrees):
     """Every broker linked to every other."""
 
     def parents(self, topic: int, source: int) -> NDArray[np.int32]:
-        """The source itself, before every node."""
+        """Each node's parent is the source itself."""
         return np.full(self.nodes, source, np.int32)
 
     def edges(self) -> NDArray[np.int32]:

@@ -1,6 +1,6 @@
-"""GeoPS, a reconstruction: geocast over the quadrants of a map, as DYNATOPS (section IV.B) and the name let one suppose.
+"""GeoPS, a reconstruction: geocast over the quadrants of a map, as suggested by DYNATOPS (section IV.B) and the name.
 
-The original text cannot be found. What is not ours: a map divided into 2^k × 2^k cells, geography-aware hierarchy and geocast.
+The original paper cannot be found. Known from it are only the map of 2^k × 2^k cells, the geography-aware hierarchy and geocast.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ MOST_LEVELS = 26  # finer than a metre on Earth, and exact in float64
 
 
 class Geographic(PrefixTrees):
-    """GeoPS, a reconstruction: a grid over the brokers' box, with one representative known in each sibling quadrant per level.
+    """GeoPS, a reconstruction: a grid over the brokers' bounding box, with one representative known in each sibling quadrant per level.
 
-    No two brokers share a cell; a broker's id is the path of quadrants to its own. A publication goes to the broker that is nearest to
-    the topic's place, digit by digit, and from there one copy to each quadrant in which somebody wants it, again level by level.
+    No two brokers share a cell; a broker's id is the path of quadrants to its cell. A publication goes to the broker that is nearest to
+    the topic's place, digit by digit, and from there one copy goes to each quadrant in which a broker wants it, again level by level.
     """
 
     class Parameters(plugins.Parameters):
         levels: int | None = Field(None, ge=0, le=MOST_LEVELS, json_schema_extra={"default": "as needed"})
         """The grid has 2^levels × 2^levels cells; by default the fewest levels at which no two brokers share a cell."""
         representative: Literal["centre", "random", "closest"] = "centre"
-        """The broker known in a quadrant: the one nearest to its middle, a random one, or the nearest by round-trip time."""
+        """The broker known in a quadrant: the one nearest to its centre, a random one, or the nearest by round-trip time."""
 
     nodes_are_brokers = True
 
@@ -44,8 +44,8 @@ class Geographic(PrefixTrees):
         assert setting.topic_places is not None
         if not setting.sites.have_places or np.isnan(setting.topic_places).any():
             raise ScenarioError(
-                'network.geometry: kind "geographic" needs places of all brokers and topics, which this workload does not have '
-                '(allowed without: "chord", "tapestry" and others)'
+                'network.geometry: kind "geographic" needs positions of all brokers and topics, which this workload does not have '
+                '(allowed without positions: "chord", "tapestry" and others)'
             )
         across = _shares(setting.sites)
         needed = _levels_needed(across, setting.sites)
@@ -67,7 +67,7 @@ class Geographic(PrefixTrees):
 
 
 def _shares(sites: Sites) -> NDArray[np.float64]:
-    """How far up and to the right each broker stands in the brokers' box (n, 2), from 0 to 1."""
+    """Each broker's relative position in the brokers' bounding box (n, 2), from 0 to 1."""
     places = np.stack([sites.latitude, sites.longitude], 1)
     sides = np.ptp(places, axis=0)
     shares: NDArray[np.float64] = (places - places.min(axis=0)) / np.where(sides > 0, sides, 1.0)
@@ -80,7 +80,7 @@ def _cells(across: NDArray[np.float64], levels: int) -> NDArray[np.int64]:
 
 
 def _levels_needed(across: NDArray[np.float64], sites: Sites) -> int:
-    """The fewest levels with one broker per cell. Raises ScenarioError where not even the most have."""
+    """The fewest levels with one broker per cell. Raises ScenarioError where even the most levels do not suffice."""
     for levels in range(MOST_LEVELS + 1):
         cells, first = np.unique(_cells(across, levels), axis=0, return_index=True)
         if len(cells) == len(across):
@@ -100,7 +100,7 @@ def _paths(cells: NDArray[np.int64], levels: int) -> NDArray[np.int64]:
 
 
 def _off_centre(across: NDArray[np.float64], levels: int) -> NDArray[np.float64]:
-    """How far each broker is from the middle of its quadrant at each level (n, levels), squared, the quadrant's sides being 1."""
+    """The squared distance of each broker from the centre of its quadrant at each level (n, levels), in sides of the quadrant."""
     off = np.empty((len(across), levels))
     for level in range(levels):
         within = across * (2 << level) - _cells(across, level + 1)
@@ -109,7 +109,7 @@ def _off_centre(across: NDArray[np.float64], levels: int) -> NDArray[np.float64]
 
 
 def _roots(sites: Sites, places: NDArray[np.float64]) -> NDArray[np.int32]:
-    """The broker at each topic's place, or the nearest, the lowest number on ties."""
+    """The broker nearest to each topic's position (topics), the lowest number on ties."""
     return np.array(
         [np.argmin(great_circle_km(sites.latitude, sites.longitude, *place)) for place in places.tolist()], np.int32
     )

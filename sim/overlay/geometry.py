@@ -17,7 +17,7 @@ from sim.overlay.sites import Sites
 
 @dataclass(frozen=True, eq=False)
 class GeometrySetting:
-    """What a geometry is built for: the number of nodes and topics, and the key of its own draws.
+    """What a geometry is built from: the number of nodes and topics, and the key for its random draws.
 
     `sites` and `round_trips` (n, n; s) are the brokers' and the times between them: for geometries whose nodes are brokers, whose nodes
     are the brokers themselves. In a run, the times are PairTimes. `topic_places` (topics, 2): latitude and longitude of each topic,
@@ -33,18 +33,18 @@ class GeometrySetting:
 
 
 NO_HOP_LIMIT = 2**31 - 1
-"""The hop limit of floods that have none."""
+"""The hop limit that stands for none."""
 
 
 @dataclass(frozen=True, eq=False)
 class TopicTree:
-    """A dissemination tree as it stood at one moment, over the k nodes that are on it, in top-down order.
+    """A snapshot of a dissemination tree over the k nodes that are on it, in top-down order.
 
     `nodes` (k): overlay nodes, the root first; `parents` (k): position of each one's parent, -1 for the root;
     `first_child` (k + 1): the children of position i are the positions `first_child[i]:first_child[i + 1]`; `depth` (k): hops
-    below the root. A topic that nobody wants has an empty tree. Where topics are flooded, `neighbours` (k) holds the positions
-    of those that each node is linked to in the topic, and the tree is what flooding comes to when all hops take the same time;
-    a copy goes `hop_limit` hops below the root at most.
+    below the root. A topic that nobody wants has an empty tree. Where topics are flooded, `neighbours` (k) holds the positions of
+    each node's neighbours in the topic, and the tree is that of a flood in which all hops take the same time; a copy travels at
+    most `hop_limit` hops below the root.
     """
 
     nodes: NDArray[np.int32]
@@ -59,7 +59,7 @@ class TopicTree:
 
     @cached_property
     def child_bounds(self) -> list[int]:
-        """`first_child` as a list, for those who walk the tree hop by hop."""
+        """`first_child` as a list, for walking the tree hop by hop."""
         bounds: list[int] = self.first_child.tolist()
         return bounds
 
@@ -89,17 +89,17 @@ class Dissemination(Protocol):
 
     Where links follow interests, a join or leave costs nothing by itself, but `adjust` returns what the links cost.
 
-    Plug-in group `brokersim.geometry`: a class with a nested `Parameters(sim.plugins.Parameters)`, made by
-    `Geometry(parameters, setting)` with a GeometrySetting.
+    Plug-in group `brokersim.geometry`: a class with a nested `Parameters(sim.plugins.Parameters)`, created by `Geometry(parameters,
+    setting)` with a GeometrySetting.
     """
 
     @property
     def nodes_are_brokers(self) -> bool:
-        """Whether node i is broker i, for good; else brokers are mapped to nodes."""
+        """Whether node i is always broker i; otherwise brokers are mapped to nodes."""
 
     @property
     def single_root(self) -> bool:
-        """Whether a topic has one root, whoever publishes, which joins and leaves can ask for."""
+        """Whether a topic has one root for all publishers, to which joins and leaves can be sent."""
 
     @property
     def floods(self) -> bool:
@@ -115,9 +115,9 @@ class Dissemination(Protocol):
 
     @property
     def period(self) -> float | None:
-        """How often (s) `adjust` is to be called, where links follow interests with delay and trees reach whom they can.
+        """How often (s) `adjust` is called where links follow interests periodically; until then trees reach only connected nodes.
 
-        None: whenever something was joined or left.
+        None: after every join or leave.
         """
 
     def edges(self) -> NDArray[np.int32]:
@@ -127,7 +127,7 @@ class Dissemination(Protocol):
         """The diameter of each topic's own links, over topics with at least two subscribers; None where topics have none."""
 
     def tree_state(self) -> int | None:
-        """How many entries nodes keep so as to forward along the trees as they stand; None where they need none."""
+        """The number of entries that nodes keep for forwarding along the present trees; None where they need none."""
 
     def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
         """The nodes from `source` to the root, both included; the root alone where the source is the root.
@@ -136,32 +136,32 @@ class Dissemination(Protocol):
         """
 
     def tree(self, topic: int, root: int) -> TopicTree:
-        """The tree of the topic as it stands now, from the root to which an uplink led; later changes leave it as it is."""
+        """The present tree of the topic from the root that an uplink led to; later changes do not modify the returned tree."""
 
     def join(self, topic: int, node: int) -> None:
-        """The node subscribes. Raises ValueError where it does already."""
+        """Subscribe the node. Raises ValueError where it subscribes already."""
 
     def leave(self, topic: int, node: int) -> None:
-        """The node unsubscribes. Raises ValueError where it does not subscribe."""
+        """Unsubscribe the node. Raises ValueError where it does not subscribe."""
 
     def control_hops(self, topic: int, node: int) -> int:
         """How many messages between brokers a join or leave of the node takes, each hop counted."""
 
     def control_requests(self, topic: int, node: int) -> int:
-        """The same number where a message counts once, regardless of its hops."""
+        """The same number with each message counted once, regardless of its hops."""
 
     def adjust(self) -> int:
         """Update the links after joins and leaves since the last call; returns the messages between brokers that this takes."""
 
     def control_path(self, topic: int, node: int) -> NDArray[np.int32]:
-        """The nodes that a join or leave request and its answer pass: from the node to the root and back to the node.
+        """The nodes on the path of a join or leave request and its answer: from the node to the root and back to the node.
 
         Only with `single_root`.
         """
 
 
 def link_metrics(nodes: int, overlay: Dissemination) -> dict[str, float | int | None]:
-    """The metrics of an overlay's links, and of what nodes keep to forward along trees, as they are now."""
+    """The present metrics of an overlay's links, and of the state that nodes keep for trees."""
     degree, diameters = broker_degrees(nodes, overlay.edges()), overlay.topic_diameters()
     spans = [] if diameters is None else diameters.tolist()
     return {

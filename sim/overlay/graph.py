@@ -20,7 +20,7 @@ from sim.overlay.source_trees import SourceTrees
 class Graph(SourceTrees):
     """Links between brokers from a file; a publication takes the fastest paths from its publisher's broker, or is flooded over them.
 
-    Of equally quick paths the one with the fewest hops is taken, and of these, seen from its end, the one by the lowest broker.
+    Among equally fast paths the one with the fewest hops is taken; among these, the one with the lowest last broker but one.
     """
 
     class Parameters(FloodParameters):
@@ -29,7 +29,7 @@ class Graph(SourceTrees):
         replaces the latency model's."""
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
-        """Raises ScenarioError where the links are not those of all brokers, each of which can reach each other."""
+        """Raises ScenarioError where the links do not connect all brokers."""
         super().__init__(setting.nodes, parameters)
         assert setting.sites is not None
         assert setting.round_trips is not None
@@ -53,7 +53,7 @@ class Graph(SourceTrees):
             raise ScenarioError(f"{where}: no path between brokers '{names[0]}' and '{names[apart[0]]}'")
 
     def parents(self, topic: int, source: int) -> NDArray[np.int32]:
-        """The node before each one (nodes) on the quickest path from the source."""
+        """The node before each one (nodes) on the fastest path from the source."""
         row: NDArray[np.int32] = self._parent[source]
         return row
 
@@ -63,7 +63,7 @@ class Graph(SourceTrees):
 
 
 def _resolved(edges: Sequence[Edge], names: Sequence[str], where: str) -> NDArray[np.int32]:
-    """The numbers of both brokers of each link (m, 2). Raises ScenarioError where there is no such broker, or one has no link."""
+    """The numbers of both brokers of each link (m, 2). Raises ScenarioError where a broker is unknown or has no link."""
     number = {name: broker for broker, name in enumerate(names)}
     for edge in edges:
         for name in (edge.source, edge.target):

@@ -1,4 +1,4 @@
-"""Latency models: round-trip times between brokers, from where they stand physically."""
+"""Latency models: round-trip times between brokers, from their physical positions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def great_circle_km(
     to_latitude: float | NDArray[np.float64],
     to_longitude: float | NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Great-circle distances (km) between points in degrees, as far as arrays go together (haversine on the mean Earth radius)."""
+    """Great-circle distances (km) between points in degrees, with broadcasting (haversine on the mean Earth radius)."""
     phi, to_phi = np.radians(latitude), np.radians(to_latitude)
     chord = (
         np.sin((phi - to_phi) / 2) ** 2
@@ -36,7 +36,7 @@ def great_circle_km(
 
 @dataclass(frozen=True, eq=False)
 class LatencySetting:
-    """What a latency model is made for: where the brokers stand, and the key of its own draws."""
+    """What a latency model is built from: the brokers' sites, and the key for its random draws."""
 
     sites: Sites
     key: int
@@ -92,7 +92,7 @@ class DistanceLatency:
         sites = setting.sites
         if not sites.have_places:
             raise ScenarioError(
-                'network.latency: kind "distance" needs the brokers\' positions, which neither workload nor a file tells '
+                'network.latency: kind "distance" needs the brokers\' positions, which neither the workload nor a file gives '
                 '(allowed without positions: kind = "unit")'
             )
         self.jitter = parameters.jitter

@@ -1,4 +1,4 @@
-"""Round-trip times as they were measured between hosts, at which the brokers stand."""
+"""Round-trip times that were measured between hosts, at which the brokers stand."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ FIBRE_KM_PER_S = 200_000.0
 """Light in fibre: 5 µs per kilometre (the planning value of ITU-T Recommendation G.114)."""
 
 Places = dict[str, tuple[float, float]]
-"""Latitude and longitude (degrees) of hosts by their ids."""
+"""Latitude and longitude (degrees) of hosts, by id."""
 
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """Round-trip times between n hosts, whose ids ascend: `seconds` (n, n) as measured by the row's, NaN where there is none."""
+    """Round-trip times between n hosts with ascending ids: `seconds` (n, n) as measured by the row's host, NaN where missing."""
 
     hosts: tuple[str, ...]
     seconds: NDArray[np.float64]
@@ -39,9 +39,9 @@ class Measurements:
 
 
 def parse_measurements(text: str) -> Measurements:
-    """Measurements (ms) of a text: n lines of n numbers, or CSV with the columns source, destination and avg.
+    """Parse measurements (ms): n lines of n numbers, or CSV with the columns source, destination and avg.
 
-    Hosts of a square are 0, 1, …; its numbers stand apart by tabs, spaces or commas, `nan` being none, as an empty avg is. Raises
+    Hosts of a square are 0, 1, …; its numbers are separated by tabs, spaces or commas. `nan` and an empty avg mean missing. Raises
     ValueError with the line of a mistake.
     """
     lines = [(number, line.replace(",", " ").split()) for number, line in enumerate(text.splitlines(), 1)]
@@ -88,7 +88,7 @@ def _parse_pairs(text: str) -> Measurements:
 
 
 def parse_places(text: str) -> Places:
-    """Where hosts stand, of a CSV text with the columns id, latitude and longitude. Raises ValueError with the line of a mistake."""
+    """Parse the positions of hosts: CSV with the columns id, latitude and longitude. Raises ValueError with the line of a mistake."""
     places: Places = {}
     for row in csv_rows(text, ["id", "latitude", "longitude"], others=True):
         host = row.text("id")
@@ -101,7 +101,7 @@ def parse_places(text: str) -> Places:
 class MatrixLatency:
     """Round-trip times between hosts that were measured: the mean of both directions where both were.
 
-    With a file of hosts each broker stands at the nearest one (the lowest id on ties), else at one of its own.
+    With a file of hosts each broker stands at the nearest one (the lowest id on ties), otherwise at a host of its own.
     """
 
     class Parameters(plugins.Parameters):
@@ -114,7 +114,7 @@ class MatrixLatency:
         same_host: Duration = 0.0005
         """Round-trip time between brokers at the same host."""
         missing: Literal["fit", "error"] = "fit"
-        """With hosts_file, pairs of hosts without a time get that of the line fitted to all valid pairs over distance."""
+        """With hosts_file, pairs of hosts without a time get that of a line over distance, fitted to all valid pairs."""
         impossible: Literal["fit", "floor", "keep", "error"] = "fit"
         """With hosts_file, pairs faster than light in fibre get the time of the fitted line or of light, or keep their own."""
         jitter: Sigma = 0.0
@@ -123,7 +123,7 @@ class MatrixLatency:
     notes: tuple[str, ...] = ()
 
     def __init__(self, parameters: Parameters, setting: LatencySetting) -> None:
-        """Raises ScenarioError where hosts are too few or positions missing, or where a pair of brokers has no time and gets none."""
+        """Raises ScenarioError where hosts are too few, or positions or the times of a pair of brokers are missing."""
         self.jitter = parameters.jitter
         if parameters.hosts_file is None:
             host, times = _own_hosts(parameters, setting)
@@ -155,8 +155,8 @@ def _own_hosts(
     if len(without):
         one, other = (measured.hosts[i] for i in host[without[0]])
         raise ScenarioError(
-            f"network.latency.file: {name} has no time between hosts {one} and {other}, where brokers stand "
-            "(allowed: hosts_file, to fit what is missing)"
+            f"network.latency.file: {name} has no time between hosts {one} and {other} of two brokers "
+            "(allowed: hosts_file, to fit missing times)"
         )
     return host, times
 
@@ -171,7 +171,7 @@ def _nearest_hosts(
         raise ScenarioError(f"network.latency.hosts_file: {places.name} has no host of {name}")
     if not sites.have_places:
         raise ScenarioError(
-            "network.latency.hosts_file: each broker stands at its nearest host, so brokers need positions, which these do not have "
+            "network.latency.hosts_file: needs the brokers' positions to find their nearest hosts, but they have none "
             "(allowed without positions: no hosts_file)"
         )
     hosts = [measured.hosts[i] for i in known]
@@ -198,7 +198,7 @@ def _nearest_hosts(
 
 
 class _Pairs:
-    """The pairs of m hosts: distances (km) and times (s; NaN where not measured), both (m, m); brokers stand at the hosts `at`."""
+    """All pairs of m hosts: distances (km) and times (s; NaN where not measured), both (m, m); brokers stand at the hosts `at`."""
 
     def __init__(
         self, hosts: Sequence[str], km: NDArray[np.float64], seconds: NDArray[np.float64], at: NDArray[np.int64]
@@ -229,7 +229,7 @@ class _Pairs:
             else f"are faster than light in fibre ({FIBRE_KM_PER_S:,.0f} km/s)"
         )
         if needed.any() and (rule == "error" or np.isnan(instead[needed]).any()):
-            why = "" if rule == "error" else ", and there are too few others to fit a line"
+            why = "" if rule == "error" else ", and too few others exist to fit a line"
             raise ScenarioError(f"network.latency.{what}: hosts {example}, where brokers stand, {flaw}{why}")
         self.seconds = np.where(found | found.T, instead, self.seconds)
         share = f"{found.sum():,} of {self.total[what]:,} pairs ({found.sum() / self.total[what]:.2%})"

@@ -1,4 +1,4 @@
-"""Topics sharded over the brokers: each has one owner, which sends its publications straight to all who want them."""
+"""Topics sharded over the brokers: each has one owner, which sends its publications directly to all brokers that want them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _BITS = 32
 
 
 class OwnerShard(RendezvousTrees):
-    """Every topic is owned by one broker, by the topic's hash, which sends publications straight to all brokers that want it.
+    """Every topic is owned by one broker, chosen by the topic's hash, which sends publications directly to all brokers that want it.
 
-    All brokers are linked to each other, and own equal parts of the hashes, in the order of their numbers.
+    All brokers are linked to each other, and own equal ranges of the hashes, in the order of their numbers.
     """
 
     class Parameters(plugins.Parameters):
@@ -29,7 +29,7 @@ class OwnerShard(RendezvousTrees):
         super().__init__(owners.astype(np.int32), setting.nodes)
 
     def next_hops(self, target: int) -> NDArray[np.int32]:
-        """The target, from everywhere."""
+        """The next hop from every node is the target."""
         return np.full(self.nodes, target, np.int32)
 
     def last_hops(self, source: int) -> NDArray[np.int32]:

@@ -17,7 +17,8 @@ def shortest_paths(
     """The node before v on the fastest path from u, for all u and v: `parent[u, v]`, -1 for v = u and where there is no path.
 
     The neighbours of v are `neighbours[starts[v]:starts[v + 1]]`, as far away as `times` (0 or more) say. Times are added up from u
-    on. Of equals the path with fewest hops is taken, and of these the one whose last node but one is the lowest (Dijkstra, n times).
+    on. Of equally fast paths the one with the fewest hops is taken, and of these the one whose last node but one is the lowest
+    (Dijkstra, n times).
     """
     n = starts.size - 1
     parent = np.full((n, n), -1, np.int32)

@@ -1,7 +1,7 @@
 """Compiled kernels of prefix routing. Slow twin: tests/oracles/overlays.py.
 
-`table[x, l, d]` is the node that x knows for digit d at level l: one that agrees with x in the first l digits and goes on with d;
-x itself where d is its own digit, -1 where there is none.
+`table[x, l, d]` is the node that x knows for digit d at level l: one that agrees with x in the first l digits and has d next; x
+itself where d is its own digit, -1 where there is none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def nearest_candidates(order: NDArray[np.int32], bounds: NDArray[np.int64], time
 def _next_hop(digits: NDArray[np.int64], table: NDArray[np.int32], here: int, target: int) -> int:
     """The entry for the target's first digit (n, levels) that differs; the node itself at the target.
 
-    All nodes of a route agree with its later ones in that digit, so that every prefix of a route is the route to the prefix's end.
+    Later nodes of a route agree with the target in that digit, so that every prefix of a route is the route to the prefix's end.
     """
     if here == target:
         return here
@@ -49,7 +49,7 @@ def _next_hop(digits: NDArray[np.int64], table: NDArray[np.int32], here: int, ta
 
 @kernel
 def prefix_next_hops(digits: NDArray[np.int64], table: NDArray[np.int32], target: int) -> NDArray[np.int32]:
-    """The next hop (n) of every node on its route to the target, which is its own."""
+    """The next hop (n) of every node on its route to the target; the target itself for the target."""
     hops = np.empty(digits.shape[0], np.int32)
     for node in range(hops.size):
         hops[node] = _next_hop(digits, table, node, target)
@@ -70,10 +70,10 @@ def prefix_last_hops(digits: NDArray[np.int64], table: NDArray[np.int32], source
 
 @kernel
 def surrogate_roots(table: NDArray[np.int32], digits: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The root of each of some ids, given as digits (ids, levels): where routes to them end, from wherever they begin.
+    """The root of each id, given as digits (ids, levels): where routes to it end, from wherever they begin.
 
-    Digit by digit; an entry that is empty gives way to the next digit up, after the last to 0. Which entries are empty depends on
-    nothing but the digits resolved so far, hence the one end.
+    Digit by digit; an empty entry is replaced by that of the next higher digit, cyclically. Which entries are empty depends only on
+    the digits resolved so far, so all routes end at the same node.
     """
     levels, base = table.shape[1], table.shape[2]
     roots = np.zeros(len(digits), np.int32)

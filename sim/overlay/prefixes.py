@@ -1,4 +1,4 @@
-"""Ids as digits, and routing tables with an entry for each prefix that is one digit away: what Tapestry and GeoPS have in common."""
+"""Prefix routing, as shared by Tapestry and GeoPS: ids as digits, and routing tables with an entry for each level and digit."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def digits_of(ids: NDArray[np.int64], levels: int, base: int) -> NDArray[np.int6
 
 
 class Prefixes:
-    """Nodes with distinct ids of `levels` digits, and who is a candidate for which entry of whose routing table.
+    """Nodes with distinct ids of `levels` digits, and the candidates for each entry of their routing tables.
 
-    Those for digit d of node x at level l agree with x in the first l digits and go on with d.
+    Candidates for digit d of node x at level l agree with x in the first l digits and have d next.
     """
 
     def __init__(self, ids: NDArray[np.int64], levels: int, base: int) -> None:
@@ -31,7 +31,7 @@ class Prefixes:
         self._bounds = np.searchsorted(ids[self._order], ends)
 
     def drawn(self, generator: np.random.Generator) -> NDArray[np.int32]:
-        """A routing table (n, levels, base) of candidates drawn at random, each node for itself; -1 where there are none."""
+        """A routing table (n, levels, base) of candidates drawn at random for each node; -1 where there are none."""
         lower, sizes = self._bounds[:, :, :-1], np.diff(self._bounds)
         places = lower + (generator.random(sizes.shape) * sizes).astype(np.int64)
         table = self._order[np.minimum(places, len(self.ids) - 1)]
@@ -44,7 +44,7 @@ class Prefixes:
     def leading(self, distance: NDArray[np.float64]) -> NDArray[np.int32]:
         """A routing table in which all nodes know the same candidate: the one of least `distance` (n, levels), the lowest on ties.
 
-        `distance[v, l]` is what counts where v stands for its first l + 1 digits.
+        `distance[v, l]` is compared among the nodes with the same first l + 1 digits as v.
         """
         table = np.empty((len(self.ids), self.levels, self.base), np.int32)
         for level in range(self.levels):
@@ -69,15 +69,15 @@ class PrefixTrees(RendezvousTrees):
         self.prefixes, self.table = prefixes, table
 
     def next_hops(self, target: int) -> NDArray[np.int32]:
-        """By the first digit in which a node differs from the target."""
+        """Route by the first digit in which a node differs from the target."""
         return prefix_next_hops(self.prefixes.digits, self.table, target)
 
     def last_hops(self, source: int) -> NDArray[np.int32]:
-        """By the same rule."""
+        """Route by the same rule."""
         return prefix_last_hops(self.prefixes.digits, self.table, source)
 
     def edges(self) -> NDArray[np.int32]:
-        """Every node to all others in its routing table."""
+        """The links from every node to all others in its routing table."""
         node = np.broadcast_to(np.arange(self.nodes)[:, None, None], self.table.shape)
         known = (self.table >= 0) & (self.table != node)
         return ascending_links(node[known], self.table[known])

@@ -17,7 +17,7 @@ from sim.plugins import Promises, promise
 def _round_trip_breaches(times: object, brokers: int) -> Iterator[str]:
     found = np.asarray(times)
     if found.shape != (brokers, brokers) or found.dtype.kind not in "fiu":
-        yield f"round_trips are {found.dtype}{found.shape}, expected a number of seconds for each two of {brokers} brokers"
+        yield f"round_trips are {found.dtype}{found.shape}, expected a number of seconds for each pair of {brokers} brokers"
         return
     wrong = ~(np.isfinite(found) & (found >= 0))
     for a, b in np.argwhere(wrong):
@@ -36,7 +36,7 @@ class LatencyPromises(Promises):
 
     @promise("round_trips")
     def times(self, found: Any) -> Iterator[str]:
-        """`round_trips` are finite seconds of 0 or more for each two brokers, the same in both directions, 0 from each to itself."""
+        """`round_trips` are finite seconds of 0 or more for each pair of brokers, symmetric, 0 from each to itself."""
         yield from _round_trip_breaches(found, len(self.setting.sites))
 
     @promise("jitter")
@@ -55,7 +55,7 @@ class LatencyPromises(Promises):
 class GeometryPromises(Promises):
     """The contract of a geometry.
 
-    In a run a tree that was looked at is not looked at again, and links are read again where one is missing.
+    In a run each tree is checked once, and links are read again if one is missing.
     """
 
     group, protocol = "geometry", Dissemination
@@ -69,7 +69,7 @@ class GeometryPromises(Promises):
         super().__init__(kind, parameters, setting, costly=costly)
 
     def breaches(self, member: str, found: Any, *arguments: Any) -> Iterator[Any]:
-        """As for all plug-ins, and keeps in mind who has joined, and which trees were seen."""
+        """As for all plug-ins; keeps track of the nodes that have joined and of the trees that were checked."""
         if member == "join":
             self._members.setdefault(arguments[0], set()).add(arguments[1])
         elif member == "leave":
@@ -88,16 +88,16 @@ class GeometryPromises(Promises):
 
     @promise("positions")
     def ring(self, found: Any) -> Iterator[str]:
-        """`positions` are None, or a number from 0 to below 1 for each node."""
+        """`positions` are None, or a number of at least 0 and below 1 for each node."""
         if found is not None:
             if np.shape(found) != (self.setting.nodes,):
                 yield f"positions are of shape {np.shape(found)}, expected one for each of {self.setting.nodes} nodes"
             for node in np.flatnonzero(~((found >= 0) & (found < 1))):
-                yield f"positions are {found[node]} of node {node}, allowed: from 0 to below 1"
+                yield f"positions are {found[node]} of node {node}, allowed: at least 0 and below 1"
 
     @promise("round_trips")
     def times(self, found: Any) -> Iterator[str]:
-        """`round_trips` are None, or as those of a latency model."""
+        """`round_trips` are None, or like those of a latency model."""
         if found is not None:
             yield from _round_trip_breaches(found, self.setting.nodes)
 
@@ -119,14 +119,14 @@ class GeometryPromises(Promises):
 
     @promise("uplink")
     def way_up(self, found: Any, topic: int, source: int) -> Iterator[str]:
-        """`uplink` goes from the source to a root, without circles; with a `single_root` along links to the one root of the topic."""
+        """`uplink` goes from the source to a root without cycles; with a `single_root`, along links to the one root of the topic."""
         what = f"the uplink of topic {topic} from node {source}"
         yield from self._detours(what, found, source)
         if len(np.unique(found)) != len(found):
             yield f"{what} is {np.asarray(found).tolist()}, which passes a node twice"
         root, end = self._roots.setdefault(topic, int(found[-1])), int(found[-1])
         if self.plugin.single_root and root != end:
-            yield f"{what} leads to {end}, and another one to {root}, the root of all"
+            yield f"{what} leads to {end}, but another one to {root} (the topic has a single root)"
 
     @promise("control_path")
     def there_and_back(self, found: Any, topic: int, node: int) -> Iterator[str]:
@@ -152,7 +152,7 @@ class GeometryPromises(Promises):
 
     @promise("tree")
     def top_down(self, found: Any, topic: int, root: int) -> Iterator[str]:
-        """The `parents` of a tree are places above, ascending; `depth` and `first_child` are what follows from them."""
+        """The `parents` of a tree are earlier positions, ascending; `depth` and `first_child` follow from them."""
         parents, depth, first = (np.asarray(values) for values in (found.parents, found.depth, found.first_child))
         size = len(found.nodes)
         what = _tree(topic, root)
@@ -163,15 +163,15 @@ class GeometryPromises(Promises):
             return
         above = parents[1:]
         if parents[0] != -1 or ((above < 0) | (above >= np.arange(1, size))).any() or (np.diff(above) < 0).any():
-            yield f"{what} has parents {parents.tolist()}, expected -1 and then places above each, ascending"
+            yield f"{what} has parents {parents.tolist()}, expected -1 and then earlier positions, ascending"
         if depth[0] != 0 or (depth[1:] != depth[above] + 1).any():
-            yield f"{what} has depths {depth.tolist()}, expected a hop more than the parent's"
+            yield f"{what} has depths {depth.tolist()}, expected one more than the parent's"
         if not np.array_equal(first, np.searchsorted(above, np.arange(size + 1)) + 1):
-            yield f"{what} has first_child {first.tolist()}, which parents do not say"
+            yield f"{what} has first_child {first.tolist()}, which differs from what its parents imply"
 
     @promise("tree")
     def along_links(self, found: Any, topic: int, root: int) -> Iterator[str]:
-        """A tree sends along links, unless from a root that does not want the topic in a geometry without `single_root`."""
+        """The edges of a tree are links, except those from a root that does not want the topic in a geometry without `single_root`."""
         children = np.arange(1, len(found.nodes))
         if not self.plugin.single_root and root not in self._members.get(topic, ()):
             children = children[found.parents[1:] > 0]
@@ -179,22 +179,22 @@ class GeometryPromises(Promises):
 
     @promise("tree")
     def all_members(self, found: Any, topic: int, root: int) -> Iterator[str]:
-        """All nodes that have joined a topic are on its tree, unless links follow every `period` only."""
+        """All nodes that have joined a topic are on its tree, unless links follow interests only every `period`."""
         left = self._members.get(topic, set()).difference(np.asarray(found.nodes).tolist())
         if left and self.plugin.period is None:
             yield f"{_tree(topic, root)} lacks node {min(left)}, which has joined"
 
     @promise("tree")
     def flooded(self, found: Any, topic: int, root: int) -> Iterator[str]:
-        """Where topics are flooded, a tree has the `neighbours` of each of its nodes, those below it among them, and a `hop_limit`."""
+        """Where topics are flooded, a tree has the `neighbours` of each of its nodes, including its children, and a `hop_limit`."""
         if not self.plugin.floods:
             return
         size, around = len(found.nodes), found.neighbours
         if len(around) != size or not set(chain.from_iterable(around)) <= set(range(size)):
-            yield f"{_tree(topic, root)} has neighbours {around!r}, expected places among {size} for each node"
+            yield f"{_tree(topic, root)} has neighbours {around!r}, expected positions below {size} for each node"
         for place in range(1, size):
             if place not in around[found.parents[place]]:
-                yield f"{_tree(topic, root)} has place {place} below {found.parents[place]}, whose neighbour it is not"
+                yield f"{_tree(topic, root)} has position {place} below {found.parents[place]}, which is not its neighbour"
         if not 1 <= found.hop_limit <= NO_HOP_LIMIT:
             yield f"{_tree(topic, root)} has a hop_limit of {found.hop_limit!r}, allowed: from 1 to {NO_HOP_LIMIT}"
 
@@ -232,7 +232,7 @@ class GeometryPromises(Promises):
         yield from self._strangers(what, nodes)
         if nodes[0] != source:
             yield f"{what} begins at {nodes[0]}"
-        if self.plugin.single_root:  # else whoever is not on the tree may reach it otherwise
+        if self.plugin.single_root:  # otherwise a node that is not on the tree may reach it directly
             yield from self._jumps(what, nodes[:-1], nodes[1:])
 
     def _jumps(self, what: str, senders: NDArray[Any], receivers: NDArray[Any]) -> Iterator[str]:
@@ -240,7 +240,7 @@ class GeometryPromises(Promises):
             self.plugin.edges()
             for a, b in zip(senders, receivers, strict=True):
                 if not self._links[a, b]:
-                    yield f"{what} goes from node {a} to {b}, and there is no such link"
+                    yield f"{what} goes from node {a} to {b}, which are not linked"
 
 
 def _tree(topic: int, root: int) -> str:

@@ -1,4 +1,4 @@
-"""Round-trip times between and inside regions, as a scenario says them."""
+"""Round-trip times between and inside regions, as given in a scenario."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sim.overlay.pair_times import PairTimes
 
 
 class RegionLatency:
-    """The same round-trip time between all brokers of two regions, and between all of one."""
+    """The same round-trip time between all brokers of two regions, and between all brokers of one."""
 
     class Parameters(plugins.Parameters):
         round_trips: dict[str, dict[str, Duration]]
@@ -44,7 +44,7 @@ class RegionLatency:
     notes = ()
 
     def __init__(self, parameters: Parameters, setting: LatencySetting) -> None:
-        """Raises ScenarioError where brokers have no regions, or two of them regions without a time."""
+        """Raises ScenarioError where brokers have no regions, or a pair of regions has no time."""
         regions = setting.sites.regions
         if regions is None:
             raise ScenarioError(

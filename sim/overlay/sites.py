@@ -1,4 +1,4 @@
-"""Where brokers stand physically, as used by latency models and by geometries whose nodes are brokers."""
+"""The physical positions of brokers, for latency models and for geometries whose nodes are brokers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sim.files.inputs import CsvRow, csv_rows
 class Sites:
     """The brokers of a network, one entry each: names, positions in degrees (NaN where unknown), and regions where they have any.
 
-    `capacity` is how fast each one is, relative to the service time of a message; None where all are alike.
+    `capacity` is the relative speed of each (service times are divided by it); None where all are alike.
     """
 
     names: tuple[str, ...]
@@ -33,16 +33,16 @@ class Sites:
 
 
 def parse_sites(text: str) -> Sites:
-    """The brokers of a CSV text with a header: broker, and where known latitude and longitude, region, capacity.
+    """Parse brokers: CSV with the column broker and optionally latitude and longitude, region, capacity.
 
-    An empty capacity is 1; positions and regions are said of all brokers or of none. Raises ValueError with the line of a mistake.
+    An empty capacity is 1; positions and regions are given for all brokers or for none. Raises ValueError with the line of a mistake.
     """
     lines: dict[str, int] = {}
     latitude, longitude, regions, capacity = [], [], [], []
     for row in csv_rows(text, ["broker"], ["latitude", "longitude", "region", "capacity"]):
         name = row.text("broker")
         if name in lines:
-            raise row.wrong("broker", f"'{name}' is on line {lines[name]} already")
+            raise row.wrong("broker", f"'{name}' is already on line {lines[name]}")
         lines[name] = row.line
         position = _position(row)
         latitude.append(position[0])

@@ -1,4 +1,4 @@
-"""Publisher-rooted trees: one per topic and root, made when first asked for; over paths from every node, or over links of the topic."""
+"""Publisher-rooted trees: one per topic and root, computed on demand, over paths from every node or over links of the topic."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from sim.overlay.geometry import EMPTY_TREE, TopicTree
 from sim.overlay.pair_times import PairTimes
 from sim.overlay.tree_kernels import compact_tree, mark_routes
 
-_REMEMBERED = 1 << 21  # positions of all trees that are remembered
-_OVERHEAD = 32  # what a tree takes beside its positions, in positions
+_REMEMBERED = 1 << 21  # positions of all cached trees
+_OVERHEAD = 32  # the fixed cost of a tree, in positions
 _ALL = -1  # stands for all topics, where all nodes are on all trees
 
 
 class PublisherTrees(ABC):
     """Topic trees for geometries in which a topic has no root of its own: a publication starts from wherever it is published.
 
-    The tree for one root is made when it is first asked for, and remembered until the topic changes.
+    The tree for one root is computed on demand, and cached until the topic changes.
     """
 
     nodes_are_brokers = True
@@ -51,9 +51,9 @@ class PublisherTrees(ABC):
         """The tree of a topic that some node has joined at some time, as it stands now."""
 
     def control_path(self, topic: int, node: int) -> NDArray[np.int32]:
-        """Raises ScenarioError: joins travel to all nodes, not to one root."""
+        """Raise ScenarioError: joins travel to all nodes, not to one root."""
         raise ScenarioError(
-            'network.join: trees that are rooted at the publisher have no one root to ask (allowed: "instant")'
+            'network.join: trees that are rooted at the publisher have no single root to ask (allowed: "instant")'
         )
 
     def join(self, topic: int, node: int) -> None:
@@ -79,7 +79,7 @@ class PublisherTrees(ABC):
     def tree(self, topic: int, root: int) -> TopicTree:
         """The tree of the topic as it stands now, from this root; the same object while the topic stays as it is.
 
-        When too many are remembered, all are forgotten: there may be as many as topics times nodes.
+        When the cache is full, it is cleared: there may be as many trees as topics times nodes.
         """
         if topic not in self._joined:
             return EMPTY_TREE
@@ -95,16 +95,16 @@ class PublisherTrees(ABC):
 
 
 def _room(tree: TopicTree) -> int:
-    """What a tree takes of what may be remembered."""
+    """The positions that a tree takes in the cache."""
     return len(tree) + sum(map(len, tree.neighbours)) + _OVERHEAD
 
 
 class SourceTrees(PublisherTrees):
-    """Topic trees over paths from every node, for geometries in which a broker publishes on its own: there is no way up to a root.
+    """Topic trees over paths from every node, for geometries in which a publisher's broker is the root.
 
     A tree is the union of the paths from the source to all subscribers. Every node knows who subscribes: a join or leave is sent
-    to all others, along the paths from the node. Or else, `to_everybody`, a tree reaches all nodes, and nobody knows who subscribes:
-    so it is where publications are flooded.
+    to all others, along the paths from the node. With `to_everybody`, as for floods, a tree reaches all nodes, and no node knows
+    who subscribes.
     """
 
     def __init__(self, nodes: int, flooding: FloodParameters = NO_FLOOD, to_everybody: bool = False) -> None:
@@ -116,7 +116,7 @@ class SourceTrees(PublisherTrees):
 
     @abstractmethod
     def parents(self, topic: int, source: int) -> NDArray[np.int32]:
-        """The node before each one (nodes) on its path from the source; what it says of the source itself is not looked at.
+        """The node before each one (nodes) on its path from the source; the source's own entry is ignored.
 
         Every prefix of a path must be the path to the prefix's end, so that unions of paths are trees.
         """
@@ -130,7 +130,7 @@ class SourceTrees(PublisherTrees):
         return super().tree(_ALL if self._to_everybody else topic, root)
 
     def grown(self, topic: int, root: int) -> TopicTree:
-        """The union of the paths from the root to all that have joined, others are on it as relays; or the tree of a flood."""
+        """The union of the paths from the root to all nodes that have joined, with others as relays; or the tree of a flood."""
         if self.floods:
             return flood_tree(root, root, self._joined[topic], *self._adjacency, self._hop_limit)
         parents = self.parents(topic, root)
@@ -143,19 +143,19 @@ class SourceTrees(PublisherTrees):
         return np.searchsorted(source, np.arange(self.nodes + 1)), target.copy()
 
     def control_hops(self, topic: int, node: int) -> int:
-        """One message to each of the other nodes, where they have to know."""
+        """One message to each of the other nodes, unless no node knows who subscribes."""
         return 0 if self._to_everybody else self.nodes - 1
 
     def control_requests(self, topic: int, node: int) -> int:
-        """The same: everybody that gets a message passes it on."""
+        """The same: every node that gets a message forwards it."""
         return self.control_hops(topic, node)
 
     def adjust(self) -> int:
-        """Nothing: links are there for good."""
+        """No messages: links are fixed."""
         return 0
 
     def topic_diameters(self) -> None:
         """None: topics have no links of their own."""
 
     def tree_state(self) -> None:
-        """None: a tree follows from the paths and from who subscribes, which all know or nobody has to."""
+        """None: a tree follows from the paths and the subscribers, which all nodes know or none needs to."""

@@ -1,4 +1,4 @@
-"""One broker in the middle: all others are linked to it alone."""
+"""Star: one broker is the hub, and all others are linked to it alone."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class Star(RendezvousTrees):
         super().__init__(np.full(setting.topics, self.hub, np.int32), setting.nodes)
 
     def next_hops(self, target: int) -> NDArray[np.int32]:
-        """The hub; from the hub, and from the target itself, the target."""
+        """The hub; the target for the hub and for the target itself."""
         hops = np.full(self.nodes, self.hub, np.int32)
         hops[[self.hub, target]] = target
         return hops
 
     def last_hops(self, source: int) -> NDArray[np.int32]:
-        """The hub; before the hub the source."""
+        """The hub; the source for the hub."""
         hops = np.full(self.nodes, self.hub, np.int32)
         hops[self.hub] = source
         hops[source] = -1
         return hops
 
     def edges(self) -> NDArray[np.int32]:
-        """From the hub to all others, and back."""
+        """The links from the hub to all others, and back."""
         others = np.delete(np.arange(self.nodes), self.hub)
         hub = np.full_like(others, self.hub)
         return ascending_links(np.append(hub, others), np.append(others, hub))
@@ -60,5 +60,5 @@ def _hub(wanted: str, setting: GeometrySetting) -> int:
         raise ScenarioError(
             f"network.geometry.hub: {unknown_of_many('broker', wanted, names)} (allowed: a broker's name, '{CENTRAL}')"
         )
-    sums = [math.fsum(times) for times in setting.round_trips]  # exact, so that ties are
+    sums = [math.fsum(times) for times in setting.round_trips]  # summed exactly, so that ties are exact
     return sums.index(min(sums))

@@ -21,8 +21,8 @@ _MOST_BITS = 62
 class Tapestry(PrefixTrees):
     """Prefix routing, digit by digit, with surrogate routing to a topic's root; trees of forward routes to the members, as in Bayeux.
 
-    With proximity neighbour selection node i is broker i, whose id is drawn: what is near can only be said of brokers. Without,
-    brokers are mapped to nodes as on a ring.
+    With proximity neighbour selection node i is broker i, whose id is drawn: only brokers have distances. Without it, brokers are
+    mapped to nodes as on a ring.
     """
 
     class Parameters(plugins.Parameters):
@@ -31,7 +31,7 @@ class Tapestry(PrefixTrees):
         base: Literal[2, 4, 8, 16, 32, 64] = 16
         """Base of the digits."""
         pns: bool = False
-        """Proximity neighbour selection: each entry of a routing table is the nearest candidate by round-trip time, else any one."""
+        """Proximity neighbour selection: routing table entries are the nearest candidates by round-trip time, not random ones."""
         state: TreeState = "members"
         """State that brokers keep for a topic's tree: all members below them, as in Bayeux, or their children on it."""
 
@@ -45,7 +45,7 @@ class Tapestry(PrefixTrees):
                 f"(allowed: at least as many ids as brokers, and at most 2^{_MOST_BITS})"
             )
         generator = np.random.default_rng(setting.key)
-        ids = generator.permutation(hashed_ids(setting.key, nodes, bits))  # brokers that are neighbours share no prefix
+        ids = generator.permutation(hashed_ids(setting.key, nodes, bits))  # neighbouring brokers share no prefix
         prefixes = Prefixes(ids, levels, base)
         self.nodes_are_brokers = parameters.pns
         if parameters.pns:

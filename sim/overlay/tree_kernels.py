@@ -10,9 +10,9 @@ from sim.base.compiled import kernel
 
 @kernel
 def chord_next_hops(fingers: NDArray[np.int32], target: int) -> NDArray[np.int32]:
-    """The next hop (n) of every node of a ring on its route to the target, which is its own.
+    """The next hop (n) of every node of a ring on its route to the target; the target itself for the target.
 
-    `fingers` (n, m): for node u, how many places clockwise each finger stands, ascending, then n (none). The hop rule is inclusive: the
+    `fingers` (n, m): for node u, its fingers as places clockwise, ascending, padded with n. The hop rule is inclusive: the
     farthest finger that is not past the target, the target itself allowed.
     """
     n, m = fingers.shape
@@ -29,7 +29,7 @@ def chord_next_hops(fingers: NDArray[np.int32], target: int) -> NDArray[np.int32
 def chord_last_hops(fingers: NDArray[np.int32], source: int) -> NDArray[np.int32]:
     """The node before each node (n) on the route to it from the source; -1 for the source itself.
 
-    A node passes on what goes to the nodes from one of its fingers up to the next, or up to the end of those that it passes on for.
+    A node forwards to a finger what is for the nodes from that finger up to the next, or up to the end of its own range.
     """
     n, m = fingers.shape
     hops = np.full(n, -1, np.int32)
@@ -61,7 +61,7 @@ def route_lengths(last_hops: NDArray[np.int32]) -> NDArray[np.int32]:
 
 @kernel
 def forward_length(next_hops: NDArray[np.int32], node: int) -> int:
-    """The hops of the route from a node to where all routes go."""
+    """The hops of the route from a node to the common target."""
     length = 0
     while next_hops[node] != node:
         node = next_hops[node]
@@ -71,7 +71,7 @@ def forward_length(next_hops: NDArray[np.int32], node: int) -> int:
 
 @kernel
 def backward_length(last_hops: NDArray[np.int32], node: int) -> int:
-    """The hops of the route to a node from where all routes begin."""
+    """The hops of the route to a node from the common source."""
     length = -1
     while node >= 0:
         node = last_hops[node]
@@ -81,7 +81,7 @@ def backward_length(last_hops: NDArray[np.int32], node: int) -> int:
 
 @kernel
 def forward_route(next_hops: NDArray[np.int32], source: int) -> NDArray[np.int32]:
-    """The nodes of the route from the source to where all routes go, both included."""
+    """The nodes of the route from the source to the common target, both included."""
     route = np.empty(1 + forward_length(next_hops, source), np.int32)
     route[0] = source
     for i in range(1, route.size):
@@ -91,7 +91,7 @@ def forward_route(next_hops: NDArray[np.int32], source: int) -> NDArray[np.int32
 
 @kernel
 def backward_route(last_hops: NDArray[np.int32], target: int) -> NDArray[np.int32]:
-    """The nodes of the route to the target from where all routes begin, both included."""
+    """The nodes of the route to the target from the common source, both included."""
     route = np.empty(1 + backward_length(last_hops, target), np.int32)
     for i in range(route.size - 1, -1, -1):
         route[i] = target
@@ -101,7 +101,7 @@ def backward_route(last_hops: NDArray[np.int32], target: int) -> NDArray[np.int3
 
 @kernel
 def shift_counts(counts: NDArray[np.int32], parent: NDArray[np.int32], node: int, change: int) -> bool:
-    """Add `change` to the subscribers at or below each node from `node` up to the root; True where a node came or went."""
+    """Add `change` to the subscribers at or below each node from `node` up to the root; True where the tree gained or lost a node."""
     changed = False
     while node >= 0:
         before = counts[node]
@@ -173,8 +173,8 @@ def breadth_first_tree(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Arrays of a TopicTree (nodes, parents, first_child, depth) over the nodes that want the topic (n) and can be reached.
 
-    The links of node v lead to `neighbours[first[v]:first[v + 1]]`, ascending. A root that does not want the topic itself
-    stands above `entry` alone.
+    The links of node v lead to `neighbours[first[v]:first[v + 1]]`, ascending. A root that does not want the topic has `entry` as
+    its only child.
     """
     size = wants.sum() + (not wants[root])
     nodes = np.empty(size, np.int32)

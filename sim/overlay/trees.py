@@ -22,7 +22,7 @@ from sim.overlay.tree_kernels import (
 )
 
 TreeState = Literal["children", "members"]
-"""What a node keeps of a tree that it is on: its children, or all members below it."""
+"""The state that a node keeps for a tree that it is on: its children, or all members below it."""
 
 
 def ascending_links(source: NDArray[np.integer[Any]], destination: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
@@ -33,9 +33,9 @@ def ascending_links(source: NDArray[np.integer[Any]], destination: NDArray[np.in
 class RendezvousTrees(ABC):
     """Topic trees over fixed routes, kept up to date join by join and leave by leave.
 
-    `roots` (topics): the rendezvous node of each topic, one of so many `nodes`. Every prefix of a route must be the route to the
+    `roots` (topics): the rendezvous node of each topic, among `nodes` nodes. Every prefix of a route must be the route to the
     prefix's end, so that unions of routes are trees. A join or leave walks one path to the root: v is on the tree of p while some
-    subscriber of p stands at or below it. Of routes, only those from and to roots are kept.
+    subscriber of p stands at or below it. Only routes from and to roots are stored.
     """
 
     nodes_are_brokers = False
@@ -117,7 +117,7 @@ class RendezvousTrees(ABC):
         """All routes of one hop (m, 2), ascending."""
 
     def adjust(self) -> int:
-        """Nothing: links are there for good."""
+        """No messages: links are fixed."""
         return 0
 
     def topic_diameters(self) -> NDArray[np.int64] | None:
@@ -125,7 +125,7 @@ class RendezvousTrees(ABC):
         return None
 
     def tree_state(self) -> int:
-        """The entries that all nodes keep, over all trees: their children, or the members below them, themselves not counted."""
+        """The entries that all nodes keep, over all trees: their children, or the members below them (without themselves)."""
         if self._state == "members":
             return sum(int(counts.sum()) - int(self._joined[t].sum()) for t, counts in self._counts.items())
         return sum(max(int(np.count_nonzero(counts)) - 1, 0) for counts in self._counts.values())
@@ -154,12 +154,12 @@ class RendezvousTrees(ABC):
             self._snapshots.pop(topic, None)
 
     def tree(self, topic: int, root: int) -> TopicTree:
-        """The tree of the topic as it stands now, from the one root that it has."""
+        """The present tree of the topic, from its single root."""
         tree = self._snapshots.get(topic)
         if tree is None:
             if topic not in self._counts:
                 return EMPTY_TREE
-            root = self.roots[topic]  # whatever is asked for
+            root = self.roots[topic]  # whatever root is given
             tree = TopicTree(*compact_tree(self._counts[topic], self._from(root), root))
             self._snapshots[topic] = tree
         return tree

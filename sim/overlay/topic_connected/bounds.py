@@ -1,4 +1,4 @@
-"""How few edges a topic-connected overlay can have: lower bounds, and for small ones the optimum itself."""
+"""How few edges a topic-connected overlay can have: lower bounds, and the optimum for small instances."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from sim.overlay.topic_connected.measure_kernels import histogram
 
 
 def lower_bounds(interests: BrokerInterests) -> dict[str, int]:
-    """Numbers of edges that no topic-connected overlay goes below, by name.
+    """Lower bounds on the edges of any topic-connected overlay, by name.
 
-    `largest_topic`: its subscribers but one. `spanning_forest`: of the graph that links nodes with a topic in common.
-    `heaviest_pairs`: the fewest pairs whose common topics sum up to C_start - C_end, since no edge joins more components than its
-    ends have topics in common.
+    `largest_topic`: the subscribers of the largest topic, minus one. `spanning_forest`: the edges of a spanning forest of the graph
+    that links nodes with a topic in common. `heaviest_pairs`: the fewest pairs whose common topics add up to C_start - C_end, since
+    an edge joins at most as many components as its ends have topics in common.
     """
     return {
         "largest_topic": max(int(interests.sizes.max(initial=0)) - 1, 0),
@@ -50,10 +50,10 @@ def _heaviest_pairs(interests: BrokerInterests) -> int:
 
 
 def optimum(interests: BrokerInterests) -> NDArray[np.int32]:
-    """A topic-connected overlay with as few edges as possible (m, 2), u < v, ascending: for a dozen nodes.
+    """A topic-connected overlay with as few edges as possible (m, 2), u < v, ascending; feasible for about a dozen nodes.
 
-    A mixed-integer program over the pairs with a topic in common, solved by HiGHS; constraints that link a part of a topic's
-    subscribers to the rest are added as they turn out to be broken.
+    A mixed-integer program over the pairs with a topic in common, solved by HiGHS; constraints that link part of a topic's
+    subscribers to the rest are added once they are violated.
     """
     wants = [set(interests.row(node).tolist()) for node in range(interests.nodes)]
     pairs = [(u, v) for u, v in itertools.combinations(range(interests.nodes), 2) if wants[u] & wants[v]]

@@ -28,7 +28,7 @@ def design(
     """A topic-connected overlay: its edges (m, 2), u < v, in the order in which they are added (stars: by star, then by node).
 
     `k` (at least 1) and `strict` are those of Low-ODA: it prefers an edge e1 that leaves the maximum degree as it is to a heavier
-    one e2 if k · w(e1) ≥ w(e2), or > if strict. Useless edges are never added, ties go to the lowest (u, v). The CD-ODA family
+    one e2 if k · w(e1) ≥ w(e2), or > if strict. Useless edges are never added; ties go to the lowest (u, v). The CD-ODA family
     makes stars, so that every topic has diameter 2 at most. Raises InputError where k is below 1 or there are too many pairs of nodes.
     """
     if algorithm in _STARS:
@@ -45,10 +45,10 @@ def extend(
     degrees: NDArray[np.int64] | None = None,
     highest: int = 0,
 ) -> NDArray[np.int32]:
-    """The edges that GM, MinMax-ODA or Low-ODA adds, in order, where the `kept` ones (m, 2) are there already.
+    """The edges that GM, MinMax-ODA or Low-ODA adds, in order, to the existing edges `kept` (m, 2).
 
-    `degrees` (nodes) and `highest`, the maximum of a larger overlay, are for nodes that have other links too; otherwise they are
-    counted. Errors as for `design`.
+    `degrees` (nodes) and `highest`, the maximum degree of a larger overlay, are given where nodes have other links too; otherwise
+    they are counted. Errors as for `design`.
     """
     if k < 1:
         raise InputError(f"k is {k}, allowed: at least 1")
@@ -62,7 +62,7 @@ def extend(
 
 
 def _least(algorithm: GreedyAlgorithm, k: Fraction, strict: bool, heaviest: int) -> NDArray[np.int64]:
-    """The least weight of e1 for which it is taken, for each weight of e2 from 0 to `heaviest`."""
+    """The least weight with which e1 is taken, for each weight of e2 from 0 to `heaviest`."""
     weights = range(heaviest + 1)
     if algorithm == "gm":
         found = [w + 1 for w in weights]
@@ -77,12 +77,12 @@ def common_topics(interests: BrokerInterests) -> NDArray[Any]:
     """The number of topics that both nodes of each pair want: (n (n - 1) / 2) in the order (0, 1), (0, 2), …, as small integers."""
     nodes = interests.nodes
     wanted = np.sort(np.diff(interests.indptr))
-    # No pair has more in common than the second of all wants
+    # A pair has at most as many topics in common as the node with the second most topics has
     kind = np.min_scalar_type(int(wanted[-2]) if nodes > 1 else 0)
     pairs = nodes * (nodes - 1) // 2
     if pairs * kind.itemsize > _MOST_BYTES:
         raise InputError(
-            f"{nodes:,} nodes are {pairs:,} pairs, too many for a greedy design, which needs {pairs * kind.itemsize / 1e9:,.1f} GB "
+            f"{nodes:,} nodes have {pairs:,} pairs, too many for a greedy design, which needs {pairs * kind.itemsize / 1e9:,.1f} GB "
             f"(allowed: up to {_MOST_BYTES / 1e9:g} GB; the CD-ODA family needs no pairs)"
         )
     common = np.zeros(pairs, kind)

@@ -21,11 +21,11 @@ from sim.overlay.tree_kernels import breadth_first_tree
 
 
 class TopicConnected(PublisherTrees):
-    """An overlay in which the brokers that want a topic are connected among themselves; publications pass through no others.
+    """An overlay in which the brokers that want a topic are connected among themselves, so that publications pass through no others.
 
-    A publication starts from its publisher's broker; where that does not want the topic itself, it goes first to the broker that
-    does and is nearest by round-trip time, the lowest of several. From there it takes the quickest way in hops, or is flooded. Every
-    link that is set up or taken down costs messages, by default a request and its answer.
+    A publication starts from its publisher's broker; where that does not want the topic itself, it goes first to the nearest broker
+    that does, by round-trip time, the lowest on ties. From there it takes the paths with the fewest hops, or is flooded. Every link
+    that is set up or taken down costs messages, by default a request and its answer.
     """
 
     class Parameters(FloodParameters):
@@ -36,17 +36,17 @@ class TopicConnected(PublisherTrees):
         strict: bool = False
         """Low-ODA: prefer the lighter link only if k times its weight is larger, not if it is equal."""
         parts: int = Field(10, ge=1, lt=2**31)
-        """DCB-M: the number of parts that brokers are assigned to at random, for the whole run."""
+        """DCB-M: the number of parts to which brokers are randomly assigned for the whole run."""
         on_change: Literal["repair", "rebuild", "break", "periodic"] = "repair"
-        """What a change of interests leads to: the design goes on from the links there are; or it is made anew, as stars always are:
-        at once; once a topic has come apart; or every `period`, while topics that have come apart are served in part. DCB-M makes the
-        parts anew that have a changed broker, all of them with "rebuild"."""
+        """What happens when interests change: links are repaired; or designed anew (as stars always are) at once, when a topic has
+        become disconnected, or every `period`, with disconnected topics served in part meanwhile. DCB-M redesigns only the parts
+        with a changed broker, except with "rebuild"."""
         period: Period = 3600.0
         """Time between periodic designs."""
         messages_per_link: int = Field(2, ge=1, lt=2**31)
         """Messages to set up or take down a link: a request and its answer; 1 counts links."""
         check: int = Field(100, ge=1, lt=2**31)
-        """Number of repairs after which a new design is made; it takes over if it needs less than 1 / 1.05 of the links."""
+        """Number of repairs after which a new design is tried; it is taken if it needs less than 1 / 1.05 of the links."""
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
         super().__init__(setting.nodes)
@@ -56,9 +56,9 @@ class TopicConnected(PublisherTrees):
         self._parameters, self._topics, self._key = parameters, setting.topics, setting.key
         self._times = setting.round_trips
         self._designed: RepairedOverlay | Dcbm | NDArray[np.int32] | None = None
-        # Node → topics that it has joined or left since the links last followed
+        # Node → topics that it has joined or left since the links were last updated
         self._changed: dict[int, set[int]] = {}
-        # Topics that have changed since it was last looked whether they are connected
+        # Topics that have changed since their connectedness was last checked
         self._unchecked: set[int] = set()
         self._links = np.empty((0, 2), np.int32)  # u < v
         self._first, self._neighbours = adjacency(self.nodes, self._links)
@@ -66,7 +66,7 @@ class TopicConnected(PublisherTrees):
 
     @property
     def interests(self) -> BrokerInterests:
-        """Who has joined what."""
+        """The topics that each node has joined."""
         wanted = np.zeros((self.nodes, self._topics), np.bool_)
         for topic, joined in self._joined.items():
             wanted[:, topic] = joined
@@ -84,17 +84,17 @@ class TopicConnected(PublisherTrees):
         return spans[spans > 0]
 
     def tree_state(self) -> None:
-        """None: a tree follows from the links and from who subscribes."""
+        """None: a tree follows from the links and the subscribers."""
 
     # -- joining
 
     def join(self, topic: int, node: int) -> None:
-        """The node subscribes. Raises ValueError where it does already."""
+        """Subscribe the node. Raises ValueError where it subscribes already."""
         super().join(topic, node)
         self._note(topic, node)
 
     def leave(self, topic: int, node: int) -> None:
-        """The node unsubscribes. Raises ValueError where it does not subscribe."""
+        """Unsubscribe the node. Raises ValueError where it does not subscribe."""
         super().leave(topic, node)
         self._note(topic, node)
 
@@ -112,7 +112,7 @@ class TopicConnected(PublisherTrees):
         return 0
 
     def adjust(self) -> int:
-        """Design the links, or have them follow what has changed since; the messages for all that came or went."""
+        """Design the links, or update them after changes; returns the messages for all links set up or taken down."""
         self._follow()
         messages, self._messages = self._messages, 0
         return messages
@@ -123,7 +123,7 @@ class TopicConnected(PublisherTrees):
             self._follow()
 
     def _follow(self) -> None:
-        """Bring the links in line with the interests where they have to be; changes since the last time are one batch."""
+        """Update the links if the interests require it; changes since the last update are one batch."""
         if self._designed is not None:
             topics, self._unchecked = self._unchecked, set()
             if not self._changed or (self._parameters.on_change == "break" and not any(map(self._is_apart, topics))):
@@ -142,11 +142,11 @@ class TopicConnected(PublisherTrees):
                 self._forget(topic)
 
     def _redesigned(self) -> RepairedOverlay | Dcbm | NDArray[np.int32]:
-        """What there is after the changes: the former one repaired, or a new one."""
+        """The overlay after the changes: the former one repaired, or a new one."""
         chosen, former = self._parameters, self._designed
         if isinstance(former, RepairedOverlay):
             for node, topics in sorted(self._changed.items()):
-                if topics:  # not joined and left again
+                if topics:  # empty where it has joined and left again
                     joined = {topic for topic in topics if self._joined[topic][node]}
                     former.change(node, add=joined, drop=topics - joined)
             return former
@@ -160,7 +160,7 @@ class TopicConnected(PublisherTrees):
         return design(self.interests, chosen.design, chosen.k, chosen.strict)
 
     def _is_apart(self, topic: int) -> bool:
-        """Whether the nodes that want a topic are not connected among themselves."""
+        """Whether the nodes that want a topic are disconnected."""
         return not is_in_one_part(self._joined[topic], self._first, self._neighbours)
 
     # -- publishing
@@ -180,8 +180,8 @@ class TopicConnected(PublisherTrees):
     def tree(self, topic: int, root: int) -> TopicTree:
         """The breadth-first tree of the topic's own links from the root; the same object while the topic stays as it is.
 
-        A root that has ceased to want the topic meanwhile hands publications on to the nearest node that does. Where links follow
-        periodically, nodes that are not connected with the root are not on the tree.
+        A root that no longer wants the topic hands publications on to the nearest node that does. Where links are updated
+        periodically, nodes that are not connected to the root are not on the tree.
         """
         self._keep_up()
         return super().tree(topic, root)

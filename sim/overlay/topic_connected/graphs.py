@@ -1,4 +1,4 @@
-"""Overlays as networkx graphs, in and out."""
+"""Convert overlays to networkx graphs and back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sim.base.errors import InputError
 
 
 def to_graph(interests: Sequence[Iterable[int]], edges: NDArray[np.int32]) -> nx.Graph:
-    """A graph of the nodes 0, 1, … with each one's `topics`, ascending, and of the edges with their `order`, from 0."""
+    """A graph of the nodes 0, 1, … with their `topics`, ascending, and the edges with their `order`, from 0."""
     graph = nx.Graph()
     graph.add_nodes_from((node, {"topics": sorted(set(topics))}) for node, topics in enumerate(interests))
     graph.add_edges_from((u, v, {"order": order}) for order, (u, v) in enumerate(edges.tolist()))
@@ -20,7 +20,7 @@ def to_graph(interests: Sequence[Iterable[int]], edges: NDArray[np.int32]) -> nx
 
 
 def from_graph(graph: nx.Graph) -> tuple[list[list[int]], NDArray[np.int32]]:
-    """Each node's `topics` and the edges (m, 2), u < v, nodes numbered as they come; edges in their `order` where they have one.
+    """Each node's `topics` and the edges (m, 2), u < v, nodes numbered in the graph's order, edges by their `order` if any.
 
     Raises InputError where a node has no topics or a link leads to itself.
     """

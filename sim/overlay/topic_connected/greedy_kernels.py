@@ -17,7 +17,7 @@ from sim.base.compiled import kernel
 
 @kernel
 def row_base(u: int, nodes: int) -> int:
-    """Where row u of the triangle would have its column 0, and v further the pair (u, v)."""
+    """The index of column 0 of row u, so that the pair (u, v) is v further on."""
     return u * (nodes - 1) - u * (u - 1) // 2 - u - 1
 
 
@@ -29,7 +29,7 @@ def count_common(
     members: NDArray[np.int32],
     weights: NDArray[Any],
 ) -> None:
-    """Add to each pair's weight (n (n - 1) / 2, zeros before) the number of topics that both want."""
+    """Fill the weight of each pair (n (n - 1) / 2, initially zeros) with the number of topics that both want."""
     n = indptr.size - 1
     for u in range(n):
         base = row_base(u, n)
@@ -55,7 +55,7 @@ class Components(NamedTuple):
 def _join(u: int, v: int, components: Components, weights: NDArray[Any]) -> int:
     """Link two nodes: join their components of each topic that both want, and count how many were joined.
 
-    Pairs across two components that become one lose that topic from their weight; the smaller one is relabelled.
+    The weight of pairs across two joined components is reduced by that topic; the smaller component is relabelled.
     """
     indptr, indices, owner, label, following, size = components
     n = indptr.size - 1
@@ -103,8 +103,8 @@ def _next_pair(
 ) -> tuple[int, int, int]:
     """Move the pointer (u, v) on, at this level and then at lower ones, to a pair of that weight with both degrees under `below`.
 
-    Weights only fall and degrees only rise, so what was passed need not be looked at again. The level is `lowest` - 1 where
-    there is none. `bound` holds a weight that no pair of the row exceeds.
+    Weights only fall and degrees only rise, so pairs that were passed need not be checked again. The level is `lowest` - 1 where
+    there is none. `bound` holds an upper bound on the weights of each row.
     """
     n = degree.size
     while level >= lowest:
@@ -142,9 +142,9 @@ def greedy(
     """Add pairs until every topic is connected, starting from the `kept` ones (m, 2); the added ones (·, 2), u < v, in order.
 
     `degree` (n, changed) and `highest` are the degrees at the start; `weights` (changed) the common topics of each pair, and
-    `merges` how many joins of components they leave to do without kept links. At each step e2 is the pair of maximum weight, e1 that
-    among pairs which leave the maximum degree as it is; e1 is taken where its weight is at least `least[w(e2)]`, otherwise e2.
-    Where every useful pair raises the maximum degree, e1 is e2. Ties go to the lowest (u, v).
+    `merges` how many joins of components remain without kept links. At each step e2 is the pair of maximum weight, e1 that among
+    the pairs that do not raise the maximum degree; e1 is taken where its weight is at least `least[w(e2)]`, otherwise e2. Where
+    every useful pair raises the maximum degree, e1 is e2. Ties go to the lowest (u, v).
     """
     n = indptr.size - 1
     owner = np.empty(indices.size, np.int32)

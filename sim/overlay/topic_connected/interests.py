@@ -1,4 +1,4 @@
-"""Who is interested in what: the input of every topic-connected overlay, and random ones of the kinds that papers use."""
+"""Interests: the input of every topic-connected overlay, and random interests as used in papers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class BrokerInterests:
 
     @classmethod
     def of(cls, rows: Iterable[Iterable[int]]) -> BrokerInterests:
-        """From each node's topics: any integers, renumbered in their order; a topic that a node names twice counts once."""
+        """Create interests from each node's topics: any integers, renumbered in ascending order; repeated topics count once."""
         wanted = [sorted(set(row)) for row in rows]
         number = {topic: i for i, topic in enumerate(sorted({topic for row in wanted for topic in row}))}
         indptr = row_starts([len(row) for row in wanted])
@@ -33,7 +33,7 @@ class BrokerInterests:
 
     @classmethod
     def where(cls, wanted: NDArray[np.bool_]) -> BrokerInterests:
-        """From a boolean matrix (nodes, topics) of who wants what."""
+        """Create interests from a boolean matrix (nodes, topics)."""
         return cls(row_starts(wanted.sum(axis=1)), np.nonzero(wanted)[1].astype(np.int32), wanted.shape[1])
 
     @property
@@ -48,7 +48,7 @@ class BrokerInterests:
 
     @cached_property
     def by_topic(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The same the other way round: the subscribers of topic t are `members[starts[t]:starts[t + 1]]`, ascending."""
+        """The subscribers by topic, as CSR: those of topic t are `members[starts[t]:starts[t + 1]]`, ascending."""
         return transpose(self.indptr, self.indices, self.topics)
 
     @property
@@ -61,20 +61,20 @@ class BrokerInterests:
         return self.indices[self.indptr[node] : self.indptr[node + 1]]
 
     def among(self, nodes: NDArray[np.int64]) -> BrokerInterests:
-        """The interests of some of the nodes, numbered anew in this order."""
+        """The interests of some of the nodes, renumbered in this order."""
         rows = [self.row(node) for node in nodes.tolist()]
         indptr = row_starts([len(row) for row in rows])
         return BrokerInterests(indptr, np.concatenate([self.indices[:0], *rows]), self.topics)
 
     def only(self, topics: NDArray[np.bool_]) -> BrokerInterests:
-        """The interests in some of the topics, numbered as before."""
+        """The interests in some of the topics, which keep their numbers."""
         kept = topics[self.indices]
         before = np.concatenate([[0], np.cumsum(kept)])
         return BrokerInterests(before[self.indptr], self.indices[kept], self.topics)
 
 
 def coin_flips(nodes: int, topics: int, mean: float, generator: np.random.Generator) -> BrokerInterests:
-    """Every node wants every topic with probability `mean` / `topics`, independently (the paper's figures come out with this)."""
+    """Every node wants every topic with probability `mean` / `topics`, independently (this reproduces the paper's figures)."""
     return BrokerInterests.where(generator.random((nodes, topics)) < mean / topics)
 
 
@@ -82,7 +82,7 @@ def exactly(
     nodes: int, topics: int, count: int, generator: np.random.Generator, exponent: float = 0.0
 ) -> BrokerInterests:
     """Every node wants exactly `count` distinct topics, drawn without replacement with Zipf weights (i + 1)^-`exponent`."""
-    # the largest of log-weight + Gumbel noise are a draw without replacement (Vieira 2014)
+    # the largest values of log-weight + Gumbel noise are a draw without replacement (Vieira 2014)
     keys = generator.gumbel(size=(nodes, topics)) - exponent * np.log(np.arange(1, topics + 1))
     wanted = np.zeros((nodes, topics), np.bool_)
     np.put_along_axis(wanted, np.argpartition(-keys, count - 1, axis=1)[:, :count], True, axis=1)

@@ -23,7 +23,7 @@ def topic_spans(
     """
     n, topics = first.size - 1, starts.size - 1
     spans = np.zeros(topics, np.int64)
-    place = np.full(n, -1, np.int32)  # of a node among the topic's subscribers
+    place = np.full(n, -1, np.int32)  # the place of each node among the topic's subscribers
     for t in range(topics):
         size = starts[t + 1] - starts[t]
         if size < 2:
@@ -113,7 +113,7 @@ def _reach(
     first: NDArray[np.int64],
     neighbours: NDArray[np.int32],
 ) -> bool:
-    """Whether all that are `left`, so many of them, are reached from one of them over others; those reached are not left then."""
+    """Whether all `size` nodes marked `left` are reached from one of them over others; those reached are unmarked."""
     left[start], queue[0] = False, start
     at, end = 0, 1
     while at < end < size:

@@ -60,5 +60,5 @@ def adjacency(nodes: int, edges: NDArray[np.int32]) -> tuple[NDArray[np.int64], 
 
 
 def edge_numbers(nodes: int, edges: NDArray[np.int32]) -> NDArray[np.int64]:
-    """One number for each edge (m, 2), in the order of (u, v)."""
+    """A number for each edge (m, 2), ordered like (u, v)."""
     return edges[:, 0] * np.int64(nodes) + edges[:, 1]

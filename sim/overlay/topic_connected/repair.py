@@ -1,4 +1,4 @@
-"""Topic-connected overlays that follow changes of interest: by repair of what fell apart, and by DCB-M."""
+"""Topic-connected overlays that follow changes of interest: by repair of disconnected topics, and by DCB-M."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Edges = set[tuple[int, int]]
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What a change of interests did to an overlay: the links that came and those that went, (·, 2) each, u < v, ascending."""
+    """The effect of a change of interests on an overlay: the links added and removed, (·, 2) each, u < v, ascending."""
 
     added: NDArray[np.int32]
     removed: NDArray[np.int32]
@@ -39,9 +39,9 @@ class Change:
 class RepairedOverlay:
     """An overlay of one of the greedy designs that is repaired after each change of a node's interests.
 
-    Only the topics that the node took up or gave up can have fallen apart: the greedy goes on from the links that are there,
-    over the subscribers of these alone. Then the links of the node that no topic needs any more are taken out. After every
-    `check`-th change a fresh design is made, and takes their place where they are more than `slack` times as many.
+    Only the topics that the node joined or left can have become disconnected: the greedy continues from the present links, over the
+    subscribers of these topics alone. Then the node's links that no topic needs any more are removed. After every `check`-th change
+    a new design is computed, which replaces the links if they are more than `slack` times as many.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class RepairedOverlay:
 
     @property
     def interests(self) -> BrokerInterests:
-        """Who wants what now."""
+        """The present interests."""
         return BrokerInterests.where(self._wanted.T)
 
     @property
@@ -74,13 +74,13 @@ class RepairedOverlay:
         return edges[np.argsort(edge_numbers(len(nodes), edges))]
 
     def change(self, node: int, add: Iterable[int] = (), drop: Iterable[int] = ()) -> Change:
-        """The node takes up the topics `add` and gives up those of `drop`, all of them topics of the first interests.
+        """Change a node's interests: it joins the topics `add` and leaves `drop`, all of them topics of the initial interests.
 
-        Raises ValueError where it wants one of `add` already, or one of `drop` not at all.
+        Raises ValueError where it already wants one of `add`, or does not want one of `drop`.
         """
         add, drop = sorted(add), sorted(drop)
         if self._wanted[add, node].any():
-            raise ValueError(f"node {node} wants topic {add[int(self._wanted[add, node].argmax())]} already")
+            raise ValueError(f"node {node} already wants topic {add[int(self._wanted[add, node].argmax())]}")
         if not self._wanted[drop, node].all():
             raise ValueError(f"node {node} does not want topic {drop[int(self._wanted[drop, node].argmin())]}")
         self._wanted[add, node], self._wanted[drop, node] = True, False
@@ -112,7 +112,7 @@ class RepairedOverlay:
             self._degree[[u, v]] += 1
 
     def _reconnect(self, topics: list[int]) -> NDArray[np.int32]:
-        """Let the greedy go on over the subscribers of these topics; the links that it adds."""
+        """Let the greedy continue over the subscribers of these topics; returns the links that it adds."""
         nodes = np.flatnonzero(self._wanted[topics].any(axis=0))
         place = np.full(len(self._degree), -1)
         place[nodes] = np.arange(len(nodes))
@@ -131,11 +131,11 @@ class RepairedOverlay:
 
 
 class Dcbm:
-    """DCB-M, an overlay of parts, in a reading of our own (of the original, no more than abstracts is public).
+    """DCB-M, an overlay designed in parts, as we interpret it (only abstracts of the original are public).
 
-    The nodes are dealt out into parts of equal size, for good. The greedy makes an overlay inside each part, and goes on over all
-    nodes with these edges kept. Where interests change, the edges inside the parts with a changed node are made anew, all others
-    are kept, and the greedy goes on from there.
+    The nodes are permanently divided into parts of equal size. The greedy designs an overlay inside each part, and continues over
+    all nodes with these edges kept. When interests change, the edges inside the parts with a changed node are redesigned, all
+    others are kept, and the greedy continues from there.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class Dcbm:
         self._remake(set(range(parts)))
 
     def change(self, interests: BrokerInterests) -> Change:
-        """Follow a batch of changes: all nodes' interests after it, over the same nodes and topics."""
+        """Follow a batch of changes, given all nodes' interests after it, over the same nodes and topics."""
         changed = {
             int(self.part[node])
             for node in range(interests.nodes)
@@ -175,7 +175,7 @@ class Dcbm:
             nodes = np.flatnonzero(self.part == part)
             kept.append(nodes[design(self._interests.among(nodes), *self._greedy)].astype(np.int32))
         links = np.concatenate(kept)
-        apart = self._interests.only(~connected_topics(self._interests, links))  # others weigh nothing
+        apart = self._interests.only(~connected_topics(self._interests, links))  # other pairs have weight 0
         self.edges = np.concatenate([links, extend(apart, links, *self._greedy)])
 
 

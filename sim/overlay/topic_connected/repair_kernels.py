@@ -1,4 +1,4 @@
-"""Compiled walks over an overlay that changes.
+"""Compiled graph searches in an overlay that changes.
 
 The neighbours of node v are `links[v, :degree[v]]`, in no order; `links` (n, ·) has spare columns.
 """
@@ -55,7 +55,7 @@ def links_among(
 
 @kernel
 def _unlink(u: int, v: int, links: NDArray[np.int32], degree: NDArray[np.int64]) -> None:
-    """Strike v off the neighbours of u."""
+    """Remove v from the neighbours of u."""
     i = 0
     while links[u, i] != v:
         i += 1
@@ -67,9 +67,9 @@ def _unlink(u: int, v: int, links: NDArray[np.int32], degree: NDArray[np.int64])
 def prune(
     node: int, wanted: NDArray[np.bool_], links: NDArray[np.int32], degree: NDArray[np.int64]
 ) -> NDArray[np.int32]:
-    """Take out the links of a node that no topic needs, lowest neighbour first; the neighbours that it lost.
+    """Remove the links of a node that no topic needs, lowest neighbour first; returns the neighbours removed.
 
-    `wanted` (topics, n). A topic needs a link when both ends want it and it would fall apart without.
+    `wanted` (topics, n). A topic needs a link if both ends want it and it would be disconnected without the link.
     """
     lost = np.empty(degree[node], np.int32)
     count = 0

@@ -13,7 +13,7 @@ NEIGHBOURS, WEIGHTED, DENSITY = 0, 1, 2
 
 
 class Remaining(NamedTuple):
-    """Which topics remain, and their subscribers: `members[starts[t]:starts[t + 1]]`; of many, bits in row `row[t]` too."""
+    """The topics that remain, and their subscribers: `members[starts[t]:starts[t + 1]]`; large topics also as bits in row `row[t]`."""
 
     remains: NDArray[np.bool_]
     starts: NDArray[np.int64]
@@ -44,11 +44,11 @@ def stars(
     members: NDArray[np.int32],
     rule: int,
 ) -> NDArray[np.int32]:
-    """Stars until no topic is left: edges (m, 2), u < v, by star, then by node.
+    """Add stars until no topic is left: edges (m, 2), u < v, by star, then by node.
 
     The centre is the node with the most neighbours in the remaining topics (`rule` NEIGHBOURS), the most weighted neighbours
-    (WEIGHTED) or the highest quotient of these (DENSITY), the lowest node of several. Its topics go; at first, those with at
-    least two subscribers remain.
+    (WEIGHTED) or the highest quotient of these (DENSITY), the lowest node on ties. Its topics are then done; topics with fewer than
+    two subscribers are from the start.
     """
     n, topics = indptr.size - 1, starts.size - 1
     words = (n + 63) // 64
@@ -86,7 +86,7 @@ def stars(
                 found = 0
                 for word in mask:
                     found += _ones(word)
-                neighbours[u] = max(found - 1, 0)  # a node is no neighbour of itself
+                neighbours[u] = max(found - 1, 0)  # a node is not its own neighbour
             value = neighbours[u] if rule == NEIGHBOURS else weighted[u]
             divisor = max(neighbours[u], 1) if rule == DENSITY else 1
             if value * best_divisor > best_value * divisor:
