@@ -26,14 +26,14 @@ class SelectionPromises(Promises):
 
     @classmethod
     def offers(cls, kind: type, member: str) -> bool:
-        """Whether a class has a member that is optional; what its `select` has left behind is not asked."""
+        """Whether a class has an optional member; a `select_all` that does not match its `select` is ignored."""
         return hasattr(kind, member) and selects_many(kind)
 
     @promise("reacts_to")
     def reactions(self, found: Any) -> Iterator[str]:
         """`reacts_to` is a set of "subscription" and "movement"."""
         if not found <= REACTIONS:
-            yield f"reacts_to is {sorted(found)}, allowed are {sorted(REACTIONS)}"
+            yield f"reacts_to is {sorted(found)}, allowed: {sorted(REACTIONS)}"
 
     @promise("exchange")
     def exchanges(self, found: Any) -> Iterator[str]:
@@ -48,31 +48,31 @@ class SelectionPromises(Promises):
 
     @promise("select")
     def known_broker(self, found: Any, view: SelectionView) -> Iterator[str]:
-        """`select` returns a Selection, of a broker of the network."""
+        """`select` returns a Selection of a broker of the network."""
         broker = found.broker if isinstance(found, Selection) else None
         if not isinstance(broker, int) or isinstance(broker, bool):
             yield f"select returned {found!r}, expected Selection(an int)"
         elif not 0 <= broker < self.setting.brokers:
             where = f"for user {view.user} at {view.time:g} s"
-            yield f"select decided for broker {broker} of {self.setting.brokers}, {where}"
+            yield f"select chose broker {broker} of {self.setting.brokers}, {where}"
 
     @promise("select_all")
     def known_brokers(self, found: Any, views: SelectionViews) -> Iterator[str]:
-        """`select_all`, if there is one, returns an array of integers: a broker of the network for each view."""
+        """`select_all`, if present, returns an array of integers: a broker of the network for each view."""
         if found.shape != (len(views),) or found.dtype.kind not in "iu":
             yield f"select_all returned {found.dtype}{found.shape}, expected an integer for each of {len(views)} views"
         wrong = np.flatnonzero((found < 0) | (found >= self.setting.brokers)).tolist()
         if wrong:
             where = f"for user {views.user[wrong[0]]} at {views.time[wrong[0]]:g} s"
-            yield f"select_all decided for broker {found[wrong[0]]} of {self.setting.brokers}, {where}"
+            yield f"select_all chose broker {found[wrong[0]]} of {self.setting.brokers}, {where}"
 
     @promise("select_all", costly=True)
     def as_one_by_one(self, found: Any, views: SelectionViews) -> Iterator[str]:
-        """The brokers that `select_all` returns are those that `select` decides for, view by view."""
+        """`select_all` returns the same brokers as `select` does, view by view."""
         for number, broker in enumerate(found.tolist()):
             alone = self.plugin.select(views[number]).broker
             if broker != alone:
-                yield f"select_all decided for broker {broker} where select decides for {alone}, for user {views.user[number]}"
+                yield f"select_all chose broker {broker} where select chooses {alone}, for user {views.user[number]}"
 
 
 class ReconfigurationPromises(Promises):
@@ -82,16 +82,16 @@ class ReconfigurationPromises(Promises):
 
     @promise("reconfigure")
     def permutation(self, found: Any, problem: ReconfigurationProblem) -> Iterator[str]:
-        """`reconfigure` returns a Reconfiguration, with each broker on a node of its own."""
+        """`reconfigure` returns a Reconfiguration with each broker on a node of its own."""
         if not isinstance(found, Reconfiguration):
             yield f"reconfigure returned {found!r}, expected a Reconfiguration"
         node_of, brokers = np.asarray(found.node_of), len(problem.node_of)
         if node_of.dtype.kind not in "iu" or not np.array_equal(np.sort(node_of), np.arange(brokers)):
-            yield f"reconfigure decided for nodes {node_of.tolist()}, expected each of 0 to {brokers - 1} once"
+            yield f"reconfigure chose nodes {node_of.tolist()}, expected each of 0 to {brokers - 1} once"
 
     @promise("reconfigure", costly=True)
     def swaps(self, found: Reconfiguration, problem: ReconfigurationProblem) -> Iterator[str]:
-        """The swaps of a Reconfiguration, if it has any, lead to it, and their costs are those after each."""
+        """The swaps of a Reconfiguration, if any, lead to its nodes, and their costs are those after each swap."""
         brokers, objective = len(problem.node_of), CostModel(problem)
         for swap in found.swaps:
             if not (0 <= swap.broker < brokers and 0 <= swap.partner < brokers):
@@ -101,7 +101,7 @@ class ReconfigurationPromises(Promises):
                 yield f"the cost after {swap} is {objective.cost}"
         if found.swaps and not np.array_equal(objective.node_of, found.node_of):
             decided = np.asarray(found.node_of).tolist()
-            yield f"its swaps lead to nodes {objective.node_of.tolist()}, but it decided for {decided}"
+            yield f"its swaps lead to nodes {objective.node_of.tolist()}, but it chose {decided}"
 
 
 class OffloadingPromises(Promises):
@@ -113,11 +113,11 @@ class OffloadingPromises(Promises):
     def known_objective(self, found: Any) -> Iterator[str]:
         """`objective` is "satisfied" or "satisfaction"."""
         if found not in (allowed := get_args(offloading.Objective)):
-            yield f"its objective is {found!r}, allowed are {', '.join(allowed)}"
+            yield f"its objective is {found!r}, allowed: {', '.join(allowed)}"
 
     @promise("decide")
     def known_topics(self, found: Any, problem: offloading.OffloadingProblem, *_: Any) -> Iterator[str]:
-        """`decide` returns a Decision, of topics of the problem, each once."""
+        """`decide` returns a Decision with topics of the problem, each once."""
         if not isinstance(found, offloading.Decision):
             yield f"decide returned {found!r}, expected a Decision"
         topics = np.asarray(found.topics)

@@ -1,4 +1,4 @@
-"""The views that policies get, and their decisions. Views are frozen and their arrays read-only."""
+"""The views that selection policies get, and their decisions. Views are frozen and their arrays read-only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SelectionSetting:
     """The constants of a run: brokers, their positions (degrees, NaN without places), and their relative speeds.
 
     `cell` is the side (degrees) of the grid cells that brokers stand for, one each, or None where brokers are not cells. `key` is
-    for the policy's own draws, by identity (`sim.base.randomness.uniform(key, user)`): they shift nobody else's.
+    for the policy's own draws, by identity (`sim.base.randomness.uniform(key, user)`): they do not shift other draws.
     """
 
     users: int
@@ -50,11 +50,11 @@ class BrokerStates:
 
 @dataclass(frozen=True, eq=False)
 class SelectionView:
-    """One user's case at one moment.
+    """The situation of one user at one moment.
 
     `current` is the user's broker, -1 for a user that joins; `topics` what the user wants now, ascending; position in degrees, NaN
-    where unknown. `exchanged` holds all brokers as of the last exchange; the `own_` figures are the current broker's, fresh,
-    **without this user**: `own_wanted` (len(topics)) users that want each of `topics`, `own_topics`, `own_load`, `own_users`.
+    where unknown. `exchanged` holds all brokers as of the last exchange; the `own_` figures are the current broker's, up to date
+    and **without this user**: `own_wanted` (len(topics)) users that want each of `topics`, `own_topics`, `own_load`, `own_users`.
     `total_load` is the number of user subscriptions in the whole system.
     """
 
@@ -74,7 +74,7 @@ class SelectionView:
 
 @dataclass(frozen=True, eq=False)
 class SelectionViews:
-    """The cases of several users, one after the other, none of whom is handed over.
+    """The views of several users in succession, provided that none is handed over.
 
     Fields are those of `SelectionView` as arrays with an entry for each, but for `exchanged`, which is the same for all. View i has
     `topics` and `own_wanted` from `indptr[i]` to `indptr[i + 1]`.
@@ -120,7 +120,7 @@ class SelectionViews:
 
 @dataclass(frozen=True)
 class Selection:
-    """The decision: the broker that shall host the user."""
+    """The decision: the broker to host the user."""
 
     broker: int
 
@@ -139,9 +139,9 @@ class Exchange:
 class SelectionPolicy(Protocol):
     """Which broker hosts a user: a pure function of the view. Plug-in group `brokersim.selection`.
 
-    The class has a nested `Parameters(sim.plugins.Parameters)`, and is made by `Policy(parameters, setting)` with a SelectionSetting.
-    `reacts_to` names what makes the network ask again for a user that has a broker: "subscription" (its interests changed),
-    "movement" (its place changed). `exchange` is None where the policy needs no states of other brokers.
+    The class has a nested `Parameters(sim.plugins.Parameters)`, and is created by `Policy(parameters, setting)` with a
+    SelectionSetting. `reacts_to` names the events after which the network asks again for a user that has a broker: "subscription"
+    (its interests changed), "movement" (its place changed). `exchange` is None where the policy needs no states of other brokers.
     """
 
     reacts_to: frozenset[str]
@@ -152,9 +152,9 @@ class SelectionPolicy(Protocol):
 
 
 class SelectsMany(Protocol):
-    """What a selection policy may offer beside, for speed: decisions for many users at once.
+    """An optional part of a selection policy, for speed: decisions for many users at once.
 
-    Without it, or where a class has a `select` of its own and no `select_all`, the network asks for one user at a time.
+    Without it, or where a subclass overrides `select` but not `select_all`, the network asks for one user at a time.
     """
 
     def select_all(self, views: SelectionViews) -> NDArray[np.integer[Any]]:
@@ -165,13 +165,13 @@ SelectAll = Callable[[SelectionViews], NDArray[np.integer[Any]]]
 
 
 def many_at_once(policy: SelectionPolicy) -> SelectAll | None:
-    """The `select_all` of a policy, None where there is none that goes with its `select`."""
+    """The `select_all` of a policy, None where there is none that matches its `select`."""
     found: SelectAll | None = getattr(policy, "select_all", None)
     return found if selects_many(type(policy)) else None
 
 
 def selects_many(kind: type) -> bool:
-    """Whether a class has a `select_all` that no subclass has left behind by a `select` of its own."""
+    """Whether a class has a `select_all` that no subclass has made obsolete by overriding `select`."""
     names = {"select", "select_all"}
     latest: set[str] = next((names & set(vars(each)) for each in kind.__mro__ if names & set(vars(each))), set())
     return "select_all" in latest

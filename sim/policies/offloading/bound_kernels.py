@@ -1,4 +1,4 @@
-"""Compiled kernels of the upper bounds: one pass over interests each. Slow twin: tests/oracles/offloading_optimum.py."""
+"""Compiled kernels for the upper bounds, each with one pass over interests. Slow twin: tests/oracles/offloading_optimum.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sim.base.compiled import kernel
 
 NEVER = np.iinfo(np.int64).max
 MOST_SUMS = 1 << 15
-"""Up to this need, sums of event rates are enumerated exactly, one bit each: 512 words."""
+"""The largest need for which sums of event rates are enumerated exactly, one bit each: 512 words."""
 _ONE, _ALL = np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -28,7 +28,7 @@ def least_rate(indptr: NDArray[np.int64], indices: NDArray[np.int32], rate: NDAr
 
 @kernel
 def _least_sum(sums: NDArray[np.uint64], least: int) -> int:
-    """The smallest number of the set that is no less than `least`; -1 where there is none."""
+    """The smallest number in the set that is at least `least`; -1 where there is none."""
     word = least // 64
     bits = sums[word] & (_ALL << np.uint64(least % 64))
     while bits == 0:
@@ -45,7 +45,7 @@ def _least_sum(sums: NDArray[np.uint64], least: int) -> int:
 
 @kernel
 def _largest_sum(sums: NDArray[np.uint64]) -> int:
-    """The largest number of a set that is not empty."""
+    """The largest number in a non-empty set."""
     word = sums.size - 1
     while sums[word] == 0:
         word -= 1
@@ -58,7 +58,7 @@ def _largest_sum(sums: NDArray[np.uint64]) -> int:
 
 @kernel
 def _add(sums: NDArray[np.uint64], events: int) -> None:
-    """Each number of the set by itself and with `events` added."""
+    """Extend the set by each of its numbers plus `events`."""
     words, part = events // 64, np.uint64(events % 64)
     for to in range(sums.size - 1, words - 1, -1):
         bits = sums[to - words] << part
@@ -71,11 +71,11 @@ def _add(sums: NDArray[np.uint64], events: int) -> None:
 def sums_about(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], rate: NDArray[np.int64], need: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The largest sum of rates of each subscriber's topics below its need, and the smallest that is no less (n both).
+    """For each subscriber, the largest sum of its topics' rates below its need, and the smallest that is enough: two arrays (n).
 
-    The latter is `NEVER` where all together are less. The former is 0 where the latter is the need itself, as it is not asked for
-    then. Sums of rates below the need are a set of bits; needs above `MOST_SUMS` stand for the latter themselves where it is not clear
-    without: no sum that is enough is less.
+    The latter is `NEVER` where even all topics are not enough. The former is 0 (unused) where the latter equals the need. Sums of
+    rates below the need are a bit set; for needs above `MOST_SUMS`, the need itself, a lower bound, replaces the latter unless that
+    is obvious.
     """
     below, enough = np.zeros(need.size, np.int64), np.full(need.size, NEVER, np.int64)
     room = np.empty(MOST_SUMS // 64, np.uint64)
@@ -104,7 +104,7 @@ def sums_about(
                     if beside >= 0:
                         least = min(least, beside + events)
                     _add(sums, events)
-                    sums[-1] &= _ALL >> np.uint64(sums.size * 64 - goal)  # what is below the need
+                    sums[-1] &= _ALL >> np.uint64(sums.size * 64 - goal)  # only sums below the need
             if goal < least:
                 below[subscriber] = _largest_sum(sums)
         enough[subscriber] = least
@@ -120,7 +120,7 @@ def satisfiable(
     need: NDArray[np.int64],
     capacity: float,
 ) -> NDArray[np.bool_]:
-    """Whether some topics of a subscriber bring what it needs within the capacity (n), or parts of topics do, which may be less dear.
+    """Whether topics of a subscriber, or fractions of them (which may cost less), bring what it needs within the capacity (n).
 
     False where nothing is needed. Topics with rate 0 do not count.
     """
@@ -163,7 +163,7 @@ def profits(
     most: NDArray[np.float64],
     worth: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """The sum of min(rate, most) · worth over each topic's subscribers (l): `most` that counts of one's events, and their worth."""
+    """The sum of min(rate, most) · worth over each topic's subscribers (l), with the most events that count for one and their worth."""
     profit = np.zeros(rate.size)
     for subscriber in range(most.size):
         value, limit = worth[subscriber], most[subscriber]
@@ -175,7 +175,7 @@ def profits(
 
 
 class Cover(NamedTuple):
-    """Interests (CSR) of subscribers (n), who need so much, of which so much is `missing` beside the topics `given` (l)."""
+    """The interests (CSR) of subscribers (n), their `need`, and what of it is `missing` besides the topics `given` (l)."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
@@ -188,12 +188,12 @@ class Cover(NamedTuple):
 def descend(
     cover: Cover, parted: int, part: float, length: float, price: NDArray[np.float64], topics: NDArray[np.float64]
 ) -> tuple[float, float, float]:
-    """Change the prices of subscribers (n) by -`length` times what they receive beyond 1, within 0 and 1.
+    """Take one subgradient step: change subscribers' prices (n), within 0 and 1, by -`length` times what they receive beyond 1.
 
-    A subscriber receives min(rate, missing) / missing of each topic that is kept, `part` of it of the topic `parted`, and nothing of
-    the topics `given` (l) where less is missing than its need. `topics` (l, 2): each topic's rate, below 0 where it is not kept, and,
-    changed, what it brings to all if it is kept, by the new prices. Returns the sum of 1 - price, that of what subscribers receive up
-    to 1, and that of the squares of what they receive beyond 1, where the price can follow.
+    A subscriber receives min(rate, missing) / missing from each kept topic, `part` of that from the topic `parted`, and nothing
+    from the topics `given` (l) where less is missing than its need. `topics` (l, 2): each topic's rate, below 0 where it is not
+    kept, and (updated) its worth to all subscribers by the new prices. Returns three sums: of 1 - price, of what subscribers
+    receive up to 1, and of the squares of what they receive beyond 1 where the price can still change.
     """
     indptr, indices, need, missing, given = cover
     topics[:, 1] = 0

@@ -1,7 +1,7 @@
-"""Upper bounds on the value of any choice of topics within the capacity, by which decisions are judged.
+"""Upper bounds on the value of any choice of topics within the capacity, to judge decisions against.
 
-All count subscribers that need something. Topics that cost more than the capacity are no topics to them (but for `threshold`, which is
-as the paper has it). Sums of floats are rounded up by far more than they can be wrong.
+All count subscribers that need something, and ignore topics that cost more than the capacity (except `threshold`, which follows the
+paper). Sums of floats are rounded up by far more than their error.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _MOST = 1 << 62
 
 
 def upper_bounds(problem: OffloadingProblem, objective: Objective, topics: _Topics | None = None) -> dict[str, float]:
-    """All bounds that hold for the problem's costs, by name; `topics`: a good decision, if there is one, makes some of them better.
+    """All bounds that hold for the problem's costs, by name; a good decision as `topics`, if available, tightens some of them.
 
-    "threshold", and "subset-sum" of B3M and "hull" of F-B3M, are there for normalised costs alone; "data-dependent" is for F-B3M, and
-    needs topics; "lp-dual" is for all.
+    "threshold", "subset-sum" (B3M) and "hull" (F-B3M) need normalised costs; "data-dependent" (F-B3M) needs topics; "lp-dual"
+    always applies.
     """
     bounds = dict[str, float]()
     if problem.normalised:
@@ -48,8 +48,9 @@ def upper_bounds(problem: OffloadingProblem, objective: Objective, topics: _Topi
 def threshold(problem: OffloadingProblem, objective: Objective) -> float:
     """ODS, theorem V.7 for B3M and VI.4 for F-B3M, for normalised costs: each subscriber costs max(tau_v, its lowest rate) or more.
 
-    Costs are sorted, so that there is an end at the first that does not fit (algorithm 3 goes on for ever). What is left then pays for
-    a part of that subscriber in F-B3M, where the theorem adds 1: who receives a share g pays for g tau_v, and for one topic at least.
+    Costs are sorted, so that it ends at the first that does not fit (algorithm 3 does not terminate). The remaining capacity pays
+    for part of that subscriber in F-B3M, where the theorem adds 1: a subscriber with the share g costs at least g tau_v, and one
+    topic.
     """
     wanting = problem.need > 0
     least = kernels.least_rate(problem.indptr, problem.indices, problem.event_rate)
@@ -57,26 +58,26 @@ def threshold(problem: OffloadingProblem, objective: Objective) -> float:
 
 
 def subset_sum(problem: OffloadingProblem) -> float:
-    """B3M with normalised costs: each subscriber costs the cheapest of its subsets of topics that bring tau_v, or can't be satisfied.
+    """B3M with normalised costs: each subscriber costs the cheapest subset of its topics that brings tau_v, or can't be satisfied.
 
-    The cost of a topic is shared by its subscribers, which pay its rate each.
+    The cost of a topic is shared by its subscribers, each of which pays its rate.
     """
     _, enough = kernels.sums_about(problem.indptr, problem.indices, _rates(problem), problem.need)
     return _cheapest_first(problem, enough[(problem.need > 0) & (enough < kernels.NEVER)], in_part=False)
 
 
 def hull(problem: OffloadingProblem) -> float:
-    """F-B3M with normalised costs: as `subset_sum`, each subscriber's share by what it pays, made concave.
+    """F-B3M with normalised costs: as `subset_sum`, with the concave hull of each subscriber's share as a function of what it pays.
 
-    It rises by 1 / tau_v up to the largest sum of rates below tau_v, then on a line to 1 at the smallest sum that is enough: all that
-    subsets reach is on these lines or below. Their parts are taken from the steepest on.
+    It rises with slope 1 / tau_v up to the largest sum of rates below tau_v, then linearly to 1 at the smallest sum that is enough:
+    no subset lies above these lines. Segments are taken in order of slope, the steepest first.
     """
     _, value = _fill(*_lines(problem), _units(problem))
     return _up(problem, value)
 
 
 def _lines(problem: OffloadingProblem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How far the lines of all subscribers' hulls rise, and their lengths."""
+    """The rise and the length of each segment of all subscribers' hulls."""
     below, enough = kernels.sums_about(problem.indptr, problem.indices, _rates(problem), problem.need)
     first = np.where(enough == problem.need, problem.need, below).astype(np.float64)
     share = first / np.maximum(problem.need, 1)
@@ -85,9 +86,9 @@ def _lines(problem: OffloadingProblem) -> tuple[NDArray[np.float64], NDArray[np.
 
 
 def data_dependent(problem: OffloadingProblem, topics: _Topics) -> float:
-    """F-B3M with any costs: what the topics come to, and the most that others, with all the capacity for themselves, could add to it.
+    """F-B3M with any costs: the value of the topics, plus the most that others could add with the whole capacity.
 
-    The sum of shares is submodular (ODS, VI.2): topics together add no more to it than the sum of what each adds alone (Leskovec et
+    The sum of shares is submodular (ODS, VI.2): topics together add at most the sum of what each adds alone (Leskovec et
     al., "Cost-effective outbreak detection in networks", KDD 2007, III.B).
     """
     kept = _indicator(problem, topics)
@@ -101,22 +102,22 @@ def data_dependent(problem: OffloadingProblem, topics: _Topics) -> float:
 
 
 def lp_dual(problem: OffloadingProblem, objective: Objective, topics: _Topics | None = None) -> float:
-    """Either objective with any costs: the dual of linear relaxations, by subgradient steps.
+    """Either objective with any costs: the dual of linear relaxations, minimised by subgradient steps.
 
     In the relaxation a subscriber's part y_v is at most 1 and at most Σ min(ev_t, tau_v) / tau_v · x_t over its topics, of which the
     back end keeps the parts x_t. For any prices alpha_v from 0 to 1 of the second bound, Σ (1 - alpha_v) and the best fractional
-    knapsack of topics worth Σ_v alpha_v min(ev_t, tau_v) / tau_v is a bound: the best of those seen is taken.
+    knapsack of topics worth Σ_v alpha_v min(ev_t, tau_v) / tau_v is a bound; the best one found is returned.
 
-    In B3M subscribers that cannot be satisfied within the capacity are left out, and the bound is rounded down to a whole number. Its
-    second relaxation gives nothing for events that are not enough: whom a set of topics leaves short is not satisfied unless the others
-    bring what is missing, r_v, so that y_v is at most Σ min(ev_t, r_v) / r_v · x_t over these (knapsack-cover inequalities; Carr,
-    Fleischer, Leung and Phillips, "Strengthening integrality gaps for capacitated network design and covering problems", 2000). The
-    sets are that of the best knapsack of the first relaxation, and the topics of the decision.
+    In B3M subscribers that cannot be satisfied within the capacity are left out, and the bound is rounded down to a whole number.
+    Its second relaxation is tighter: a subscriber whom a set of topics leaves short is satisfied only if the others bring what is
+    missing, r_v, so that y_v is at most Σ min(ev_t, r_v) / r_v · x_t over these (knapsack-cover inequalities; Carr, Fleischer,
+    Leung and Phillips, "Strengthening integrality gaps for capacitated network design and covering problems", 2000). The sets are
+    the best knapsack of the first relaxation and the topics of the decision.
 
-    A price falls where the knapsack brings more than is needed and rises where it brings less, by steps after Polyak ("Minimization of
-    unsmooth functionals", 1969), as long as it would take to come to the best sum of parts seen, a lower bound of the minimum, if the
-    slopes were those of the step before; they are halved after a few in vain. At the start all prices are 1, but 0 for those who
-    receive more than they need from the topics.
+    A price falls where the knapsack brings more than is needed and rises where it brings less. Step lengths follow Polyak
+    ("Minimization of unsmooth functionals", 1969): those that would reach the best sum of parts found, a lower bound of the
+    minimum, along the previous slopes; they are halved after a few steps without progress. Initial prices are 1, or 0 for
+    subscribers that receive more than they need from the topics.
     """
     rate, need = _rates(problem), problem.need
     if objective == "satisfied":
@@ -141,7 +142,7 @@ def _descend(
     start: NDArray[np.bool_],
     given: NDArray[np.bool_],
 ) -> tuple[float, NDArray[np.float64]]:
-    """The best bound from prices that suit the topics `start`, and its knapsack; where `given` leave one short, the others must do."""
+    """The best bound, starting from prices for the topics `start`, and its knapsack; the others bring what `given` leaves missing."""
     missing = need - received(problem.indptr, problem.indices, rate * given)
     np.copyto(missing, need, where=missing <= 0)
     cover = kernels.Cover(problem.indptr, problem.indices, need, missing, given)
@@ -187,7 +188,7 @@ def _indicator(problem: OffloadingProblem, topics: _Topics) -> NDArray[np.bool_]
 
 
 def _fill(gains: NDArray[np.float64], costs: NDArray[np.float64], capacity: float) -> tuple[NDArray[np.float64], float]:
-    """The fractional knapsack: the part taken of each item, and the total value; the first on ties."""
+    """The fractional knapsack: the part taken of each item, and the total value; the first items on ties."""
     dearness = np.negative(np.divide(gains, costs, out=np.full(gains.size, np.inf), where=costs > 0))
     order = np.argsort(dearness, kind="stable")
     del dearness  # they are large
@@ -204,7 +205,7 @@ def _fill(gains: NDArray[np.float64], costs: NDArray[np.float64], capacity: floa
 
 
 def _units(problem: OffloadingProblem) -> int:
-    """The capacity in notifications of 1 / scale events, by as much more as sums of costs may have been rounded down."""
+    """The capacity in notifications of 1 / scale events, plus the rounding error of sums of costs."""
     rounding = 1 + Fraction(problem.topics + 2, 1 << 52)
     return int(Fraction(min(problem.capacity, float(_MOST))) * problem.scale * rounding)
 
@@ -213,7 +214,7 @@ def _cheapest_first(problem: OffloadingProblem, costs: NDArray[np.int64], in_par
     """How many subscribers the capacity pays for, optionally with a part of the next one."""
     units = min(_units(problem), _MOST)
     costs = np.sort(costs)
-    beyond = np.cumsum(np.minimum(costs, units + 1)) > units  # right up to the first; only then sums may overflow
+    beyond = np.cumsum(np.minimum(costs, units + 1)) > units  # correct up to the first; sums may overflow only after it
     count = int(beyond.argmax()) if beyond.any() else costs.size
     if not in_part or count == costs.size:
         return float(count)
@@ -222,6 +223,6 @@ def _cheapest_first(problem: OffloadingProblem, costs: NDArray[np.int64], in_par
 
 
 def _up(problem: OffloadingProblem, bound: float) -> float:
-    """Rounded up by more than sums over subscribers and topics can be wrong, and at most one for each that needs something."""
+    """A bound plus more than the error of sums over subscribers and topics; at most the number of subscribers that need something."""
     bound *= 1 + (problem.subscribers + problem.topics + 64) * 2.0**-51
     return min(bound, float(np.count_nonzero(problem.need)))

@@ -1,4 +1,4 @@
-"""Controls for comparison: topics in a fixed or random order, each kept if it fits."""
+"""Baselines for comparison: topics in a fixed or random order, each kept if it fits."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class _InOrder(OffloadingWithoutParameters, ABC):
 
     @abstractmethod
     def order(self, problem: OffloadingProblem) -> NDArray[np.int64]:
-        """All topics, the first choice first."""
+        """All topics in order of preference."""
 
     def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
-        """Keep each topic with deliveries in turn if it fits the remaining capacity."""
+        """Keep each topic that has a cost, in turn, if it fits the remaining capacity."""
         order = self.order(problem)
         delivers = (problem.event_rate > 0) & (problem.degrees > 0) & (problem.cost > 0)
         order = order[delivers[order]]
@@ -32,15 +32,15 @@ class _InOrder(OffloadingWithoutParameters, ABC):
 
 
 class Random(_InOrder):
-    """A control: topics in random order, each kept if it fits."""
+    """A baseline: topics in random order, each kept if it fits."""
 
     def order(self, problem: OffloadingProblem) -> NDArray[np.int64]:
-        """A permutation that belongs to the problem's key."""
+        """A permutation determined by the problem's key."""
         return np.random.default_rng(problem.key).permutation(problem.topics)
 
 
 class Popular(_InOrder):
-    """A control: topics by number of subscribers, each kept if it fits."""
+    """A baseline: topics by number of subscribers, each kept if it fits."""
 
     def order(self, problem: OffloadingProblem) -> NDArray[np.int64]:
         """The most subscribers first, the lowest id on ties."""
@@ -48,7 +48,7 @@ class Popular(_InOrder):
 
 
 class Loudest(_InOrder):
-    """A control: topics by event rate, each kept if it fits."""
+    """A baseline: topics by event rate, each kept if it fits."""
 
     def order(self, problem: OffloadingProblem) -> NDArray[np.int64]:
         """The highest event rate first, the lowest id on ties."""

@@ -13,10 +13,10 @@ from sim.policies.offloading.problem import Decision, OffloadingPolicy, Offloadi
 def decisions(
     policy: OffloadingPolicy, problem: OffloadingProblem, steps: int
 ) -> Iterator[tuple[OffloadingProblem, Decision]]:
-    """The problem at capacities below its own that fall to 0 by equal steps, with what the policy decides at each.
+    """The problem at capacities falling from its own to 0 in equal steps, with the policy's decision at each.
 
-    Figure 1 of the paper shows the progress of one run instead, which is less from the first topic on that does not fit a smaller
-    capacity: a run goes on with others that do.
+    Figure 1 of the paper shows the progress of one greedy run instead, which is lower from the first topic on that does not fit: at
+    a smaller capacity, the greedy continues with others that do.
     """
     decide = _resumed(policy, problem) if isinstance(policy, B3m | Fb3m) else policy.decide
     for step in range(steps - 1, -1, -1):
@@ -27,7 +27,7 @@ def decisions(
 def _resumed(policy: B3m | Fb3m, problem: OffloadingProblem) -> Callable[[OffloadingProblem], Decision]:
     """A greedy policy's decisions at smaller capacities, resumed from its picks at the full one.
 
-    Up to the first that does not fit these are also the picks of the smaller one: what has not fitted before, does not fit there.
+    Up to the first pick that does not fit, the picks at a smaller capacity are the same: it fits no more than the full one.
     """
     full = {by: run_greedy(problem, policy.objective, by).topics for by in policy.runs}
     spent = {by: np.cumsum(problem.cost[topics]) for by, topics in full.items()}

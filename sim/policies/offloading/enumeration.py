@@ -1,4 +1,4 @@
-"""F-B3M within 1 - 1/e of the optimum, for few topics: greedy from each start with up to three of them."""
+"""F-B3M with at least 1 - 1/e of the optimum, for few topics: greedy from each set of up to three topics."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from sim.policies.offloading.problem import Decision, Objective, OffloadingProbl
 from sim.policies.offloading.process import OffloadingWithoutParameters
 
 MOST_TOPICS = 40
-"""Most topics: these have 10,701 starts, which take seconds."""
+"""The most topics: their 10,701 starts take seconds."""
 _SEED = 3
 
 
 class PartialEnumeration(OffloadingWithoutParameters):
     """The best of greedy by gain per cost (ODS, algorithm 5, type R) from each set of up to three topics that fits.
 
-    For a submodular objective and any costs this is no less than 1 - 1/e of the optimum (Khuller, Moss and Naor, "The budgeted maximum
+    For a submodular objective and any costs this reaches at least 1 - 1/e of the optimum (Khuller, Moss and Naor, "The budgeted maximum
     coverage problem", 1999; Sviridenko, "A note on maximizing a submodular set function subject to a knapsack constraint", 2004; Krause
     and Guestrin, 2005, to which ODS VI.B refers).
     """
@@ -29,7 +29,7 @@ class PartialEnumeration(OffloadingWithoutParameters):
     objective: Objective = "satisfaction"
 
     def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
-        """The seed's topics first, then the picks; the first seed on ties: the smallest, of the lowest ids.
+        """The seed's topics first, then the picks; on ties the smallest seed, with the lowest ids.
 
         Raises InputError where too many topics could be kept.
         """
@@ -38,7 +38,7 @@ class PartialEnumeration(OffloadingWithoutParameters):
         if candidates.size > MOST_TOPICS:
             seeds = sum(math.comb(candidates.size, size) for size in range(_SEED + 1))
             raise InputError(
-                f"policy partial-enumeration: {candidates.size:,} topics that fit come to {seeds:,} ways to start, "
+                f"policy partial-enumeration: {candidates.size:,} topics that fit give {seeds:,} sets to start from, "
                 f"allowed: up to {MOST_TOPICS} topics (policy fb3m takes any number)"
             )
         best, most = Decision(np.empty(0, np.int32)), -1.0

@@ -16,9 +16,9 @@ from sim.policies.offloading.process import OffloadingWithoutParameters
 GreedyEngine = Literal["delta", "lazy", "slow"]
 _ENGINES: tuple[GreedyEngine, ...] = get_args(GreedyEngine)  # in the order of the kernels' numbers
 _LITTLE = 0.005
-"""The share of the capacity up to which free capacity is filled by few topics."""
+"""The largest free share of the capacity that is filled with few large topics."""
 _FAIR = 1 / 8
-"""The least share of such free capacity that each of the first topics takes."""
+"""The least share of that free capacity which each of the first topics takes."""
 
 
 def run_greedy(
@@ -31,14 +31,14 @@ def run_greedy(
     kept: ArrayLike = (),
     capacity: float | None = None,
 ) -> Decision:
-    """Repeatedly pick the topic with the highest score; one that does not fit the remaining capacity is skipped for good.
+    """Repeatedly pick the topic with the highest score; a topic that does not fit the remaining capacity is skipped permanently.
 
-    `by` ratio divides what a topic gains by its cost (type R), gain does not (type G). All engines pick the same topics in the same
-    order. `active` (n): the subscribers that count, all by default. `kept`: topics to start from, whose cost is spent and whose events
-    are received; they come first in the decision, in their order. `capacity` is that of the problem by default.
+    `by` "ratio" divides a topic's gain by its cost (type R), "gain" does not (type G). All engines pick the same topics in the same
+    order. `active` (n): the subscribers that count, all by default. `kept`: topics to start from, already paid for and received;
+    they come first in the decision, in their order. `capacity` is that of the problem by default.
     """
     if objective == "satisfied" and engine == "lazy":
-        raise ValueError("scores of B3M can rise, so that it cannot be lazy (allowed: delta, slow)")
+        raise ValueError("scores of B3M can rise, which rules out the lazy engine (allowed: delta, slow)")
     given = np.asarray(kept, np.int32)
     instance = scoring.instance_of(problem, objective, active)
     greedy_kernels.receive_all(instance, given)
@@ -50,10 +50,10 @@ def run_greedy(
 
 
 def again(problem: OffloadingProblem, previous: Decision, objective: Objective) -> Decision | None:
-    """Decide from the previous decision if little has changed since; None where it is better to decide anew.
+    """Decide starting from the previous decision if little has changed since; None where a new decision is better.
 
-    The capacity left after `warm_start.kept` is filled by greedy picks; where it is little, topics that take a fair part of it come
-    first, so that few do.
+    The capacity left after `warm_start.kept` is filled with greedy picks; where it is small, topics that take a fair part of it
+    come first, so that few topics change.
     """
     start = warm_start.kept(problem, previous, objective)
     if start is None:
@@ -76,7 +76,7 @@ def _go_on(
     capacity: float,
     least: float = 0.0,
 ) -> NDArray[np.int32]:
-    """The given topics, whose events have been received in the instance, and what is picked after them of what costs no less."""
+    """Greedy picks after the given topics (already received in the instance), among topics that cost at least `least`."""
     spent = cost_of(problem, given)
     candidate = (problem.cost > 0) & (problem.cost >= least) & (spent + problem.cost <= capacity)
     candidate[given] = False
@@ -104,7 +104,7 @@ def _heap(problem: OffloadingProblem, objective: Objective, by: By) -> greedy_ke
 
 
 def furthest(problem: OffloadingProblem, decisions: Sequence[Decision]) -> Decision:
-    """The decision with the largest sum of satisfaction, the first on ties."""
+    """The decision with the largest total satisfaction, the first on ties."""
     if len(decisions) == 1:
         return decisions[0]
     return max(decisions, key=lambda decision: outcome(problem, decision.topics).total)
@@ -116,7 +116,7 @@ class _Greedy(OffloadingWithoutParameters):
     _engine: GreedyEngine = "delta"
 
     def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
-        """Decide, from the previous decision if possible: topics in the order of the picks; of equal runs, the first."""
+        """Decide, from the previous decision if possible: topics in the order of the picks; the first run on ties."""
         found = again(problem, previous, self.objective) if previous is not None and self._warm_start else None
         return found or furthest(
             problem, [run_greedy(problem, self.objective, by, engine=self._engine) for by in self.runs]
@@ -124,7 +124,7 @@ class _Greedy(OffloadingWithoutParameters):
 
 
 class B3m(_Greedy):
-    """GreedyB3M (ODS, algorithm 2): the topic that satisfies most per cost, including shares of what subscribers still need."""
+    """GreedyB3M (ODS, algorithm 2): the topic that satisfies most per cost next, counting shares of what subscribers still need."""
 
     objective = "satisfied"
     runs = ("ratio",)

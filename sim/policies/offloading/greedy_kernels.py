@@ -11,18 +11,18 @@ from sim.base.compiled import kernel
 
 Events: TypeAlias = NDArray[np.int32] | NDArray[np.int64]
 _CHILDREN = 4
-_SLACK = 5  # a bound that is passed is set 1/32 above
+_SLACK = 5  # a bound that is exceeded is reset to 1/32 above
 _UNBOUNDED = np.iinfo(np.int64).max
 
 
 class Instance(NamedTuple):
-    """n subscribers, l topics, and how far subscribers are from what they need.
+    """n subscribers, l topics, and what each subscriber still misses.
 
-    Subscriber v wants `topics[first_topic[v]:first_topic[v + 1]]`, in any order; for B3M, those behind the first `short_topics[v]` (n)
-    are such that each satisfies v alone. The subscribers of topic t are `subscribers[first_subscriber[t]:first_subscriber[t + 1]]`.
-    `event_rate` (l) and `missing` (n), the events that a subscriber still needs, are of one type; `missing` never rises. `weight` (n):
-    what an event is worth to a subscriber (F-B3M); `one`: what a subscriber that becomes satisfied is worth (B3M), `of_shares` tells
-    which of the two counts. `score` (l): what topics are worth.
+    Subscriber v wants `topics[first_topic[v]:first_topic[v + 1]]`, in any order; for B3M, each topic after the first
+    `short_topics[v]` (n) satisfies v alone. The subscribers of topic t are `subscribers[first_subscriber[t]:first_subscriber[t +
+    1]]`. `event_rate` (l) and `missing` (n), the events that a subscriber still needs, are of one type; `missing` never rises.
+    `weight` (n): the worth of an event to a subscriber (F-B3M); `one`: the worth of a subscriber that becomes satisfied (B3M);
+    `of_shares`: whether the former counts. `score` (l): the worth of topics.
     """
 
     first_topic: NDArray[np.int64]
@@ -45,8 +45,8 @@ ENTRY = np.dtype([("key", np.float64), ("topic", np.int32)], align=True)
 class Heap(NamedTuple):
     """Topics by key, the highest first and the lowest topic on ties, in `entries` (l, of ENTRY).
 
-    `divisor` (l): what scores are divided by for keys. Where scores can rise, `place` (l) is where a topic stands, and `bound` (l) the
-    score that its key was made of, never below its own, unbounded for topics that are in no place; else both are empty.
+    `divisor` (l): a key is the score divided by it. Where scores can rise, `place` (l) is a topic's position, and `bound` (l) the
+    score behind its key, never below its own, unbounded for topics that are not in the heap; otherwise both are empty.
     """
 
     entries: NDArray[np.void]
@@ -55,14 +55,14 @@ class Heap(NamedTuple):
     bound: NDArray[np.int64]
 
 
-# What is called for each topic or pair gets the arrays that it needs, not all in a tuple: handing that on would cost as much again.
+# Functions called for each topic or pair get the arrays that they need: passing the whole tuple would double their time.
 
 
 @kernel
 def worth_of_events(need: NDArray[np.int64], one: int) -> NDArray[np.int64]:
-    """What an event is worth to each subscriber (n), so that one that has what it needs has about `one`, never more.
+    """The worth of an event to each subscriber (n), such that a satisfied subscriber is worth about `one`, never more.
 
-    In whole numbers that are exact to one another where a common multiple of all needs is that small, and rounded down where not.
+    In whole numbers: in exact proportion where a common multiple of all needs is small enough, otherwise rounded down.
     """
     common = 1
     for value in need:
@@ -90,7 +90,7 @@ def _put(entries: NDArray[np.void], place: NDArray[np.int32], at: int, key: floa
 
 @kernel
 def _sink(entries: NDArray[np.void], place: NDArray[np.int32], size: int, at: int, key: float, topic: int) -> None:
-    """Put a topic where it belongs among the first `size` entries, from one that is free downwards."""
+    """Place a topic among the first `size` entries, sifting down from a free one."""
     while True:
         child = _CHILDREN * at + 1
         if child >= size:
@@ -109,7 +109,7 @@ def _sink(entries: NDArray[np.void], place: NDArray[np.int32], size: int, at: in
 
 @kernel
 def _raise(entries: NDArray[np.void], place: NDArray[np.int32], key: float, topic: int) -> None:
-    """Put a topic whose key is higher now where it belongs."""
+    """Sift up a topic whose key has risen."""
     at = place[topic]
     while at > 0:
         above = (at - 1) // _CHILDREN
@@ -123,7 +123,7 @@ def _raise(entries: NDArray[np.void], place: NDArray[np.int32], key: float, topi
 
 @kernel
 def _fill(heap: Heap, score: NDArray[np.int64], candidate: NDArray[np.bool_]) -> int:
-    """Make a heap of the candidates (l) that are worth something; how many they are."""
+    """Make a heap of the candidates (l) with a positive score; returns their number."""
     entries, place, size = heap.entries, heap.place, 0
     heap.bound[:] = _UNBOUNDED
     for topic in range(score.size):
@@ -148,7 +148,7 @@ def _score(
     one: int,
     of_shares: bool,
 ) -> int:
-    """What a topic of this rate is worth to `subscribers[start:stop]`."""
+    """The worth of a topic of this rate to `subscribers[start:stop]`."""
     score = 0
     for i in range(start, stop):
         subscriber = subscribers[i]
@@ -163,7 +163,7 @@ def _score(
 
 @kernel
 def score_of(instance: Instance, topic: int) -> int:
-    """What a topic is worth, computed anew (algorithms 1 and 4)."""
+    """The worth of a topic, computed from scratch (algorithms 1 and 4)."""
     start, stop = instance.first_subscriber[topic], instance.first_subscriber[topic + 1]
     rate, missing, weight = instance.event_rate[topic], instance.missing, instance.weight
     return _score(instance.subscribers, start, stop, rate, missing, weight, instance.one, instance.of_shares)
@@ -171,7 +171,7 @@ def score_of(instance: Instance, topic: int) -> int:
 
 @kernel
 def scores_of(instance: Instance, topics: NDArray[np.int32]) -> NDArray[np.float64]:
-    """What each of these topics alone is worth, computed anew."""
+    """The worth of each of these topics alone, computed from scratch."""
     scores = np.empty(topics.size)
     for i, topic in enumerate(topics):
         scores[i] = score_of(instance, topic)
@@ -180,7 +180,7 @@ def scores_of(instance: Instance, topics: NDArray[np.int32]) -> NDArray[np.float
 
 @kernel
 def score_all(instance: Instance) -> None:
-    """The scores of all topics, from what each subscriber still misses."""
+    """Compute the scores of all topics from what each subscriber still misses."""
     instance.score[:] = 0
     for subscriber in range(instance.missing.size):
         missing = instance.missing[subscriber]
@@ -202,21 +202,21 @@ def _receive(subscribers: NDArray[np.int32], start: int, stop: int, rate: int, m
 
 @kernel
 def receive(instance: Instance, topic: int) -> None:
-    """The subscribers of the topic get its events; scores are left as they are."""
+    """Give the topic's events to its subscribers, without updating scores."""
     start, stop = instance.first_subscriber[topic], instance.first_subscriber[topic + 1]
     _receive(instance.subscribers, start, stop, instance.event_rate[topic], instance.missing)
 
 
 @kernel
 def receive_all(instance: Instance, topics: NDArray[np.int32]) -> None:
-    """The subscribers of all these topics get their events."""
+    """Give the events of all these topics to their subscribers."""
     for topic in topics:
         receive(instance, topic)
 
 
 @kernel
 def _receive_shares(instance: Instance, picked: int) -> None:
-    """The same with all scores by deltas (F-B3M). They never rise."""
+    """As `receive`, and update all scores by deltas (F-B3M), which never rise."""
     first_topic, topics, event_rate, score = instance.first_topic, instance.topics, instance.event_rate, instance.score
     subscribers, missing, worth = instance.subscribers, instance.missing, instance.weight
     picked_rate = event_rate[picked]
@@ -237,7 +237,7 @@ def _receive_shares(instance: Instance, picked: int) -> None:
 
 @kernel
 def _receive_whole(instance: Instance, heap: Heap, picked: int) -> None:
-    """The same for B3M, where the score of a topic rises as subscribers miss less, and falls where they miss nothing any more."""
+    """As `_receive_shares` for B3M, where a topic's score rises as subscribers miss less, and falls once they miss nothing."""
     first_topic, topics, short_topics = instance.first_topic, instance.topics, instance.short_topics
     subscribers, missing, one = instance.subscribers, instance.missing, instance.one
     event_rate, scores = instance.event_rate, instance.score
@@ -271,7 +271,7 @@ def _receive_whole(instance: Instance, heap: Heap, picked: int) -> None:
                 stop -= 1
                 topics[j], topics[stop] = topics[stop], topic
                 if rate >= before:
-                    continue  # it would have satisfied the subscriber before
+                    continue  # it would have satisfied the subscriber already
                 score = scores[topic] + one - rate * weight
             scores[topic] = score
             if score > bound[topic]:
@@ -282,7 +282,7 @@ def _receive_whole(instance: Instance, heap: Heap, picked: int) -> None:
 
 @kernel
 def _receive_slowly(instance: Instance, heap: Heap, picked: int, stamp: NDArray[np.int32], picks: int) -> None:
-    """The same with the scores of all topics anew that share a subscriber with the one that is picked (algorithm 2, line 9)."""
+    """As `receive`, and recompute the scores of all topics that share a subscriber with this one (algorithm 2, line 9)."""
     receive(instance, picked)
     for i in range(instance.first_subscriber[picked], instance.first_subscriber[picked + 1]):
         subscriber = instance.subscribers[i]
@@ -311,10 +311,10 @@ def pick(
     capacity: float,
     engine: int,
 ) -> NDArray[np.int32]:
-    """Greedy picks among the candidates (l), in their order, where `spent` of the capacity is spent and scores are up to date.
+    """Greedy picks among the candidates (l), in order, with `spent` of the capacity used and scores up to date.
 
-    A topic at the top whose key is not above its own score's is the highest of all; else it goes down to where it belongs. LAZY
-    computes scores anew as topics come to the top, which is right where scores never rise: for shares alone.
+    The topic at the top is the highest of all if its key is up to date; otherwise it is sifted down. LAZY recomputes scores as
+    topics come to the top, which is correct where scores never rise: for F-B3M only.
     """
     size = _fill(heap, instance.score, candidate)
     entries, place, bound, divisor, score = heap.entries, heap.place, heap.bound, heap.divisor, instance.score

@@ -1,4 +1,4 @@
-"""Compiled kernels over interests: who subscribes to a topic, what subscribers receive. Slow twin: tests/oracles/offloading.py."""
+"""Compiled kernels over interests: the subscribers of a topic, and what subscribers receive. Slow twin: tests/oracles/offloading.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sim.base.compiled import kernel
 
 @kernel
 def degrees(indices: NDArray[np.int32], topics: int) -> NDArray[np.int64]:
-    """The subscribers of each topic (l)."""
+    """The number of subscribers of each topic (l)."""
     counts = np.zeros(topics, np.int64)
     for i in range(indices.size):
         counts[indices[i]] += 1
@@ -19,7 +19,7 @@ def degrees(indices: NDArray[np.int32], topics: int) -> NDArray[np.int64]:
 
 @kernel
 def received(indptr: NDArray[np.int64], indices: NDArray[np.int32], event_rate: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The events of all its topics that each subscriber receives (n)."""
+    """The number of events that each subscriber receives (n) of these topics."""
     totals = np.zeros(indptr.size - 1, np.int64)
     for subscriber in range(totals.size):
         total = 0

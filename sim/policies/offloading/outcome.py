@@ -16,10 +16,10 @@ _DIGITS = 90
 
 @dataclass(frozen=True)
 class OffloadingOutcome:
-    """`cost`: of the topics. `satisfied`: subscribers that receive what they need, without the `free` ones, which need nothing.
+    """The outcome of a choice of topics: its cost, and the `satisfied` subscribers, without the `free` ones, which need nothing.
 
-    `satisfaction`: the mean share of what they need that subscribers receive, at most 1 of each, without the free ones; None where
-    all are free. `total`: the sum of these shares. Both are correctly rounded, whatever the order of subscribers and topics.
+    `satisfaction`: the mean share (at most 1) of their need that subscribers receive, without the free ones; None where all are
+    free. `total`: the sum of these shares. Both are correctly rounded, whatever the order of subscribers and topics.
     """
 
     cost: float
@@ -34,7 +34,7 @@ class OffloadingOutcome:
 
 
 def outcome(problem: OffloadingProblem, topics: ArrayLike) -> OffloadingOutcome:
-    """Evaluate keeping these topics, each named once; costs are added up in their order."""
+    """Evaluate keeping these topics, each named once; costs are summed in their order."""
     topics = np.asarray(topics, np.int64)
     part = problem.received(topics)
     free = int(np.count_nonzero(problem.need == 0))
@@ -47,7 +47,7 @@ def outcome(problem: OffloadingProblem, topics: ArrayLike) -> OffloadingOutcome:
 
 
 def cost_of(problem: OffloadingProblem, topics: NDArray[np.integer[Any]]) -> float:
-    """The cost of these topics, added up in their order."""
+    """The cost of these topics, summed in their order."""
     return float(np.cumsum(np.append(0.0, problem.cost[topics]))[-1])
 
 

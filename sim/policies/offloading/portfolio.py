@@ -21,7 +21,7 @@ class Portfolio(OffloadingWithoutParameters):
     objective: Objective = "satisfied"
 
     def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
-        """The first of the best that are found, its topics in the order of the last picks."""
+        """The best choice found, the first on ties, its topics in the order of the last picks."""
         if previous is not None and self._warm_start:
             start = again(problem, previous, self.objective)
             if start is not None:
@@ -45,12 +45,12 @@ def polished(problem: OffloadingProblem, topics: _Topics) -> _Topics:
 
 
 def satisfied(problem: OffloadingProblem, topics: _Topics) -> NDArray[np.bool_]:
-    """The subscribers that these topics satisfy (n), without those that need nothing."""
+    """Whether these topics satisfy each subscriber (n); False for those that need nothing."""
     return (problem.need > 0) & (problem.received(topics) >= problem.need)
 
 
 def within_reach(problem: OffloadingProblem) -> NDArray[np.bool_]:
-    """The subscribers that the capacity may satisfy (n): parts of topics that fit suffice within it."""
+    """Whether the capacity may satisfy each subscriber (n): fractions of topics that fit suffice within it."""
     fitting = np.where(problem.cost <= problem.capacity, problem.event_rate, 0)
     return bound_kernels.satisfiable(
         problem.indptr,
@@ -58,12 +58,12 @@ def within_reach(problem: OffloadingProblem) -> NDArray[np.bool_]:
         fitting,
         problem.cost,
         problem.need,
-        problem.capacity * (1 + 1e-9),  # lest rounding excludes anybody
+        problem.capacity * (1 + 1e-9),  # so that rounding excludes nobody
     )
 
 
 def without_idle(problem: OffloadingProblem, topics: _Topics) -> _Topics:
-    """The topics but for those that nobody is satisfied by, the dearest first of those of which one can go, the first on ties."""
+    """The topics without those that satisfy nobody, dropped one by one, the most expensive first, the first on ties."""
     order = np.argsort(-problem.cost[topics], kind="stable")
     stays = np.ones(len(topics), np.bool_)
     stays[order] = ~portfolio_kernels.idle(
@@ -77,7 +77,7 @@ def without_idle(problem: OffloadingProblem, topics: _Topics) -> _Topics:
 
 
 def _starts(problem: OffloadingProblem) -> Iterator[_Topics]:
-    """GreedyB3M; this and GreedyFB3M (type R) for all that the capacity can satisfy; each of them focused."""
+    """GreedyB3M; both GreedyB3M and GreedyFB3M (type R) over all that the capacity can satisfy; each of the three focused."""
     yield run_greedy(problem).topics
     active = within_reach(problem)
     objectives: tuple[Objective, Objective] = ("satisfied", "satisfaction")
@@ -89,7 +89,7 @@ def _starts(problem: OffloadingProblem) -> Iterator[_Topics]:
 
 
 def _focused(problem: OffloadingProblem, topics: _Topics, aim: Objective) -> _Topics:
-    """Greedy for those alone whom the topics satisfy, which may cost less, and then for all, again while that satisfies more."""
+    """Greedy for only those whom the topics satisfy, which may cost less, then for all; repeated while that satisfies more."""
     reached = satisfied(problem, topics)
     while True:
         other = run_greedy(problem, kept=run_greedy(problem, aim, active=reached).topics).topics

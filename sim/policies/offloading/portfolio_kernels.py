@@ -1,4 +1,4 @@
-"""The compiled part of the portfolio: which topics nobody is satisfied by. Slow twin: tests/oracles/portfolio.py."""
+"""The compiled part of the portfolio: finds topics that satisfy nobody. Slow twin: tests/oracles/portfolio.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def idle(
     received: NDArray[np.int64],
     topics: NDArray[np.int32],
 ) -> NDArray[np.bool_]:
-    """Which of these topics can go, in turn, without anybody being satisfied no more; `received` (n) is what is left without them."""
+    """Which of these topics can be dropped, in turn, while all satisfied subscribers stay so; `received` (n) is reduced accordingly."""
     found = np.ones(topics.size, np.bool_)
     for k, topic in enumerate(topics):
         rate = event_rate[topic]

@@ -15,24 +15,24 @@ from sim.base.errors import InputError
 from sim.policies.offloading import kernels
 
 UNITS = 1000
-"""Of an event, where event rates are no whole numbers."""
+"""The unit (1 / this of an event) where event rates are not whole numbers."""
 _MOST = 1 << 62
 
 Objective = Literal["satisfied", "satisfaction"]
-"""What is maximised: subscribers that are satisfied (B3M, eq. 1, 2), or the sum of how far each one is (F-B3M, eq. 3, 4)."""
+"""What is maximised: the satisfied subscribers (B3M, eq. 1, 2), or the sum of all subscribers' satisfaction (F-B3M, eq. 3, 4)."""
 
 By = Literal["ratio", "gain"]
-"""What a greedy choice goes by: what a topic gains for its cost (type R), or what it gains (type G)."""
+"""The criterion of a greedy choice: a topic's gain per cost (type R), or its gain (type G)."""
 
 
 @dataclass(frozen=True, eq=False)
 class OffloadingProblem:
-    """n subscribers and l topics; the back end may serve topics of a total cost up to its capacity.
+    """The problem: n subscribers and l topics, of which the back end may serve some, up to a total cost of its capacity.
 
     `indptr` (n + 1), `indices`: the interests as CSR, ascending for each subscriber. `event_rate` (l): events per period, in units of
-    1 / `scale`, so that they are whole. `threshold`: tau of all subscribers, or of each (n), in the same unit, before the minimum
-    with what the subscriber's topics have in all. `cost` (l): of serving a topic, in the unit of `capacity`; normalised, that is one
-    for each notification, it is event rate times number of subscribers. `key`: for draws.
+    1 / `scale`, so that they are whole. `threshold`: tau of all subscribers, or of each (n), in the same unit, not yet limited to
+    the total rate of the subscriber's topics. `cost` (l): of serving a topic, in the unit of `capacity`; normalised (1 per
+    notification), it is event rate times number of subscribers. `key`: for random draws.
     """
 
     indptr: NDArray[np.int64]
@@ -55,10 +55,10 @@ class OffloadingProblem:
         cost: NDArray[np.float64] | None = None,
         key: int = 0,
     ) -> OffloadingProblem:
-        """The problem of event rates (l) and thresholds tau (one, or n) in events per period, that need not be whole.
+        """Create a problem from event rates (l) and thresholds tau (one, or n) in events per period, which need not be whole.
 
-        Where some are not, all are rounded to 1 / 1000, those above 0 to no less than that. `cost` None is the normalised cost.
-        Raises InputError where rates are no finite numbers of 0 or more, or too large for what a subscriber receives to be counted.
+        If some are not, all are rounded to 1 / 1000, those above 0 to at least that. `cost` None is the normalised cost.
+        Raises InputError where rates are not finite numbers of 0 or more, or too large to count what a subscriber receives.
         """
         rates, thresholds = np.asarray(event_rate), np.asarray(tau, np.float64)
         wrong = np.flatnonzero(~((rates >= 0) & np.isfinite(rates)))
@@ -72,7 +72,7 @@ class OffloadingProblem:
         most = int(np.diff(indptr).max(initial=0))
         if most * float(rates.max(initial=0)) * scale >= _MOST:
             raise InputError(
-                f"event rates: {rates.max():g} is too much to be counted for a subscriber to {most:,} topics "
+                f"event rates: {rates.max():g} is too large for a subscriber to {most:,} topics "
                 f"(the product must be below {_MOST / scale:.2g})"
             )
         units = _in_units(rates, scale)
@@ -96,21 +96,21 @@ class OffloadingProblem:
         return kernels.received(self.indptr, self.indices, rate)
 
     def with_capacity(self, capacity: float) -> OffloadingProblem:
-        """The same problem at another capacity; what is derived already serves both."""
+        """The same problem at another capacity; cached values are shared."""
         other = copy(self)
         object.__setattr__(other, "capacity", capacity)
         return other
 
     @cached_property
     def need(self) -> NDArray[np.int64]:
-        """What satisfies each subscriber (n), tau_v = min(tau, what its topics have in all); 0: satisfied for free."""
+        """What satisfies each subscriber (n), tau_v = min(tau, total rate of its topics); 0: satisfied for free."""
         need = kernels.received(self.indptr, self.indices, self.event_rate)
         np.minimum(need, np.maximum(self.threshold, 0), out=need)
         return need
 
     @cached_property
     def degrees(self) -> NDArray[np.int64]:
-        """The subscribers of each topic (l)."""
+        """The number of subscribers of each topic (l)."""
         return kernels.degrees(self.indices, self.topics)
 
     @cached_property
@@ -120,7 +120,7 @@ class OffloadingProblem:
 
     @cached_property
     def normalised(self) -> bool:
-        """Whether serving a topic costs one for each notification."""
+        """Whether serving a topic costs 1 per notification."""
         return bool(np.array_equal(self.cost, self.event_rate * self.degrees / self.scale))
 
 
@@ -129,7 +129,7 @@ def _whole(values: NDArray[Any]) -> bool:
 
 
 def _in_units(values: NDArray[Any], scale: int) -> NDArray[np.int64]:
-    """In units of 1 / scale; what is above 0 stays so, and what no subscriber can receive is cut to what still is a number."""
+    """In units of 1 / scale; values above 0 stay so, and those beyond what a subscriber can receive are capped."""
     if values.dtype.kind in "iu":
         return values.astype(np.int64) * scale
     rounded: NDArray[np.float64] = np.rint(np.clip(values, -1.0, _MOST / scale) * scale)
@@ -138,9 +138,9 @@ def _in_units(values: NDArray[Any], scale: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """The topics that the back end keeps, in the order in which they were picked; `by`: what by, where that was greedy.
+    """The topics that the back end keeps, in the order in which they were picked; `by`: the criterion of a greedy choice.
 
-    `event_rate`, `cost` (l): what was decided on, so that another decision can start from this one; None: it cannot.
+    `event_rate`, `cost` (l): the data decided on, so that a later decision can start from this one; None: it cannot.
     """
 
     topics: NDArray[np.int32]
@@ -157,11 +157,11 @@ class Decision:
 class OffloadingPolicy(Protocol):
     """Which topics the back end keeps: a pure function of the problem. Plug-in group `brokersim.offloading`.
 
-    The class has a nested `Parameters` that extends `sim.policies.offloading.process.OffloadingParameters`, and is made by
+    The class has a nested `Parameters` that extends `sim.policies.offloading.process.OffloadingParameters`, and is created by
     `Policy(parameters)`.
     """
 
     objective: Objective
 
     def decide(self, problem: OffloadingProblem, previous: Decision | None = None) -> Decision:
-        """Decide once; `previous` is what was decided before rates or interests changed, to start from."""
+        """Decide once; `previous` is the decision before rates or interests changed, as a starting point."""

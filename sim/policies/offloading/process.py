@@ -22,7 +22,7 @@ from sim.policies.offloading.problem import OffloadingProblem
 
 @dataclass(frozen=True)
 class Capacity:
-    """A capacity: so many notifications per period, or a share of what all topics would cost."""
+    """A capacity: a number of notifications per period, or a share of the cost of all topics."""
 
     amount: float
     relative: bool = False
@@ -36,7 +36,7 @@ class Capacity:
 
 
 def parse_capacity(value: Any) -> Capacity:
-    """Of a number of 0 or more, or a text such as "10%". Raises ValueError with a sentence."""
+    """Parse a number of 0 or more, or a text such as "10%". Raises ValueError."""
     if isinstance(value, Capacity):
         return value
     text = str(value).strip()
@@ -53,7 +53,7 @@ def parse_capacity(value: Any) -> Capacity:
 
 
 class OffloadingParameters(plugins.Parameters):
-    """The offloading service: what it decides on, and the channel for what it does not keep."""
+    """Parameters of the offloading service: the capacity, the periods, and the channel for offloaded topics."""
 
     capacity: Annotated[
         Capacity,
@@ -63,7 +63,7 @@ class OffloadingParameters(plugins.Parameters):
     ] = Field(default=Capacity(0.1, relative=True), json_schema_extra={"default": "10%"})
     """The back end's capacity: notifications per period, or a share of all ("10%")."""
     scope: Literal["network", "broker"] = "network"
-    """Whether the capacity is that of all brokers together, or of each, which decides alone (a share of what its own users want)."""
+    """Whether the capacity is that of all brokers together, or of each, which decides alone (a share of what its users want)."""
     tau: Quantity = 27
     """The notifications per period that satisfy a user; a user who is due fewer needs all of them."""
     period: Period = 86400.0
@@ -75,7 +75,7 @@ class OffloadingParameters(plugins.Parameters):
     delivery_probability: float = Field(0.9, ge=0, le=1)
     """Probability that the best-effort channel delivers."""
     extra_delay: Duration = 1.0
-    """Additional delay of the best-effort channel over the direct way from the root to the broker."""
+    """Additional delay of the best-effort channel over a direct hop from the root to the broker."""
 
 
 class OffloadingWithoutParameters:

@@ -11,7 +11,7 @@ from sim.policies.offloading import greedy_kernels
 from sim.policies.offloading.problem import Objective, OffloadingProblem
 
 _BITS, _SHARE_BITS = 40, 30
-"""Of a score of B3M: in all, and those of what an event is worth to whoever needs most."""
+"""Bits of a score of B3M: in total, and of the worth of an event to the subscriber with the greatest need."""
 _Number = TypeVar("_Number", bound=np.generic)
 
 
@@ -24,7 +24,7 @@ def instance_of(
     if not of_shares:  # as few as suffice: sums of up to 53 bits are divided exactly, so that equal scores are equal
         bits = min(bits, max(_BITS, int(problem.need.max(initial=0)).bit_length() + _SHARE_BITS))
     one = 1 << bits
-    # half the width is half the cache lines, where that is enough
+    # half the width needs half the cache lines, where it is enough
     largest = max(problem.event_rate.max(initial=0), problem.need.max(initial=0))
     events = np.dtype(np.int32 if largest < 1 << 31 else np.int64)
     missing = problem.need.astype(events)
@@ -45,5 +45,5 @@ def instance_of(
 
 
 def writable(array: NDArray[_Number]) -> NDArray[_Number]:
-    """The array or its copy; kernels are compiled once for arrays that can be written."""
+    """The array, or a copy if it is read-only: kernels are compiled for writable arrays only."""
     return np.require(array, requirements="W")

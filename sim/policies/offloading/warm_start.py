@@ -12,15 +12,15 @@ from sim.policies.offloading.outcome import cost_of
 from sim.policies.offloading.problem import Decision, Objective, OffloadingProblem
 
 _MANY = 0.05
-"""The share of the topics beyond whose change it is better to decide anew."""
+"""The share of changed topics above which a new decision is better."""
 _TAIL = 0.05
-"""The share of the capacity of the last picks, which are dropped to free capacity."""
+"""The share of the capacity that the last picks take, which may be dropped to free capacity."""
 _LARGE = 0.0125
-"""The share of the capacity beyond which a pick is too large to be one of these."""
+"""The share of the capacity above which a pick is too large to be one of the last."""
 _NEAR = 5
-"""How many of these set the value of free capacity, so that no single one decides."""
+"""How many of the last picks determine the value of free capacity, so that no single one decides."""
 _IGNORED = 3e-4
-"""The share of the value that may be forgone for fewer moves, by topics that leave and by those that join."""
+"""The share of the value that may be forgone for less churn, once for topics that leave and once for those that join."""
 
 
 class Start(NamedTuple):
@@ -31,12 +31,12 @@ class Start(NamedTuple):
 
 
 def kept(problem: OffloadingProblem, previous: Decision, objective: Objective) -> Start | None:
-    """The kept picks from which the greedy starts; None if it should decide anew.
+    """The kept picks from which the greedy starts; None if it should decide from scratch.
 
     The previous picks are kept, except for the last ones. The value per cost of the first of those is the value of free capacity.
-    Of the topics whose rate or cost has changed, picks worth less than their capacity are dropped, and others join that are worth more;
-    those that matter least do not. Then the last picks are added, without the few that free enough capacity. Where nothing has
-    changed, everything is kept as it was.
+    Among topics whose rate or cost has changed, picks worth less than their capacity are dropped and others worth more are added,
+    except where it matters least. Then the last picks are added, without the few that must leave to free enough capacity. If
+    nothing has changed, all picks are kept.
     """
     if previous.event_rate is None or previous.cost is None or len(previous.event_rate) != problem.topics:
         return None
@@ -77,25 +77,25 @@ def kept(problem: OffloadingProblem, previous: Decision, objective: Objective) -
 
 
 def _last(problem: OffloadingProblem, picks: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Which of the picks are the last ones that are not large."""
+    """Which of the picks are among the last, large ones excluded."""
     cost = np.where(problem.cost[picks] <= _LARGE * problem.capacity, problem.cost[picks], 0)
     return (cost > 0) & (np.cumsum(cost[::-1])[::-1] <= _TAIL * problem.capacity)
 
 
 def _to_make_room(cost: NDArray[np.float64], over: float) -> np.intp:
-    """Which of these, that have a cost, leaves: the next larger one than what is over if that fits well, else the next smaller."""
+    """The topic to drop: the smallest that costs at least the excess, if that is close; otherwise the largest that costs less."""
     larger, smaller = np.where(cost >= over, cost, np.inf), np.where(cost < over, cost, 0)
     return np.argmin(larger) if larger.min() <= 1.25 * over or not smaller.any() else np.argmax(smaller)
 
 
 def _value(problem: OffloadingProblem, instance: greedy_kernels.Instance) -> float:
-    """The sum of how far subscribers are from nothing to what they need, as scores are."""
+    """The total share of their need that subscribers receive, in the unit of scores."""
     one = int((problem.need * instance.weight).max()) if instance.of_shares else instance.one
     return one * float(np.count_nonzero(problem.need) - np.sum(instance.missing / np.maximum(problem.need, 1)))
 
 
 def _most(gains: NDArray[np.float64], enough: float) -> NDArray[np.int64]:
-    """Which of these gains to realise: those above 0, but the smallest, which come to no more than `enough`; the largest first."""
+    """Which of these gains to realise, the largest first: those above 0, except for the smallest, with a total of up to `enough`."""
     order = np.argsort(-gains, kind="stable")
     order = order[gains[order] > 0]
     return order[np.cumsum(gains[order][::-1])[::-1] > enough]

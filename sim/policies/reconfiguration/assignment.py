@@ -11,7 +11,7 @@ from sim.policies.reconfiguration.process import ReconfigurationWithoutParameter
 
 
 def delay_costs(problem: ReconfigurationProblem) -> NDArray[np.float64]:
-    """What delay costs if a broker (row) stands on a node (column), in hops weighted by publications (eq. 14)."""
+    """The cost of delay if a broker (row) stands on a node (column), in hops weighted by publications (eq. 14)."""
     wanted = problem.wanted.astype(np.float64)
     costs: NDArray[np.float64] = wanted.T @ (
         problem.publications[:, None] * problem.hops[problem.roots].astype(np.float64)
@@ -22,7 +22,7 @@ def delay_costs(problem: ReconfigurationProblem) -> NDArray[np.float64]:
 def least_delay(problem: ReconfigurationProblem, relocation_cost: float = 0.0) -> NDArray[np.int32]:
     """The node of each broker (n) for which the delay in hops is least.
 
-    Every broker that would move pays the `relocation_cost` on top of its weighted delay.
+    Every broker that would move costs `relocation_cost` on top of its weighted delay.
     """
     costs = delay_costs(problem)
     if relocation_cost:
@@ -33,12 +33,11 @@ def least_delay(problem: ReconfigurationProblem, relocation_cost: float = 0.0) -
 
 
 class Lsap(ReconfigurationWithoutParameters):
-    """The exact least delay in hops (appendix A), regardless of overhead and of how many brokers move.
+    """The exact minimum of delay in hops (appendix A), regardless of overhead and of the number of brokers that move.
 
-    By round-trip times all hops are taken to be equally long, which only scales the delay: the places are the same, and no longer
-    those with the least delay.
+    With delay in round-trip times, all hops are taken to be equally long: the result is the same, but no longer the minimum.
     """
 
     def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
-        """The assignment that Jonker and Volgenant's algorithm finds."""
+        """The optimal assignment, by Jonker and Volgenant's algorithm."""
         return Reconfiguration(least_delay(problem))

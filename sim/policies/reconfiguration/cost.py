@@ -1,4 +1,4 @@
-"""The SSBR cost (DYNATOPS, eq. 1 to 11): the cost of notifications in a configuration of brokers, and of moving brokers."""
+"""The SSBR cost (DYNATOPS, eq. 1 to 11): the cost of notifications in a configuration of brokers, and that of moving brokers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from sim.policies.reconfiguration.kernels import CostState, Numbers
 from sim.policies.reconfiguration.problem import ReconfigurationProblem
 
 _ROUNDING = 1e-12
-"""What sums of float64 may be off by, as a share of the largest that a cost may be; a cost of 0 is not 0 after some swaps."""
+"""The tolerance for sums of float64, relative to the largest possible cost: after swaps, a cost of 0 may not be exactly 0."""
 
 
 class CostModel:
     """The cost that reconfiguration policies minimise, for the current configuration, updated with each swap.
 
-    Overhead and delay are weighted by publications. With delay in hops and whole publications and delay weight, all is counted
-    in int64 and exact; else in float64. Policies that search in compiled code take `state` to `sim.policies.reconfiguration.kernels`.
+    Overhead and delay are weighted by publications. With delay in hops and whole numbers for publications and delay weight, all is
+    int64 and exact; otherwise float64. Policies that search in compiled code pass `state` to
+    `sim.policies.reconfiguration.kernels`.
 
     >>> import numpy as np
     >>> from sim.overlay.chord import chord_routes
@@ -51,10 +52,10 @@ class CostModel:
         most = sum(problem.publications.tolist()) * n * (1 + weight * hop * int(problem.hops.max()))
         if exact and most >= 2**63:
             raise InputError(
-                f"costs may come to {most:.3g}, allowed: below 2^63; give publications or the delay weight in larger units"
+                f"costs may reach {most:.3g}, allowed: below 2^63; give publications or the delay weight in larger units"
             )
         self.tolerance: int | float = 0 if exact else _ROUNDING * most
-        """By how much costs must differ to be taken for different: whole numbers by anything, others by more than rounding does."""
+        """The difference up to which costs are taken as equal: 0 for whole numbers, otherwise more than the rounding error."""
         of_broker, wants = np.nonzero(problem.wanted.T)
         trips = np.zeros((0, 0), number) if problem.round_trips is None else _own(problem.round_trips, number)
         first_link, links = _links(problem) if len(trips) else (np.zeros(n + 1, np.int64), np.zeros(0, np.int32))
@@ -82,17 +83,17 @@ class CostModel:
         self.place(problem.node_of)
 
     def place(self, node_of: NDArray[np.int32]) -> None:
-        """Put all brokers on the nodes given (n), and count everything anew. Raises ValueError where that is no permutation."""
+        """Put all brokers on the given nodes (n), and recount everything. Raises ValueError where they are not a permutation."""
         n = len(self.state.node_of)
         if node_of.shape != (n,) or not np.array_equal(np.sort(node_of), np.arange(n)):
-            raise ValueError(f"node_of is no permutation of {n} nodes")
+            raise ValueError(f"node_of is not a permutation of {n} nodes")
         self.state.node_of[:] = node_of
         self.state.broker_at[node_of] = np.arange(n)
         kernels.place(self.state)
 
     @property
     def node_of(self) -> NDArray[np.int32]:
-        """Where each broker stands now (n); a copy."""
+        """The present node of each broker (n); a copy."""
         return self.state.node_of.copy()
 
     @property
@@ -111,7 +112,7 @@ class CostModel:
 
     @property
     def delay(self) -> int | float:
-        """Delay from the root to each broker that subscribes, in hops or as round-trip times tell (eq. 5)."""
+        """Delay from the root to each broker that subscribes, in hops or round-trip times (eq. 5)."""
         delay: int | float = self.state.totals[1].item()
         return delay
 
@@ -122,7 +123,7 @@ class CostModel:
 
     @property
     def broker_costs(self) -> Numbers:
-        """The cost of each broker (n), which add up to the cost (eq. 9)."""
+        """The costs of the brokers (n), which add up to the cost (eq. 9)."""
         return kernels.broker_costs(self.state)
 
     def swap_change(self, first: int, second: int) -> int | float:
@@ -137,7 +138,7 @@ class CostModel:
         kernels.swap(self.state, first, second, kernels.swap_change(self.state, first, second))
 
     def best_partner(self, broker: int) -> int | None:
-        """The partner whose swap with the broker lowers the cost most, the lowest of equal ones; None where none lowers it."""
+        """The partner whose swap with the broker lowers the cost most, the lowest on ties; None where none lowers it."""
         self._check(broker)
         partner = kernels.best_partner(self.state, broker, self.tolerance)
         return partner if partner >= 0 else None
@@ -149,7 +150,7 @@ class CostModel:
 
     @property
     def moved(self) -> int:
-        """Brokers that stand elsewhere than at first (gamma)."""
+        """The brokers that are not on their initial nodes (gamma)."""
         return int(np.count_nonzero(self.state.node_of != self.problem.node_of))
 
     @property
@@ -164,7 +165,7 @@ class CostModel:
         return relocation_cost
 
     def move_cost(self, moved: int) -> float:
-        """The cost in messages of a reconfiguration that moves so many brokers (eq. 11)."""
+        """The cost in messages of a reconfiguration that moves this number of brokers (eq. 11)."""
         if not moved or self.problem.constants is None:
             return 0.0
         return self.problem.constants[0] * len(self.problem.node_of) + self.relocation_cost * moved
@@ -184,7 +185,7 @@ class CostModel:
 
 
 def _own(array: NDArray[Any], number: Any) -> Any:
-    """The array in the form that kernels are compiled for: of this type, C-contiguous and writeable."""
+    """The array in the form that kernels are compiled for: of this type, C-contiguous and writable."""
     return np.require(array, number, ("C", "W"))
 
 

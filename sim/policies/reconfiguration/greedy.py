@@ -12,10 +12,10 @@ from sim.policies.reconfiguration.process import ReconfigurationWithoutParameter
 
 
 def _improvements(objective: CostModel) -> Iterator[Swap]:
-    """The swaps of SSBR-Greedy (DYNATOPS, algorithm 2), made as they are asked for.
+    """Yield the swaps of SSBR-Greedy (DYNATOPS, algorithm 2), each made on demand.
 
     The broker with the highest cost, the lowest number on ties, swaps with the partner that lowers the cost most, the lowest number on
-    ties. It ends at the first such broker that no swap helps.
+    ties. It ends at the first such broker for which no swap lowers the cost.
     """
     while True:
         costs = objective.broker_costs
@@ -28,20 +28,20 @@ def _improvements(objective: CostModel) -> Iterator[Swap]:
 
 
 class SsbrGreedy(ReconfigurationWithoutParameters):
-    """SSBR-Greedy (DYNATOPS, algorithm 2): the broker with the highest cost swaps with its best partner while that helps."""
+    """SSBR-Greedy (DYNATOPS, algorithm 2): the broker with the highest cost swaps with its best partner while that lowers the cost."""
 
     def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
-        """Where the path of improvements ends."""
+        """The end of the path of improvements."""
         objective = CostModel(problem)
         swaps = tuple(_improvements(objective))
         return Reconfiguration(objective.node_of, swaps)
 
 
 class DynatopsGreedy(ReconfigurationWithoutParameters):
-    """DYNATOPS-Greedy (algorithm 4): the point on SSBR-Greedy's path where the gain exceeds the cost of moving by most."""
+    """DYNATOPS-Greedy (algorithm 4): the point on SSBR-Greedy's path where the gain exceeds the cost of moving the most."""
 
     def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
-        """Where the path has the highest utility; the earliest of equal points, of which the start is one."""
+        """The point of the path, start included, with the highest utility; the earliest on ties."""
         objective = CostModel(problem)
         start, swaps = objective.cost, list[Swap]()
         highest, best, taken = 0.0, objective.node_of, 0

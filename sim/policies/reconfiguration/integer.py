@@ -1,4 +1,4 @@
-"""The least SSBR cost as an integer linear programme: DYNATOPS, eq. 16, with 16e and 16f as they have to be, and with delay."""
+"""The least SSBR cost as an integer linear programme: DYNATOPS, eq. 16, with 16e and 16f corrected, and with delay."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sim.policies.reconfiguration.problem import Reconfiguration, Reconfiguratio
 from sim.policies.reconfiguration.process import ProcessParameters
 
 MOST_VARIABLES = 600
-"""Programmes of this size take seconds: 12 brokers and 20 topics come to 384, 14 and 28 to 588."""
+"""Programmes of this size take seconds: 12 brokers and 20 topics have 384 variables, 14 and 28 have 588."""
 
 
 class Programme(NamedTuple):
-    """Minimise `costs` · z, with `least` ≤ `rows` · z ≤ `most`, 0 ≤ z ≤ 1, the first `places` of z whole."""
+    """Minimise `costs` · z, with `least` ≤ `rows` · z ≤ `most`, 0 ≤ z ≤ 1, the first `places` of z integral."""
 
     costs: NDArray[np.float64]
     rows: sparse.csr_array
@@ -31,12 +31,12 @@ class Programme(NamedTuple):
 
 
 def programme(problem: ReconfigurationProblem) -> Programme:
-    """The programme whose minimum is the least cost of the problem, when delay is in hops.
+    """The programme whose minimum is the least cost of the problem with delay in hops.
 
     z is x (n, n), whether a broker stands on a node, then y (t, n), whether a node is on a topic's tree. S, whether the broker on a
-    node subscribes, is the sum of x over the topic's brokers (16d). Right for 16e and 16f is: y ≥ S, as a subscriber's node is on the
-    tree, and y of the node above ≥ y, as the way there is. Costs hold y down to the largest of the S at or below its node, so that it
-    need no integrality constraint. (As printed, 16e and 16f have an edge in the tree only if all nodes behind it subscribe.)
+    node subscribes, is the sum of x over the topic's brokers (16d). 16e and 16f are corrected to: y ≥ S, as a subscriber's node is
+    on the tree, and y of the node above ≥ y, as the path to it is. Minimising holds y down to the largest S at or below its node,
+    so that it needs no integrality constraint. (As printed, 16e and 16f include an edge only if all nodes behind it subscribe.)
 
     External overhead is y - S at each node, weighted by publications; at the root only where it counts as a relay, which 16a, a sum
     over edges, leaves open. Delay is that of the assignment in appendix A.
@@ -68,28 +68,28 @@ def programme(problem: ReconfigurationProblem) -> Programme:
 
 
 class Ilp:
-    """The least cost, proven: by branch and bound (HiGHS), for small networks with delay in hops; for others see `anneal`."""
+    """The proven minimum cost, by branch and bound (HiGHS), for small networks with delay in hops; for others see `anneal`."""
 
     class Parameters(ProcessParameters):
         time_limit: PositiveDuration = 60.0
-        """Wall-clock time limit; the best configuration found by then is taken, unproven, and depends on the machine."""
+        """Wall-clock time limit; the best configuration found by then is taken, which is unproven and depends on the machine."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
 
     def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
-        """The places with the least cost, the present ones where they have it, and whether it is proven.
+        """The nodes with the least cost (the present ones if they have it), and whether it is proven.
 
         Raises InputError where the programme is too large, or where delay is not in hops.
         """
         if problem.round_trips is not None:
             raise InputError(
-                "policy ilp: delay by round-trip times is no linear function of where brokers stand (allowed: delay in hops)"
+                "policy ilp: delay in round-trip times is not a linear function of the brokers' nodes (allowed: delay in hops)"
             )
         topics, n = problem.wanted.shape
         if (variables := n * (n + topics)) > MOST_VARIABLES:
             raise InputError(
-                f"policy ilp: {n:,} brokers and {topics:,} topics come to n (n + t) = {variables:,} variables, "
+                f"policy ilp: {n:,} brokers and {topics:,} topics give n (n + t) = {variables:,} variables, "
                 f"allowed: up to {MOST_VARIABLES}, as 12 brokers and 20 topics have (policy anneal takes any number)"
             )
         given = programme(problem)

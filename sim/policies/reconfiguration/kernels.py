@@ -1,4 +1,4 @@
-"""Compiled kernels of the SSBR cost and of what a swap of two brokers changes. Slow twin: tests/oracles/ssbr.py."""
+"""Compiled kernels of the SSBR cost and of its change by a swap of two brokers. Slow twin: tests/oracles/ssbr.py."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Numbers: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 
 
 class CostState(NamedTuple):
-    """A problem and where its n brokers stand now; `flows` and the last five arrays change with every swap.
+    """A problem and the present nodes of its n brokers; `flows` and the last five arrays change with every swap.
 
     All numbers are int64 or all are float64: `publications` (t), `delay_weight`, `round_trips` (n, n), `flows` and `totals`.
     `parent` and `hops` (n, n), `roots` (t) and `wanted` (t, n) are those of the problem. Broker b subscribes to
     `topics[first_topic[b]:first_topic[b + 1]]`, ascending. `round_trips` and its transpose `trips_back` are (0, 0) where a hop is a
     unit of delay; else node v has links with `links[first_link[v]:first_link[v + 1]]`, ascending, over which `flows` (2, links)
-    notifications go from it and to it. `broker_at` (n) is `node_of` (n) the other way round. `counts` (t, n): subscribers at or below
-    each node of the topic's tree, whose nodes are those with more than 0. `totals`: external overhead and delay, weighted by
-    publications. `scratch` (t): where topics are noted down.
+    notifications are sent from it and to it. `broker_at` (n) is the inverse of `node_of` (n). `counts` (t, n): subscribers at or
+    below each node of the topic's tree, whose nodes are those with more than 0. `totals`: external overhead and delay, weighted by
+    publications. `scratch` (t): working memory for topics.
     """
 
     parent: NDArray[np.int32]
@@ -47,7 +47,7 @@ class CostState(NamedTuple):
 
 @kernel
 def _link(state: CostState, node: int, other: int) -> int:
-    """Where the link of `node` with `other` stands."""
+    """The index of the link of `node` with `other`."""
     low, high = state.first_link[node], state.first_link[node + 1] - 1
     while low < high:
         middle = (low + high) // 2
@@ -60,7 +60,7 @@ def _link(state: CostState, node: int, other: int) -> int:
 
 @kernel
 def _shift(state: CostState, topic: int, node: int, change: int) -> None:
-    """Add `change` to the subscribers of the topic that stand at the node."""
+    """Add `change` to the number of subscribers of the topic at the node."""
     root = state.roots[topic]
     while node != root:
         state.counts[topic, node] += change
@@ -89,7 +89,7 @@ def _path_delay(state: CostState, topic: int, node: int) -> float:
 
 @kernel
 def place(state: CostState) -> None:
-    """Bring counts, flows and totals in line with where the brokers stand."""
+    """Recompute counts, flows and totals from the brokers' nodes."""
     state.counts[:] = 0
     state.flows[:] = 0
     state.totals[:] = 0
@@ -127,7 +127,7 @@ def broker_costs(state: CostState) -> Numbers:
 
 @kernel
 def _differing(state: CostState, first: int, second: int) -> int:
-    """Write the topics that one of two brokers wants to `scratch`, as t where it is the first and ~t else; how many there are."""
+    """Write the topics that only one of two brokers wants to `scratch`, as t for the first, ~t for the second; returns how many."""
     i, stop = state.first_topic[first], state.first_topic[first + 1]
     j, end = state.first_topic[second], state.first_topic[second + 1]
     found = 0
@@ -148,7 +148,7 @@ def _differing(state: CostState, first: int, second: int) -> int:
 
 @kernel
 def _overhead_change(state: CostState, topic: int, leaving: int, coming: int) -> int:
-    """How many more brokers relay the topic when a subscriber at node `leaving` goes to node `coming`, where none stands."""
+    """The change in relays of the topic when a subscriber at node `leaving` moves to node `coming`, where there was none."""
     root = state.roots[topic]
     more = 0
     kept = leaving
@@ -163,7 +163,7 @@ def _overhead_change(state: CostState, topic: int, leaving: int, coming: int) ->
         met = leaving
         while met != kept and met != node:
             met = state.parent[root, met]
-        while met != kept:  # what would have left the tree is needed again
+        while met != kept:  # nodes that would have left the tree are needed again
             met = state.parent[root, met]
             more += 1
     if state.count_rendezvous:
@@ -173,7 +173,7 @@ def _overhead_change(state: CostState, topic: int, leaving: int, coming: int) ->
 
 @kernel
 def _repricing(state: CostState, first: int, second: int) -> int | float:
-    """What the delay of notifications changes by on the links of two nodes when their brokers swap; flows stay as they are."""
+    """The change in delay of notifications on the links of two nodes when their brokers swap, with unchanged flows."""
     at, to = state.node_of[first], state.node_of[second]
     change = state.delay_weight * 0
     for node, before, after in ((at, first, second), (to, second, first)):
@@ -191,10 +191,10 @@ def _repricing(state: CostState, first: int, second: int) -> int | float:
 
 @kernel
 def swap_change(state: CostState, first: int, second: int) -> tuple[int | float, int | float]:
-    """What external overhead and delay, weighted by publications, change by if two brokers swap nodes.
+    """The changes in external overhead and delay, weighted by publications, if two brokers swap nodes.
 
-    It takes a few steps for each topic that one of the two wants alone; where delay is not a matter of hops, all links of their nodes
-    are priced anew too, whichever topics go over them.
+    It takes a few steps for each topic that only one of the two wants; if delay is not in hops, also one for each link of their
+    nodes.
     """
     at, to = state.node_of[first], state.node_of[second]
     overhead = delay = state.delay_weight * 0
@@ -213,7 +213,7 @@ def swap_change(state: CostState, first: int, second: int) -> tuple[int | float,
 
 @kernel
 def swap(state: CostState, first: int, second: int, change: tuple[int | float, int | float]) -> None:
-    """Swap two brokers; `change` is what `swap_change` says of it."""
+    """Swap two brokers; `change` is the result of `swap_change` for them."""
     at, to = state.node_of[first], state.node_of[second]
     for i in range(_differing(state, first, second)):
         topic = state.scratch[i]
@@ -229,7 +229,7 @@ def swap(state: CostState, first: int, second: int, change: tuple[int | float, i
 
 @kernel
 def best_partner(state: CostState, broker: int, tolerance: float) -> int:
-    """The partner whose swap with the broker lowers the cost most, by more than `tolerance`; the lowest of equal ones, -1 for none."""
+    """The partner whose swap with the broker lowers the cost most, by more than `tolerance`; the lowest on ties, -1 for none."""
     best = -1
     least = -tolerance
     for partner in range(state.node_of.size):

@@ -1,4 +1,4 @@
-"""What a reconfiguration policy may see, and what it may decide: which broker stands on which overlay node."""
+"""The input and the decision of reconfiguration policies: which broker stands on which overlay node."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class ReconfigurationProblem:
 
     `parent` (n, n): parent[r, v] is the node before v on the route from root r, as in `sim.overlay.trees.RendezvousTrees`; `hops`
     (n, n): hops from r to v; `roots` (t): the rendezvous node of each topic. `wanted` (t, n): whether a broker subscribes to a
-    topic. `publications` (t): expected in the period ahead; integers stay integers. `node_of` (n): where each broker stands now.
-    `delay_weight`: what a unit of delay counts, where a message to an unrelated relay counts 1 (w_d of eq. 6). `round_trips`
-    (n, n) between brokers, in units of delay; None: a hop is one unit. `count_rendezvous`: a rendezvous broker that does not
-    subscribe counts as a relay. `constants`: the weights of the three terms of eq. 11, what moving costs; None: nothing. `key`: for
-    draws.
+    topic. `publications` (t): expected in the period ahead; integers stay integers. `node_of` (n): the present node of each broker.
+    `delay_weight`: the weight of a unit of delay, relative to a message to an unrelated relay (w_d of eq. 6). `round_trips` (n, n)
+    between brokers, in units of delay; None: a hop is one unit. `count_rendezvous`: a rendezvous broker that does not subscribe
+    counts as a relay. `constants`: the weights of the three terms of eq. 11, the cost of moving; None: moving is free. `key`: for
+    random draws.
     """
 
     parent: NDArray[np.int32]
@@ -36,7 +36,7 @@ class ReconfigurationProblem:
 
 
 class Swap(NamedTuple):
-    """Two brokers that changed places, and the cost (eq. 6) after it."""
+    """A swap of two brokers' nodes, and the cost (eq. 6) after it."""
 
     broker: int
     partner: int
@@ -45,9 +45,9 @@ class Swap(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Reconfiguration:
-    """The decision: where each broker shall stand (n).
+    """The decision: the new node of each broker (n).
 
-    `swaps` led there, for policies that go by swaps. `optimal`: no places cost less, as is proven.
+    `swaps` lead there, for policies that swap brokers. `optimal`: whether it is proven that no configuration costs less.
     """
 
     node_of: NDArray[np.int32]
@@ -58,7 +58,7 @@ class Reconfiguration:
 class ReconfigurationPolicy(Protocol):
     """Which broker stands on which node: a pure function of the problem. Plug-in group `brokersim.reconfiguration`.
 
-    The class has a nested `Parameters` that extends `sim.policies.reconfiguration.process.ProcessParameters`, and is made by
+    The class has a nested `Parameters` that extends `sim.policies.reconfiguration.process.ProcessParameters`, and is created by
     `Policy(parameters)`.
     """
 

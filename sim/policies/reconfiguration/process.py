@@ -1,4 +1,4 @@
-"""What all reconfiguration policies have in common in a scenario: when they are asked, and what counts (DYNATOPS III.D)."""
+"""Parameters that all reconfiguration policies share: when they are asked, and what is counted (DYNATOPS III.D)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Span = Annotated[tuple[PositiveDuration, PositiveDuration], AfterValidator(_end
 
 
 class ProcessParameters(plugins.Parameters):
-    """The reconfiguration process: monitoring, test, computation, protocol."""
+    """Parameters of the reconfiguration process: monitoring, test, computation, protocol."""
 
     period: Period = 10 * SECONDS["h"]
     """The reconfiguration-free period T_free: a decision is made at the end of each."""
@@ -38,13 +38,13 @@ class ProcessParameters(plugins.Parameters):
     constants: tuple[Quantity, Quantity, Quantity] = (1.0, 1.0, 1.0)
     """Weights of the three terms of the cost of reconfiguration (eq. 11)."""
     timeout: PositiveDuration = 60.0
-    """How long a broker waits for the manager before brokers agree among themselves whether to fall back."""
+    """How long a broker waits for the manager before the brokers agree among themselves whether to fall back."""
     manager_down: tuple[_Span, ...] = ()
     """Intervals (from, to) in which the manager is dead."""
 
 
 class ReconfigurationWithoutParameters:
-    """A policy that has no parameters beside those of the process."""
+    """Base of policies without parameters beyond those of the process."""
 
     class Parameters(ProcessParameters):
         pass

@@ -1,4 +1,4 @@
-"""Searches by swaps of two brokers: down to where no swap helps, or by chance, cooling down."""
+"""Searches by swaps of two brokers: local search, and simulated annealing."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sim.policies.reconfiguration.problem import Reconfiguration, Reconfiguratio
 from sim.policies.reconfiguration.process import ProcessParameters, ReconfigurationWithoutParameters
 
 FEWEST_PROPOSALS = 50_000
-"""Fewest proposals: in small networks a few hundred per broker would sometimes miss the least cost."""
+"""The fewest proposals: in small networks a few hundred per broker would sometimes miss the least cost."""
 
 
 def _improvements(objective: CostModel) -> Iterator[Swap]:
-    """All pairs of brokers in turn, (0, 1), (0, 2) …, swapped where that lowers the cost, round and round until no swap does.
+    """Swap the pairs of brokers (0, 1), (0, 2), … in turn where that lowers the cost, in rounds, until no swap does.
 
-    Swaps are made as they are asked for. A round looks at n (n - 1) / 2 pairs.
+    Swaps are made on demand. A round tries n (n - 1) / 2 pairs.
     """
     first = second = 0
     while True:
@@ -33,20 +33,20 @@ def _improvements(objective: CostModel) -> Iterator[Swap]:
 
 
 class Sweep(ReconfigurationWithoutParameters):
-    """All swaps of two brokers in turn, each made that lowers the cost, until none does: a local optimum of swaps."""
+    """Local search: all swaps of two brokers in turn, each made if it lowers the cost, until none does."""
 
     def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
-        """Where the sweep from the present places ends."""
+        """The local optimum reached from the present configuration."""
         objective = CostModel(problem)
         swaps = tuple(_improvements(objective))
         return Reconfiguration(objective.node_of, swaps)
 
 
 class LsapSweep(ReconfigurationWithoutParameters):
-    """The least delay in hops (`lsap`), and from there a sweep, which brings the overhead in."""
+    """The least delay in hops (`lsap`), and from there a sweep, which takes overhead into account."""
 
     def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
-        """Where the sweep ends, or the present places, should they cost no more."""
+        """The end of the sweep, or the present configuration if it costs no more."""
         objective = CostModel(problem)
         staying = objective.cost
         objective.place(least_delay(problem))
@@ -55,15 +55,15 @@ class LsapSweep(ReconfigurationWithoutParameters):
 
 
 class Anneal:
-    """Random swaps from the least delay in hops (`lsap`), for better and at first also for worse: simulated annealing.
+    """Simulated annealing: random swaps, starting from the least delay in hops (`lsap`).
 
-    A proposal costs what the change of a swap takes to compute, whether it is made or not. By hops this is a few steps for each topic
-    that one of the two brokers wants alone, O(|S1 xor S2| log n). By round-trip times the links of both nodes, O(log n) on Chord, come
-    on top, each priced by the flow over it; what stands below the two nodes in the trees, much or little, is never visited.
+    The time per proposal is that of computing a swap's change, whether it is made or not. With delay in hops this is a few steps
+    for each topic that only one of the two brokers wants, O(|S1 xor S2| log n). With round-trip times the links of both nodes are
+    added, O(log n) on Chord, each priced by the flow over it; the subtrees below the two nodes are never visited.
     """
 
     class Parameters(ProcessParameters):
-        """How long a walk is, and how it cools."""
+        """The length of a walk, and its temperatures."""
 
         proposals: int = Field(500, gt=0, le=1_000_000)
         """Proposed swaps per broker; in small networks 50,000 in all."""
@@ -82,14 +82,14 @@ class Anneal:
         self._parameters = parameters
 
     def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
-        """The best places of the walk, or the present ones, should they cost no more."""
+        """The best configuration of the walk, or the present one if it costs no more."""
         objective = CostModel(problem)
         staying = objective.cost
         self._walk(objective, relocation_cost=0.0)
         return Reconfiguration(objective.node_of if objective.cost < staying else problem.node_of)
 
     def _walk(self, objective: CostModel, relocation_cost: float) -> None:
-        """Move brokers to the best configuration of a walk on which each moved broker pays the relocation cost."""
+        """Move brokers to the best configuration of a walk in which each moved broker costs `relocation_cost`."""
         problem, p = objective.problem, self._parameters
         objective.place(least_delay(problem, relocation_cost))
         proposals = max(p.proposals * len(problem.node_of), FEWEST_PROPOSALS)
@@ -100,13 +100,13 @@ class Anneal:
 
 
 class CostAware(Anneal):
-    """A walk as of `anneal` on which every broker pays eq. 11 while it stands elsewhere than now, so that few move for little.
+    """A walk like `anneal`'s that adds each moved broker's share of eq. 11 to the cost, so that few brokers move for little gain.
 
-    It starts where the sum of delay in hops and these relocation costs is least: the present places unless much is published.
+    It starts where the sum of delay in hops and relocation costs is least: the present configuration unless much is published.
     """
 
     def reconfigure(self, problem: ReconfigurationProblem) -> Reconfiguration:
-        """The best places of the walk where they gain more than it costs to go there; else the present ones."""
+        """The best configuration of the walk if it gains more than moving costs, otherwise the present one."""
         objective = CostModel(problem)
         staying = objective.cost
         self._walk(objective, objective.relocation_cost)

@@ -12,14 +12,14 @@ from sim.base.randomness_kernels import keyed_uniform
 from sim.policies.reconfiguration.kernels import CostState, swap, swap_change
 
 _FIRST, _SECOND, CHANCE = 0, 1, 2
-"""What a draw of a proposal is for: the two brokers, and whether they swap."""
+"""The purposes of a proposal's draws: the two brokers, and whether they swap."""
 
 
 @kernel
 def next_improvement(state: CostState, tolerance: float, first: int, second: int) -> tuple[int, int]:
     """The first pair of brokers after (first, second) whose swap lowers the cost by more than `tolerance`; (-1, -1) for none.
 
-    The pairs (0, 1), (0, 2), … (1, 2), … stand in a ring, and are looked at once each.
+    The pairs (0, 1), (0, 2), … (1, 2), … are tried cyclically, once each.
     """
     n = state.node_of.size
     for _ in range(n * (n - 1) // 2):
@@ -43,7 +43,7 @@ def _pair(n: int, key: int, number: int) -> tuple[int, int]:
 
 @kernel
 def _more_moved(state: CostState, home: NDArray[np.int32], first: int, second: int) -> int:
-    """How many more brokers stand elsewhere than at home once two have swapped."""
+    """The change in the number of brokers away from home if two swap."""
     at, to = state.node_of[first], state.node_of[second]
     before = (at != home[first]) + (to != home[second])
     return int((to != home[first]) + (at != home[second]) - before)
@@ -53,11 +53,11 @@ def _more_moved(state: CostState, home: NDArray[np.int32], first: int, second: i
 def anneal(
     state: CostState, home: NDArray[np.int32], relocation_cost: float, hot: float, cold: float, proposals: int, key: int
 ) -> NDArray[np.int32]:
-    """The best places (n) on a walk of random swaps that cools down (Metropolis et al. 1953, Kirkpatrick et al. 1983).
+    """The best configuration (n) found by simulated annealing (Metropolis et al. 1953, Kirkpatrick et al. 1983).
 
     Minimises the cost plus the `relocation_cost` of every broker that is not at its `home` (n). A swap that raises it by d is
-    made with probability exp(-d / temperature). The temperature falls from `hot` to `cold`, geometrically; both are shares of what
-    n random swaps change the cost by in the mean, at the start. Draws belong to `key` and the number of the proposal.
+    made with probability exp(-d / temperature). The temperature falls from `hot` to `cold`, geometrically; both are shares of the
+    mean cost change of n random swaps at the start. Draws are keyed by `key` and the number of the proposal.
     """
     n = state.node_of.size
     best = state.node_of.copy()

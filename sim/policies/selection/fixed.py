@@ -1,4 +1,4 @@
-"""Selection that looks at no subscriptions: a fixed broker, at random or in order, or the broker of the user's place."""
+"""Selection regardless of subscriptions: a fixed broker, random or in order, or the broker of the user's place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionV
 
 
 class StaticSelection:
-    """A user is assigned one broker for good, at random (DYNATOPS IV-B, "static selection") or in the order of their numbers."""
+    """A user is assigned one broker permanently, at random (DYNATOPS IV-B, "static selection") or in the order of their numbers."""
 
     class Parameters(plugins.Parameters):
         assign: Literal["random", "in-order"] = "random"
@@ -44,9 +44,9 @@ class StaticSelection:
 
 
 class LocationSelection:
-    """Each broker serves the users of its region; they hand over when they leave it (DYNATOPS IV-B, "location-based selection").
+    """Each broker serves the users of its region, who are handed over when they leave it (DYNATOPS IV-B, "location-based selection").
 
-    The region is the broker's cell where brokers are cells, else all places to which no other broker is nearer.
+    The region is the broker's cell where brokers are cells, otherwise all places to which no other broker is nearer.
     """
 
     class Parameters(plugins.Parameters):

@@ -1,4 +1,4 @@
-"""Compiled utility of brokers for a user. Slow twin: tests/oracles/selection.py."""
+"""Compiled kernels of the brokers' utility for a user. Slow twin: tests/oracles/selection.py."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Utility(NamedTuple):
 
 
 class ViewArrays(NamedTuple):
-    """What decisions for several users go by, as in `sim.policies.views.SelectionViews`."""
+    """The data for decisions about several users, as in `sim.policies.views.SelectionViews`."""
 
     user: NDArray[np.int32]
     current: NDArray[np.int32]
@@ -39,7 +39,7 @@ class ViewArrays(NamedTuple):
 def advantage(one: Utility, other: Utility, total_load: int, load_weight: float) -> float:
     """How much better one utility, similarity - weight · load / total, is than another, times both denominators and the total.
 
-    Over one denominator, so that equal ones come out as equal: whole numbers, and exact, for a whole weight.
+    Over one denominator, so that equal utilities compare as equal: exact, in whole numbers, for a whole weight.
     """
     similarity = (one.numerator * other.denominator - other.numerator * one.denominator) * float(total_load)
     return similarity - load_weight * ((one.load - other.load) * float(one.denominator * other.denominator))
@@ -59,13 +59,13 @@ def best_broker(
     """The candidate with the highest utility (algorithm 1) for a user who wants `topics`; ties: current, lower load, lower id.
 
     `wanted` (topics, brokers) and `sizes` (3, brokers: topics, load, users) are what brokers reported; `own` is the user's own broker
-    (-1 for a user that joins), and its topics, load and users without the user, `own_wanted` (`topics`) likewise. `rule`: the formula,
-    the load's weight, and the hysteresis. Records would take longer to be handed over than all else.
+    (-1 for a user that joins), and its topics, load and users without the user, `own_wanted` (`topics`) likewise. `rule`: the
+    formula, the load's weight, and the hysteresis. No records: passing them would take longer than everything else.
     """
     own_broker, own_topics, own_load, own_users = own
     formula, load_weight, hysteresis = rule
     best, highest = -1, Utility(0, 1, 0)
-    present = Utility(0, 0, 0)  # denominator 0: the current broker is no candidate
+    present = Utility(0, 0, 0)  # denominator 0: the current broker is not a candidate
     size = topics.size
     for broker in candidates:
         is_own = broker == own_broker
@@ -81,7 +81,7 @@ def best_broker(
             numerator, denominator = common, (own_topics if is_own else sizes[0, broker]) + size - common
         else:
             numerator, denominator = summed, size * (own_users if is_own else sizes[2, broker])
-        # Nothing in common with nobody, or with nothing: similarity 0
+        # No users, or no topics: similarity 0
         here = Utility(numerator, max(denominator, 1), own_load if is_own else sizes[1, broker])
         if is_own:
             present = here
@@ -111,7 +111,7 @@ def best_brokers(
     key: int,
     rule: tuple[int, float, float],
 ) -> NDArray[np.int32]:
-    """`best_broker` for each of several views, among the members of its cluster; one that is -1 is drawn by the user's number."""
+    """`best_broker` for each of several views, among the members of its cluster; a cluster of -1 is replaced by one drawn by user."""
     found, many = np.empty(clusters.size, np.int32), members_from.size - 1
     for i in range(clusters.size):
         first, end, broker = views.indptr[i], views.indptr[i + 1], views.current[i]

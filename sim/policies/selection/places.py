@@ -1,4 +1,4 @@
-"""Where a user's place leads: the broker of a cell, the nearest broker, clusters of neighbouring brokers."""
+"""From positions to brokers: the broker of a cell, the nearest broker, clusters of neighbouring brokers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PlaceIndex:
         if self._cell is not None:
             for broker, (row, column) in enumerate(zip(*grid_cells(setting), strict=True)):
                 self._broker_of[int(row), int(column)] = broker
-        # users are asked about again where they still are, and come back to where they were
+        # users are looked up repeatedly at the same position, and return to earlier ones
         self.broker = lru_cache(maxsize=1 << 14)(self._broker)
 
     def _broker(self, latitude: float, longitude: float) -> int:

@@ -22,11 +22,11 @@ _FORMULA = {"overlap": OVERLAP, "jaccard": JACCARD, "mean-user": MEAN_USER}
 
 
 class SimilaritySelection:
-    """The broker of the user's cluster with the highest utility Sim - load_weight · L, where users with like interests gather.
+    """The broker of the user's cluster with the highest utility Sim - load_weight · L, which groups users with similar interests.
 
-    The user's own broker is seen fresh and without the user's own contribution, the others as of the last exchange. Ties: the
-    current broker, the lower load, the lower id. A user's cluster is that of its place, or a random one for good where
-    brokers have no places. A user that wants nothing stays where it is.
+    The user's own broker is seen up to date and without the user's contribution, the others as of the last exchange. Ties: the
+    current broker, the lower load, the lower id. A user's cluster is that of its place, or a fixed random one where brokers have no
+    places. A user that wants nothing stays where it is.
     """
 
     class Parameters(plugins.Parameters):
@@ -59,7 +59,7 @@ class SimilaritySelection:
         load_weight = parameters.load_weight * (setting.brokers if parameters.load == "relative" else 1)
         self._rule = _FORMULA[parameters.similarity], load_weight, parameters.hysteresis
         self.exchange: Exchange | None = Exchange(parameters.update_period, cluster)
-        self._states: ref[BrokerStates] | None = None  # the latest, which are not to be kept from going
+        self._states: ref[BrokerStates] | None = None  # only the latest, so that older ones can be freed
         self._sizes = np.empty((3, 0), np.int64)  # of these
 
     def _candidates(self, view: SelectionView) -> NDArray[np.int32]:
@@ -68,7 +68,7 @@ class SimilaritySelection:
         return self._members[self._drawn(view.user)]
 
     def _draw(self, user: int) -> int:
-        """The cluster of a user whose place is unknown: always the same one."""
+        """The cluster of a user whose place is unknown: random, but always the same one."""
         return int(uniform(self._key, user) * len(self._members))
 
     def _know(self, states: BrokerStates) -> None:
