@@ -19,19 +19,19 @@ MEASURED_COSTS: dict[str, dict[str, float]] = {
     "cluster": {"time": 32e-6, "send": 32e-6, "send_client": 32e-6},
     "bus": {"time": 0.202e-6, "send": 0.191e-6, "send_client": 0.191e-6},
 }
-"""Costs of services as measured, on one core; docs/formats.md says where."""
+"""Service costs measured on one core; docs/formats.md gives the sources."""
 
 _Measured = tuple[tuple[float, ...], tuple[float, ...]]
 """Service times (s), and how often each was measured."""
 
 
 def parse_service_times(text: str) -> _Measured:
-    """Service times of a CSV text with the columns seconds and count. Raises ValueError with the line of a mistake."""
+    """Parse service times: CSV with the columns seconds and count. Raises ValueError with the line of a mistake."""
     rows = [
         (row.number("seconds", least=0), row.number("count", above=0)) for row in csv_rows(text, ["seconds", "count"])
     ]
     if not any(seconds for seconds, _ in rows):
-        raise ValueError("all seconds are 0 (allowed: one at least above 0)")
+        raise ValueError("all seconds are 0 (allowed: at least one above 0)")
     seconds, counts = zip(*sorted(rows), strict=True)
     return seconds, counts
 
@@ -54,26 +54,26 @@ BoundedBytes = Annotated[int | None, _bound("bytes"), _WRITTEN, _SCHEMA]
 
 
 class Service(FixedTable):
-    """The time that a broker needs for a message: the mean is the sum of what it costs to receive, match and send it."""
+    """The time that a broker needs for a message: the mean is the sum of the costs of receiving, matching and sending it."""
 
     kind: Literal["none", "deterministic", "exponential", "gamma", "lognormal", "histogram"] = "none"
-    """No service time, the mean itself, or one drawn for each message."""
+    """Whether there is no service time, the mean itself, or a random one for each message."""
     preset: Literal["light", "cluster", "bus"] | None = None
-    """Costs as measured of brokers of a kind, for those that are not said."""
+    """Measured costs of a kind of broker, used for costs that are not given."""
     time: Duration = 0.0
-    """The (mean) time to receive a message, whatever is done with it."""
+    """The (mean) time to receive a message."""
     matching: Duration = 0.0
     """Additional service time per counter that matching increments; only for workloads with content."""
     send: Duration = 0.0
     """Additional service time per copy sent to another broker."""
     send_client: Duration = 0.0
-    """Additional service time per copy sent to a user of the broker's own."""
+    """Additional service time per copy sent to one of the broker's users."""
     per_byte: Duration = 0.0
     """Additional service time per byte of the message."""
     wake_up: Duration = 0.0
-    """Additional service time, always the same, where the message finds the broker (one of its servers) idle."""
+    """Additional constant service time for a message that finds one of the broker's servers idle."""
     variation: float = Field(default=1.0, gt=0, le=100)
-    """The coefficient of variation of service times with the same mean; only for kinds gamma and lognormal."""
+    """The coefficient of variation of service times; only for kinds gamma and lognormal."""
     file: Annotated[File[_Measured], InputFile(parse_service_times)] | None = None
     """Measured service times, a CSV file with the columns seconds and count; only for kind histogram, scaled to the mean."""
 
@@ -101,7 +101,7 @@ class Service(FixedTable):
 
 
 class Brokers(FixedTable):
-    """What a broker does with a message."""
+    """The [brokers] section: how brokers serve messages."""
 
     service: Service = Service()
     """The service time."""
@@ -112,7 +112,7 @@ class Brokers(FixedTable):
     queue_bytes: BoundedBytes = Field(default=None, json_schema_extra={"default": "unbounded"})
     """How many bytes of messages may wait at a broker."""
     order: Literal["control-first", "fifo"] = "control-first"
-    """What is served next: control messages before publications, or whatever has waited longest."""
+    """Which message is served next: control messages before publications, or the one that has waited longest."""
     overflow: Literal["drop-newest", "drop-oldest"] = "drop-newest"
     """Which publications are dropped where the queue is full: the one that arrives, or those that have waited longest."""
     connection_rate: Annotated[float, Field(gt=0, le=2**53)] | None = Field(

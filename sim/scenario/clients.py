@@ -1,4 +1,4 @@
-"""The [network.clients] table: the way from a broker to its users, and what happens where a user is too slow."""
+"""The [network.clients] table: the legs from brokers to users, and what happens if a user is too slow."""
 
 from __future__ import annotations
 
@@ -14,58 +14,58 @@ _Window = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
 class SlowClients(FixedTable):
-    """A share of users, drawn at random, whose way is another; what is not said is as for all."""
+    """A random share of users with other values; those not given are as for all users."""
 
     share: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """The probability with which a user is slow."""
+    """The probability that a user is slow."""
     latency: Duration | None = None
     """The time from the broker to such a user."""
     rate: BitRate | None = None
-    """The rate at which such a user receives."""
+    """The rate at which such a user receives messages."""
     window: _Window | None = None
-    """How many messages may be on their way to such a user before one is acknowledged."""
+    """How many unacknowledged messages may be on their way to such a user."""
 
     @model_validator(mode="after")
     def _differs(self) -> SlowClients:
         own = [key for key in ("latency", "rate", "window") if getattr(self, key) is not None]
         if own and not self.share:
-            raise ValueError(f"{own[0]} without a share above 0, so that nobody is slow (allowed with: share)")
+            raise ValueError(f"{own[0]} without a share above 0, so that no user is slow (allowed with: share)")
         if self.share and not own:
-            raise ValueError("share without anything that is slow (allowed with: latency, rate, window)")
+            raise ValueError("share without a slow value (allowed with: latency, rate, window)")
         return self
 
 
 class ClientsTable(FixedTable):
-    """The way from a broker to its users. Each user takes one message after the other, and has its own buffer at the broker."""
+    """The leg from a broker to each of its users, who take one message after the other, each with a buffer at the broker."""
 
     latency: Duration = 0.0
     """The time from the broker to a user, and of an acknowledgement back."""
     jitter: Sigma = 0.0
     """The σ of a lognormal factor with mean 1 on the latency of each message; they keep their order."""
     rate: BitRate | None = None
-    """The rate at which a user receives; by default any number of messages at a time."""
+    """The rate at which a user receives messages; unlimited by default."""
     window: _Window | None = None
-    """How many messages may be on their way to a user before one is acknowledged; by default any number."""
+    """How many unacknowledged messages may be on their way to a user; unlimited by default."""
     buffer: BoundedMessages = Field(default=None, json_schema_extra={"default": "unbounded"})
     """How many messages may wait for a user."""
     buffer_bytes: BoundedBytes = Field(default=None, json_schema_extra={"default": "unbounded"})
     """How many bytes of messages may wait for a user."""
     overflow: Literal["drop-newest", "drop-oldest", "disconnect"] = "drop-newest"
-    """What is lost where the buffer is full: the message that comes, those that have waited longest, or all, as the user is cut off."""
+    """What is lost if the buffer is full: the message arriving, those that have waited longest, or all, as the user is disconnected."""
     reconnect_after: Duration = 0.0
-    """How long a user that was cut off stays away; what comes meanwhile is lost."""
+    """How long a disconnected user stays away; messages for it are lost meanwhile."""
     slow: SlowClients = SlowClients()
-    """Users who are slower than the others."""
+    """A share of users who are slower than the others."""
 
     @model_validator(mode="after")
     def _makes_sense(self) -> ClientsTable:
         if not self.latency and not self.slow.latency:
             for key in ("jitter", "window"):
                 if getattr(self, key) or (key == "window" and self.slow.window):
-                    raise ValueError(f"{key} without a latency, so that it changes nothing (allowed with: latency)")
+                    raise ValueError(f"{key} without a latency, so that it has no effect (allowed with: latency)")
         for key in ("buffer", "buffer_bytes"):
             if getattr(self, key) is not None and not self.limits:
-                raise ValueError(f"{key} without a limit, so that nothing waits (allowed with: rate, window)")
+                raise ValueError(f"{key} without a limit, so that no message waits (allowed with: rate, window)")
         if self.reconnect_after and self.overflow != "disconnect":
             raise ValueError(f"overflow '{self.overflow}' takes no reconnect_after (allowed with: 'disconnect')")
         return self
@@ -77,5 +77,5 @@ class ClientsTable(FixedTable):
 
     @property
     def takes_time(self) -> bool:
-        """Whether users have a message later than their broker has served it."""
+        """Whether users receive a message later than their broker has served it."""
         return self.limits or bool(self.latency or self.slow.latency)

@@ -1,4 +1,4 @@
-"""A scenario as read: an experiment of points and variants, each of them a scenario in full."""
+"""An experiment as read from a scenario file: points and variants, each a complete scenario."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sim.scenario.tuning import Tune
 
 @dataclass(frozen=True)
 class Point:
-    """A point of a sweep: the values of the swept keys, the base with them, and each variant resolved, in the file's order.
+    """A point of a sweep: the values of the swept keys, the base with these values, and all resolved variants in the file's order.
 
     Values are numbers in the key's unit (seconds for durations), or text.
     """
@@ -28,7 +28,7 @@ class Point:
 
     @cached_property
     def label(self) -> str:
-        """The point as people read it: `network.brokers = 20, selection.cluster_size = 5`; "" without a sweep."""
+        """The point as shown to users: `network.brokers = 20, selection.cluster_size = 5`; "" without a sweep."""
         return ", ".join(f"{key} = {text}" for key, text in self.texts.items())
 
     @cached_property
@@ -39,10 +39,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A scenario file as read: a point, or those of its sweep; `path` is None for a dict.
+    """A scenario file as read: one point, or the points of its sweep; `path` is None for a dict.
 
-    `precision` is None where the number of replications is fixed. Where `detects_warm_up`, the scenarios' own warm-up is 0 and means
-    that it is not known yet. `sweep` is that table as it was written, {} without one; `tune` says what is tuned, if the file does.
+    `precision` is None where the number of replications is fixed. Where `detects_warm_up`, the scenarios' own warm-up is 0, as it
+    is not known yet. `sweep` is the [sweep] table as written, {} without one; `tune` is the [tune] table, if any.
     """
 
     title: str
@@ -57,7 +57,7 @@ class Experiment:
 
     @property
     def base(self) -> Scenario:
-        """The base of the first point, and so of all in whatever is not swept."""
+        """The base at the first point; at others, only swept keys differ."""
         return self.points[0].base
 
     @property
@@ -77,7 +77,7 @@ class Experiment:
 
 
 def unit_of(key: str, base: object, variants: Mapping[str, object]) -> str:
-    """The unit of a key path of a scenario, "" where it has none; the base and its variants, or the tables of them, have the kinds."""
+    """The unit of a key path, "" where it has none; looked up with the kinds of the base and the variants."""
     first, *rest = toml.split(key)
     if first == "variant":
         return unit_at(Scenario, tuple(rest[1:]), variants.get(str(rest[0])))

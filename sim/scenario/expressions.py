@@ -1,4 +1,4 @@
-"""Safe expressions: what a person types to compare keys or metrics with, read by a whitelist and never run as code."""
+"""Safe expressions that compare keys or metrics: parsed against a whitelist, never executed as code."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from sim.base.validation import Mistake, hint, show
 from sim.metrics import METRICS
 
 Value = int | float | str | bool
-"""What a key or an expression comes to."""
+"""The value of a key or an expression."""
 
 LONGEST = 1000  # characters
-DEEPEST = 100  # operations within one another
+DEEPEST = 100  # nested operations
 LARGEST = 1 << 1024
-"""No number may be as large: what is computed takes no more time or memory than what is typed."""
+"""The bound on numbers, so that evaluating takes no more time or memory than parsing."""
 ALLOWED = (
     "numbers, 'text', true, false, names of keys, + - * / // % **, comparisons, and, or, not, min(…), max(…), abs(…)"
 )
@@ -51,8 +51,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {"min": min, "max": max, "abs": abs}
 class Expression:
     """An expression such as `network.brokers <= workload.users / 10`.
 
-    Text that is a duration (`'12h'`) counts as its seconds where it meets numbers. Raises InputError, with the place in the text,
-    where that is no expression, or holds anything but what is `ALLOWED`.
+    A duration in quotes (`'12h'`) counts as seconds when combined with numbers. Raises InputError, with the place in the text,
+    where it is not an expression, or contains anything but `ALLOWED`.
     """
 
     text: str
@@ -62,18 +62,18 @@ class Expression:
 
     @cached_property
     def names(self) -> list[str]:
-        """The dotted names that occur, each once."""
+        """The dotted names that occur, without repetitions."""
         return list(dict.fromkeys(self._checked(self._tree, 0)))
 
     def value(self, lookup: Callable[[str], Value]) -> Value:
-        """What it comes to, where `lookup` knows the names. Raises InputError, with the place, where it comes to nothing.
+        """The value, with `lookup` for names. Raises InputError, with the place, where it has none.
 
-        So it does where `lookup` raises one.
+        An InputError of `lookup` is raised in the same way.
         """
         return self._value(self._tree, lookup)
 
     def holds(self, lookup: Callable[[str], Value]) -> bool:
-        """Whether it is true. Raises InputError where it comes to anything but true or false."""
+        """Whether it is true. Raises InputError where its value is neither true nor false."""
         return self._truth(self._tree, self.value(lookup))
 
     @cached_property
@@ -87,7 +87,7 @@ class Expression:
             raise InputError(f"expected {example}, found {len(self._line):,} characters (allowed: 1 to {LONGEST:,})")
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of Python, about texts that are odd Python
+                warnings.simplefilter("ignore")  # Python's warnings about odd expressions
                 return ast.parse(self._line, mode="eval").body
         except SyntaxError as error:
             at = error.offset - 1 if error.offset else len(self._line)
@@ -96,7 +96,7 @@ class Expression:
             raise InputError(f"{show(self._line)}: not an expression, or nested too deeply") from None
 
     def _checked(self, node: ast.expr, depth: int) -> Iterator[str]:
-        """The names in a node. Raises InputError where a node is none of those that are allowed."""
+        """The names in a node. Raises InputError where a node is not allowed."""
         inner: list[ast.expr] = []
         match node:
             case ast.Constant(value=bool() | int() | float() | str()) if not _huge(node.value):
@@ -169,17 +169,17 @@ class Expression:
         if function is operator.pow and all(isinstance(number, int) for number in numbers):
             base, exponent = int(numbers[0]), int(numbers[1])
             if exponent > 0 and abs(base).bit_length() * exponent > 2 * LARGEST.bit_length():
-                raise self._wrong(node, "comes to a number that is too large")
+                raise self._wrong(node, "gives a number that is too large")
         try:
             result = function(*numbers)
         except ZeroDivisionError:
             raise self._wrong(node, "a division by zero") from None
         except OverflowError:
-            raise self._wrong(node, "comes to a number that is too large") from None
+            raise self._wrong(node, "gives a number that is too large") from None
         if isinstance(result, complex) or result != result:
-            raise self._wrong(node, "comes to no number")
+            raise self._wrong(node, "is not a real number")
         if _huge(result):
-            raise self._wrong(node, "comes to a number that is too large")
+            raise self._wrong(node, "gives a number that is too large")
         number: int | float = result
         return number
 
@@ -213,7 +213,7 @@ class Expression:
 
 @dataclass(frozen=True)
 class Limit:
-    """One metric compared with a number, such as `load_stddev < 0.5` or `notification_delay_p99 <= 200ms`."""
+    """A limit for one metric, such as `load_stddev < 0.5` or `notification_delay_p99 <= 200ms`."""
 
     metric: str
     op: str
@@ -223,7 +223,7 @@ class Limit:
 
     @classmethod
     def parse(cls, text: str) -> Limit:
-        """The limit that a text says; of metrics in seconds the number may be a duration. Raises InputError where it is none."""
+        """Parse a limit; for metrics in seconds the number may be a duration. Raises InputError where it is not a limit."""
         found = re.fullmatch(r"\s*([A-Za-z]\w*)\s*(<=|>=|<|>)\s*(.*\S)\s*", text)
         if found is None:
             raise InputError(f"{text!r}: expected a metric and its limit, such as 'notification_delay_p99 <= 200ms'")
@@ -240,12 +240,12 @@ class Limit:
         return cls(name, op, value)
 
     def holds(self, value: float | None) -> bool:
-        """Whether a value of the metric is within the limit; what is undefined (None or NaN) is not."""
+        """Whether a value of the metric is within the limit; an undefined value (None or NaN) is not."""
         return value is not None and bool(self.OPERATORS[self.op](value, self.value))
 
     @property
     def asks_for_service(self) -> bool:
-        """Whether it bounds how late or how rarely something gets through, which says nothing where a broker is saturated."""
+        """Whether it bounds delays or counts of deliveries, which are meaningless where a broker is saturated."""
         metric = METRICS[self.metric]
         return metric.got_through and metric.better == ("lower" if self.op.startswith("<") else "higher")
 
@@ -255,7 +255,7 @@ class Limit:
 
 
 def unknown_metrics(names: Iterable[object]) -> list[Mistake]:
-    """What is wrong with names of metrics, by their positions."""
+    """Messages about unknown names of metrics, by their positions."""
     return [
         ((i,), f"unknown metric{hint(name, list(METRICS))} (got {show(name)})")
         for i, name in enumerate(names)
@@ -264,17 +264,17 @@ def unknown_metrics(names: Iterable[object]) -> list[Mistake]:
 
 
 KEEPS_UP = Limit("saturated_brokers", "<", 0.5)
-"""In most replications no broker is saturated."""
+"""The limit that in most replications no broker is saturated."""
 
 
 def guarded(limits: Sequence[Limit], objectives: Iterable[str] = ()) -> tuple[Limit, ...]:
-    """The limits, and that no broker is saturated if one of them, or of the objectives, covers only what was delivered."""
+    """The limits, plus that no broker is saturated if one of the limits or objectives covers only what was delivered."""
     asked = any(limit.asks_for_service for limit in limits) or any(METRICS[name].got_through for name in objectives)
     return tuple(dict.fromkeys([*limits, KEEPS_UP] if asked else limits))
 
 
 def _name(node: ast.AST) -> str:
-    """The dotted name that a node is, else ""."""
+    """The dotted name that a node stands for, or ""."""
     match node:
         case ast.Name():
             return node.id
@@ -288,7 +288,7 @@ def _huge(value: object) -> bool:
 
 
 def _seconds(value: Value) -> Value:
-    """Text that is a duration as its seconds; anything else as it is."""
+    """The seconds of a duration given as text; any other value unchanged."""
     try:
         return parse_duration(value) if isinstance(value, str) else value
     except ValueError:

@@ -1,4 +1,4 @@
-"""Keys of tables that models read: the type and the unit of a key, and its values as people read them."""
+"""Keys of tables that models read: the type and the unit of a key, and its values as text."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Schema = Raw
 
 
 def is_integer(model: type[BaseModel], keys: Keys, values: object) -> bool | None:
-    """Whether a key of a model takes integers only; None where there is no such key.
+    """Whether a key of a model takes only integers; None where there is no such key.
 
-    `values` is the table that the model reads, or what it was read as; only the kinds in it matter.
+    `values` is the model's table, before or after reading; only its kinds matter.
     """
     schema = _schema_of(model, keys, values)
     if schema is None:
@@ -53,7 +53,7 @@ def option_of(value: RawValue, unit: str = "") -> str:
 
 
 def _schema_of(model: type[BaseModel], keys: Keys, values: object) -> Schema | None:
-    """The JSON Schema of the field that a key path leads to, None where it leads nowhere."""
+    """The JSON Schema of the field at a key path, None where there is no such field."""
     *above, last = map(str, keys)
     for key in above:
         inner = tables_of(model).get(key)
@@ -62,7 +62,7 @@ def _schema_of(model: type[BaseModel], keys: Keys, values: object) -> Schema | N
             inner, values = type(values.parameters), values.parameters
         elif isinstance(inner, Kinds):
             kind = values.get("kind", inner.default) if isinstance(values, dict) else inner.default
-            inner = inner.model(kind) if kind in inner.names() else None  # that of a plug-in that is not here any more
+            inner = inner.model(kind) if kind in inner.names() else None  # a kind whose plug-in is no longer installed
         if inner is None:
             return None
         model = inner

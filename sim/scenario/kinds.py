@@ -1,4 +1,4 @@
-"""Tables that name their `kind`: a plug-in of a group, or one of a few of our own, each with parameters of its own."""
+"""Tables with a `kind`, which is a plug-in of a group or a built-in kind, each with its own parameters."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Table:
         return hash((self.kind, self.parameters.model_dump_json()))  # a plug-in's parameters may be lists
 
     def dump(self) -> Raw:
-        """The table as a scenario file would say it, in full."""
+        """The complete table as in a scenario file."""
         return {"kind": self.kind, **self.parameters.model_dump(mode="json")}
 
 
 @dataclass(frozen=True)
 class Kinds:
-    """How a table is read: its kinds are the plug-ins of `group` and those of `own`; `default` may go without saying.
+    """How a table is read: its kinds are the plug-ins of `group` and those of `own`; `default` may be omitted.
 
     As an annotation of a model's field it validates that field, and describes it in the JSON Schema.
     """
@@ -55,7 +55,7 @@ class Kinds:
         return model
 
     def read(self, value: object) -> Table:
-        """The table of a dict. Raises, for pydantic to report, what is wrong in it."""
+        """Read the table from a dict. Raises its mistakes for pydantic to report."""
         if isinstance(value, Table):
             return value
         if not isinstance(value, dict):
@@ -91,7 +91,7 @@ class Kinds:
 
 @dataclass(frozen=True)
 class OwnMetrics:
-    """The [metrics] table: metrics of a user's own, with their parameters, by name."""
+    """The [metrics] table: the user's own metrics by name, with their parameters."""
 
     tables: tuple[Table, ...] = ()
 
@@ -101,7 +101,7 @@ class OwnMetrics:
         return [table.kind for table in self.tables]
 
     def dump(self) -> Raw:
-        """The table as a scenario file would say it, in full."""
+        """The complete table as in a scenario file."""
         return {table.kind: table.parameters.model_dump(mode="json") for table in self.tables}
 
     def __bool__(self) -> bool:
@@ -109,7 +109,7 @@ class OwnMetrics:
 
     @classmethod
     def read(cls, value: object) -> OwnMetrics:
-        """Those of a dict. Raises, for pydantic to report, what is wrong in it."""
+        """Read the metrics from a dict. Raises their mistakes for pydantic to report."""
         if isinstance(value, cls):
             return value
         if not isinstance(value, dict):
@@ -117,11 +117,11 @@ class OwnMetrics:
         known, found, wrong = own_names(), [], list[Mistake]()
         for name, table in sorted(value.items()):
             if name in OURS:
-                wrong.append(((name,), "a metric of brokersim's own, which every run has; leave it out"))
+                wrong.append(((name,), "a built-in metric, which every run has; leave it out"))
             elif name not in known:
                 wrong.append(((name,), f"unknown metric of your own{hint(name, known)} (got {show(table)})"))
             else:
-                _ = METRICS[name]  # is declared as it should be
+                _ = METRICS[name]  # raises if its declaration is not valid
                 model = plugins.load("metric", name).Parameters
                 try:
                     found.append(Table(name, validate(model, table)))

@@ -1,4 +1,4 @@
-"""The mistakes in a scenario, collected to be reported all at once, each with its place in the file or option."""
+"""The mistakes in a scenario, collected to be reported at once, each with its place in the file or option."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sim.scenario.sweep import Override
 
 
 class Mistakes:
-    """The mistakes in one scenario, whose file is `path`; `lines` are those of the keys that were said in it.
+    """The mistakes in one scenario, whose file is `path`; `lines` are the lines of its keys.
 
-    `names` are those of its variants by their numbers, and grow as they are read. `laid` is what the sweep lays over the base at the
-    point that is being read.
+    `names` are the names of its variants by number, added as they are read. `laid` is what the sweep overrides at the point being
+    read.
     """
 
     def __init__(self, path: Path | None, lines: dict[Keys, int], names: list[str]) -> None:
@@ -30,14 +30,14 @@ class Mistakes:
         return "\n".join(text for _, text in sorted(self._lines))
 
     def override(self, keys: Keys, place: str) -> None:
-        """A key, and all below it, is said at another place from now on."""
+        """Record another place for a key and all below it."""
         self._places = {known: at for known, at in self._places.items() if known[: len(keys)] != keys}
         for length in range(1, len(keys)):
             self._places.setdefault(keys[:length], (sys.maxsize, place))
         self._places[keys] = sys.maxsize, place
 
     def add(self, keys: Keys, text: str, variant: int | None = None) -> None:
-        """Keep a mistake, with the place of the longest part of its key path that was said anywhere."""
+        """Record a mistake, with the place of the longest part of its key path that has one."""
         swept = {one.keys: one.place for one in self.laid}
         for length in range(len(keys), 0, -1):
             known, rest = keys[:length], keys[length:]
@@ -60,7 +60,7 @@ class Mistakes:
 
     @staticmethod
     def _once(place: Keys, text: str) -> tuple[Keys, str]:
-        """A mistake about an unknown key without its value, so that it is reported once."""
+        """The message about an unknown key without its value, so that it is reported once."""
         if not text.startswith(UNKNOWN):
             return place, text
         return place[:-1] if isinstance(place[-1], int) else place, text.rpartition(" (got ")[0]

@@ -1,4 +1,4 @@
-"""The scenario as pydantic models: what a run is made of, validated, with every default filled in."""
+"""The scenario as pydantic models: everything that defines a run, validated, with all defaults filled in."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ MORE_SHARED = ("variant", "report", "precision", "sweep", "tune")
 SHARED = {"title", "seed", "replications", "metrics", *MORE_SHARED}
 """Keys that neither variants nor sweeps may set: runs are paired by seed and replication."""
 MOST_STEPS = 1_000_000
-"""Most windows, decision periods and the like up to the horizon: as many take a minute and a gigabyte."""
+"""The most windows, decision periods and the like up to the horizon; that many take a minute and a gigabyte."""
 MOST_RUNS = 1_000_000
-"""Most runs of an experiment: as many take a gigabyte to plan, before any is performed."""
+"""The most runs of an experiment; that many take a gigabyte to plan, before any is performed."""
 MOST_BROKERS = 2**31
-"""The numbers of brokers are below it."""
+"""The exclusive upper bound on the number of brokers."""
 DETECT = "detect"
-"""What `warm_up` says where it is to be found out."""
+"""The value of `warm_up` that asks to detect it."""
 
 
 def _traced(value: object) -> bool | float:
@@ -62,20 +62,20 @@ Traced = Annotated[
     PlainValidator(_traced),
     WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "number", "exclusiveMinimum": 0, "maximum": 1}]}),
 ]
-"""Which publications are traced: all, none, or a share of them."""
+"""Which publications are traced: True, False, or a share."""
 
 
 class Prepared(Parameters):
     """A workload folder, written by `brokersim prepare` or `brokersim generate`."""
 
     path: Path | None = None
-    """The workload's folder, relative to the scenario file; or give it by `--workload`."""
+    """The workload's folder, relative to the scenario file; `--workload` overrides it."""
     resample_users: bool = False
     """Draw the users with replacement in each replication."""
 
     @field_serializer("path")
     def _name(self, path: Path | None) -> str | None:
-        return path.name if path else None  # where a folder stands is no part of a result
+        return path.name if path else None  # the folder's location is not part of a result
 
 
 class Nothing(Parameters):
@@ -83,7 +83,7 @@ class Nothing(Parameters):
 
 
 class Unlimited(Parameters):
-    """The back end keeps all topics, whatever that takes."""
+    """The back end has unlimited capacity and keeps all topics."""
 
     tau: Quantity | None = None
     """The notifications per period that satisfy a user; satisfaction is measured if this is set."""
@@ -118,7 +118,7 @@ DEFAULTS: Raw = {
     "brokers": {"service": {"kind": "none"}},
     "selection": {"kind": SELECTION.default},
 }
-"""The kinds that hold where a file says none, so that every table has one when another is laid over it."""
+"""The default kinds, so that every table has one when it is overridden."""
 
 
 BROKERS_FILE = InputFile(parse_sites)
@@ -163,10 +163,10 @@ def _listed(tables: object) -> object:
 
 
 class NetworkTable(FixedTable):
-    """How many brokers there are, and how messages get from one to another."""
+    """The [network] section: the brokers, and how messages get from one to another."""
 
     brokers: BrokerSites = "cells"
-    """A number, "cells": one per visited cell, at its centre, or a CSV file. A number takes the centres of the busiest cells."""
+    """A number of brokers (at the centres of the busiest cells), "cells" (one per visited cell, at its centre), or a CSV file."""
     geometry: Annotated[Table, GEOMETRY] = Field(default_factory=GEOMETRY.default_table)
     """The overlay that routes between the brokers' nodes."""
     latency: Annotated[Table, LATENCY] = Field(default_factory=LATENCY.default_table)
@@ -178,7 +178,7 @@ class NetworkTable(FixedTable):
     reconnect: ReconnectTable = Field(default=ReconnectTable(), exclude_if=lambda table: table == ReconnectTable())
     """How users whose broker has crashed come back."""
     delay_until: Literal["broker", "served", "client"] = "served"
-    """Until when the delays of users count: until a due broker has the message, has served it, or its user has it."""
+    """The end of users' delays: when a due broker has the message, has served it, or the user has it."""
     hop_cost: Literal["one_way", "rtt"] = "one_way"
     """The latency of a hop: half of the round-trip time, or all of it."""
     join: Literal["instant", "message"] = "instant"
@@ -186,14 +186,15 @@ class NetworkTable(FixedTable):
     control_count: Literal["hops", "requests"] = "hops"
     """How a join or leave is counted: the hops to the root and back, or two messages."""
     data_plane: Literal["auto", "events", "compiled", "folded"] = "auto"
-    """How publications travel, to the same bits: "events" makes every hop an event in SimPy, "compiled" in a compiled loop, "folded"
-    computes a publication's whole way at once, where nothing contends; "auto" takes the fastest that knows all of the scenario."""
+    """How publications are simulated, with identical results: every hop is an event in SimPy ("events") or in a compiled loop
+    ("compiled"), or a publication's whole path is computed at once ("folded", where nothing contends); "auto" takes the fastest
+    that supports the scenario."""
 
     @model_validator(mode="after")
     def _has_clients_where_needed(self) -> NetworkTable:
         if self.delay_until == "client" and not self.clients.takes_time:
             raise ValueError(
-                "delay_until 'client' without a way to users that takes time (allowed with: clients.latency, clients.rate)"
+                "delay_until 'client' without legs to users that take time (allowed with: clients.latency, clients.rate)"
             )
         return self
 
@@ -210,7 +211,7 @@ class Scenario(FixedTable):
     horizon: PositiveDuration | None = None
     """When a run ends; by default the end of the workload."""
     warm_up: Duration = 0.0
-    """Metrics leave out what is published and sent before this time."""
+    """Metrics exclude what is published and sent before this time."""
     window: Annotated[PositiveDuration, Repeats("windows")] = 3600.0
     """Width of the windows of time series."""
     trace: Traced = False
@@ -218,7 +219,7 @@ class Scenario(FixedTable):
     subscribers: bool = False
     """Also write how much each user received on each topic."""
     metrics: OwnMetrics = Field(default=OwnMetrics(), exclude_if=lambda own: not own)
-    """Metrics of your own (plug-ins) that runs have too, with their parameters."""
+    """Your own metrics (plug-ins) to be computed, with their parameters."""
     workload: Annotated[WorkloadTable, WORKLOAD] = Field(default_factory=WORKLOAD.default_table)
     """The workload: what happens to the network from outside."""
     faults: Annotated[tuple[Annotated[Table, FAULTS], ...], BeforeValidator(_listed)] = Field(
@@ -269,16 +270,16 @@ class Scenario(FixedTable):
 
     @property
     def measures_satisfaction(self) -> bool:
-        """Whether it is counted whom the back end satisfies."""
+        """Whether satisfaction is measured."""
         return getattr(self.offloading.parameters, "tau", None) is not None
 
     def identity(self) -> Raw:
-        """What identifies a run: everything but the title, the number of replications, and the location of the workload."""
+        """The part that identifies a run: everything but the title, the number of replications, and the location of the workload."""
         values: Raw = json.loads(self.identity_text({}))
         return values
 
     def identity_text(self, texts: dict[int, str]) -> str:
-        """The identity as JSON. `texts` caches the JSON of tables by their ids, for other scenarios that share them."""
+        """The identity as JSON. `texts` caches the JSON of tables by their ids, for scenarios that share them."""
         tables, others = [], Raw()
         for name, value in vars(self).items():
             if name in tables_of(Scenario):
@@ -298,7 +299,7 @@ class Scenario(FixedTable):
 
 
 def _repeats(model: BaseModel, keys: Keys = ()) -> Iterator[tuple[Keys, str, float]]:
-    """Each value in a model and its tables that is the time (s) from one step to the next, and what these steps are."""
+    """Yield each period (s) in a model and its tables, and what is repeated."""
     for name, info in type(model).model_fields.items():
         value = vars(model)[name]
         inner = value.parameters if isinstance(value, Table) else value
@@ -323,7 +324,7 @@ def _metric(name: str) -> str:
 
 
 class Report(FixedTable):
-    """What the report shows first."""
+    """The [report] section: what the report shows first."""
 
     baseline: str | None = None
     """The variant that the others are compared with; the first by default."""
@@ -336,7 +337,7 @@ class Report(FixedTable):
 
 
 class Precision(FixedTable):
-    """The requested precision: replications are added until it is reached."""
+    """The requested precision, up to which replications are added."""
 
     metric: Annotated[str, AfterValidator(_metric), WithJsonSchema({"enum": list(METRICS)})] = "notification_delay"
     """The metric whose mean is to be precise."""

@@ -1,6 +1,6 @@
-"""Reads scenario files: a base, variants that override keys of it, and a sweep that lays its points over the base.
+"""Read scenario files: a base, variants that override its keys, and a sweep whose points override the base.
 
-Mistakes are reported all at once, each with its line, what was found, what is allowed, and the closest valid name.
+All mistakes are reported at once, each with its line, what was found, what is allowed, and the closest valid name.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from sim.scenario.sweep_reader import leaves, place_of, read_sweep, without
 from sim.scenario.tuning import Tune
 
 ASIDE = {"title", "replications", "subscribers", "trace", "metrics", "data_plane"}
-"""Keys that make no other question of a scenario: names, how much is run, what is recorded, and how it is computed."""
+"""Keys that do not change what a scenario investigates: names, how much is run, what is recorded, and how it is computed."""
 _FEW = 200
-"""Points at which mistakes are looked for where there are some already."""
+"""The number of points checked once mistakes have been found."""
 PATHS = {("workload", "path"), ("network", "brokers")}
-"""Keys whose texts are paths, beside those named `file` or `*_file`."""
+"""Keys whose texts are paths, besides those named `file` or `*_file`."""
 SATISFACTION = ("satisfied_subscribers", "satisfaction")
-"""Metrics that a report shows, too, where it says none and they are measured."""
+"""Metrics that a report without a list of metrics also shows if they are measured."""
 
 
 def load_scenario(
@@ -46,9 +46,8 @@ def load_scenario(
 ) -> Experiment:
     """Read and validate a scenario file, or a dict of the same shape.
 
-    `overrides` are texts `key.path=value` laid over the base (`variant.NAME.key=value`: over one variant), where a key that is swept
-    is so no more; `workload` is a workload folder that takes the place of the [workload] table. Raises ScenarioError with one line
-    for each mistake.
+    `overrides` are texts `key.path=value` that override the base (`variant.NAME.key=value`: one variant), and are then no longer
+    swept; `workload` is a workload folder that replaces the [workload] table. Raises ScenarioError with one line for each mistake.
     """
     reader = _Reader(source)
     if workload is not None:
@@ -61,7 +60,7 @@ def load_scenario(
 
 
 def _assigned(text: str, said: str) -> tuple[Keys, str]:
-    """The keys and the value of `key.path=value`, which messages name as `said`."""
+    """The keys and the value of `key.path=value`, which messages quote as `said`."""
     path, equals, value = text.partition("=")
     try:
         keys: Keys = toml.split(path.strip())
@@ -73,7 +72,7 @@ def _assigned(text: str, said: str) -> tuple[Keys, str]:
 
 
 class _Reader:
-    """Reads one scenario; collects the mistakes and knows where each key was said."""
+    """Reads one scenario and collects its mistakes, with the place of each key."""
 
     def __init__(self, source: str | Path | Raw) -> None:
         self.path = None if isinstance(source, Mapping) else Path(source)
@@ -98,11 +97,11 @@ class _Reader:
                 _resolve_paths(table, self.path.parent, keys)
 
     def set(self, text: str) -> None:
-        """Lay `key.path=value` over the scenario; a key that is swept is so no more."""
+        """Override a key by `key.path=value`; it is then no longer swept."""
         said = f"--set {cut(text, 300)}"
         keys, value = _assigned(text, said)
         if isinstance(sweep := self.raw.get("sweep"), dict) and keys[0] != "sweep":
-            self.raw["sweep"] = without(sweep, keys)  # what is said last holds
+            self.raw["sweep"] = without(sweep, keys)  # the last override wins
             if sweep and not self.raw["sweep"]:
                 del self.raw["sweep"]
         if keys[0] == "variant":
@@ -111,14 +110,14 @@ class _Reader:
                     f"{said}: expected variant.NAME.key=value{hint(keys[1] if len(keys) > 1 else '', self.names)}"
                 )
             if keys[2] in SHARED | {"name"}:
-                raise ScenarioError(f"{said}: '{keys[2]}' cannot be said of a single variant")
+                raise ScenarioError(f"{said}: '{keys[2]}' cannot be set for a single variant")
             keys = ("variant", self.names.index(str(keys[1])), *keys[2:])
         elif keys[0] == "sweep":
             keys = ("sweep", *place_of(self.raw.get("sweep"), keys[1:]))
         self.override(keys, toml.value(value), said)
 
     def override(self, keys: Keys, value: object, place: str) -> None:
-        """Lay one value over the base or, where keys start with ("variant", number), over that variant."""
+        """Override one value of the base or, if keys start with ("variant", number), of that variant."""
         inner = keys[2:] if keys[0] == "variant" else keys
         over = _nested(inner, value)
         if keys[0] == "variant":
@@ -155,14 +154,14 @@ class _Reader:
         return Experiment(first.base.title, points, report, self.path, precision, self.detects, written, tune)
 
     def _add_metrics(self, report: Report | None, precision: Precision | None, tune: Tune | None) -> None:
-        """Metrics of a user's own that are named anywhere are metrics of all runs."""
+        """Add all users' own metrics that the scenario names to the metrics of all runs."""
         named = [*(report.metrics if report else ()), *(tune.metrics if tune else ())]
         own: Raw = {name: {} for name in [*named, *([precision.metric] if precision else [])] if name not in OURS}
         if own and isinstance(said := self.raw.get("metrics", {}), dict):
             self.raw["metrics"] = own | said
 
     def _take_warm_up(self) -> None:
-        """Takes `warm_up = "detect"` out of the base, where it is said for all."""
+        """Take `warm_up = "detect"` out of the base."""
         said = self.raw.get("warm_up")
         if said != DETECT and isinstance(said, str) and nearest(said, [DETECT]):
             self.mistakes.add(("warm_up",), f"expected a duration such as '1d', or '{DETECT}', found {show(said)}")
@@ -172,7 +171,7 @@ class _Reader:
             del self.raw["warm_up"]
         for number, variant in enumerate(self.variants):
             if "warm_up" in variant and (self.detects or variant["warm_up"] == DETECT):
-                only = f'warm_up = "{DETECT}" holds for all variants; say it once, above them, and no other'
+                only = f'warm_up = "{DETECT}" applies to all variants; set it once, above them'
                 self.mistakes.add(("variant", number, "warm_up"), only)
                 variant["warm_up"] = 0.0
 
@@ -186,7 +185,7 @@ class _Reader:
         return sweep
 
     def _is_integer(self, sweep: Raw, keys: Keys) -> bool:
-        """Whether a swept key takes integers only in all variants, and with all kinds that are swept, that know it."""
+        """Whether a swept key takes only integers, in all variants and with all swept kinds that have it."""
         name, own = (keys[1], keys[2:]) if keys[0] == "variant" else (None, keys)
         known = [merge(self.raw, variant) for variant in self.variants if name in (None, variant.get("name"))]
         kinds = [
@@ -206,11 +205,11 @@ class _Reader:
                 return f"expected variant.NAME.key{hint(keys[1] if len(keys) > 1 else '', self.names)}"
             key = keys[2]
         if key in SHARED | {"name"}:
-            return f"'{key}' is one for all runs and cannot be swept"
+            return f"'{key}' is the same for all runs and cannot be swept"
         return f'cannot be swept where warm_up = "{DETECT}"' if key == "warm_up" and self.detects else None
 
     def _points(self, sweep: ParsedSweep | None) -> list[Point]:
-        """All points; where something is wrong by now, what else is wrong is looked for at a few of them."""
+        """All points; if there are mistakes already, only a few points are checked for others."""
         raw = merge({"title": self.path.stem if self.path else "", **DEFAULTS}, self.raw)
         seed = self.raw.get("seed", 1)
         if sweep is None or self.mistakes or not isinstance(seed, int) or seed < 0:
@@ -225,7 +224,7 @@ class _Reader:
         return list(points.values())
 
     def _check_runs(self, points: Sequence[Point], precision: Precision | None) -> None:
-        """Check the number of runs, as all are listed before the first one."""
+        """Check the number of runs, which are all planned before the first one."""
         if not points or self.mistakes:
             return
         counts: dict[Keys, int] = {("replications",): points[0].base.replications}
@@ -238,7 +237,7 @@ class _Reader:
                 self.mistakes.add(keys, f"{runs} are {each * replications:,} runs (allowed: {MOST_RUNS:,})")
 
     def _check_tuned(self, tune: Tune) -> None:
-        """A key that is tuned has to be one of some variant, which may have any of its values that are `examples`."""
+        """Check that some variant has the tuned key and accepts each of its `examples`."""
         base = merge(DEFAULTS, self.raw)
         variants = [merge(base, {key: own[key] for key in own if key != "name"}) for own in self.variants] or [base]
         for key, parameter in tune.vary.items():
@@ -247,7 +246,7 @@ class _Reader:
                 self.mistakes.add(("tune", key), str(wrong[0]))
 
     def _wrong_there(self, raw: Raw, key: str, values: Sequence[RawValue]) -> str | None:
-        """What is wrong with some value of a key, laid over a scenario."""
+        """The mistakes if a key of a scenario is set to some value."""
         for value in values:
             _, wrong = self.reading.read(Scenario, merge(raw, _nested(toml.split(key), value)), MORE_SHARED)
             if wrong:
@@ -255,7 +254,7 @@ class _Reader:
         return None
 
     def _point(self, raw: Raw, laid: tuple[Override, ...], where: Expression | None = None) -> Point | None:
-        """The point at which this is laid over the base; None where `where` leaves it out or something is wrong, which is kept."""
+        """The point with these overrides of the base; None where `where` excludes it, or there are mistakes, which are recorded."""
         self.mistakes.laid = laid
         over: Raw = {}
         for one in laid:
@@ -306,12 +305,12 @@ class _Reader:
             if not valid:
                 self.mistakes.add(("variant", number, "name"), f"every variant needs a name (got {show(name)})")
             if taken:
-                self.mistakes.add(("variant", number, "name"), f"another variant has this name (got '{name}')")
+                self.mistakes.add(("variant", number, "name"), f"another variant has the same name (got '{name}')")
             for key in SHARED & variant.keys():
-                self.mistakes.add(("variant", number, key), "variants share this key; say it once, above them")
+                self.mistakes.add(("variant", number, key), "variants share this key; set it once, above them")
 
     def _take(self, model: type[Model], table: str) -> Model | None:
-        """The model of one of the tables beside the base; None where there is none, or something is wrong in it."""
+        """The model of one of the tables besides the base; None where it is missing or has mistakes."""
         if table not in self.raw:
             return None
         try:
@@ -323,7 +322,7 @@ class _Reader:
 
 
 def merge(below: Raw, above: Raw) -> Raw:
-    """`above` laid over `below`: a table whose kind changes is replaced, the keys of others merge."""
+    """`below` overridden by `above`: a table whose kind changes is replaced, others are merged key by key."""
     if "kind" in above and above["kind"] != below.get("kind"):
         return above
     both = {
@@ -333,7 +332,7 @@ def merge(below: Raw, above: Raw) -> Raw:
 
 
 def _nested(keys: Keys, value: RawValue) -> RawValue:
-    """Tables in tables, with the value at a key path."""
+    """Nested tables with the value at a key path."""
     for key in reversed(keys):
         value = {key: value}
     return value
@@ -344,13 +343,13 @@ def _tables(*values: object) -> bool:
 
 
 def _is_path(keys: Keys) -> bool:
-    """Whether texts at a key path of a scenario file are paths, which are relative to its folder."""
+    """Whether a text at this key path of a scenario file is a path relative to its folder."""
     own = keys[2:] if keys[:1] == ("variant",) else keys
     return own in PATHS or (own != () and (own[-1] == "file" or str(own[-1]).endswith("_file")))
 
 
 def _resolve_paths(values: RawValue, folder: Path, keys: Keys = ()) -> None:
-    """Lays the folder before all paths, but "cells", in a table, or in a list of what a key may be."""
+    """Resolve all paths (but "cells") in a table, or in a list of a key's values, against the folder."""
     table = isinstance(values, dict)
     for key, value in values.items() if table else enumerate(values):
         place = (*keys, key) if table else keys
@@ -361,7 +360,7 @@ def _resolve_paths(values: RawValue, folder: Path, keys: Keys = ()) -> None:
 
 
 def _found(scenario: Scenario, keys: Keys) -> RawValue:
-    """What a resolved scenario has at a key path; None where it has nothing."""
+    """The value of a resolved scenario at a key path; None where there is none."""
     value: RawValue = scenario
     for key in keys:
         if isinstance(value, Table):
@@ -374,7 +373,7 @@ def _found(scenario: Scenario, keys: Keys) -> RawValue:
 
 
 def _known(scenario: Scenario, name: str) -> Value:
-    """What an expression's name stands for."""
+    """The value of an expression's name."""
     value = _found(scenario, tuple(name.split(".")))
     if isinstance(value, File):
         return value.name
@@ -392,7 +391,7 @@ def _paths(values: Raw, keys: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]
 
 
 def _value(laid: Override, base: Scenario, variants: Mapping[str, Scenario]) -> Value:
-    """What a swept key comes to at a point; of what is neither number nor text, how it was written."""
+    """The value of a swept key at a point; as it was written where it is neither number nor text."""
     own = laid.keys[0] == "variant"
     found = _found(variants[str(laid.keys[1])] if own else base, laid.keys[2:] if own else laid.keys)
     return found if isinstance(found, int | float | str) and not isinstance(laid.value, dict) else laid.text

@@ -1,4 +1,4 @@
-"""Models read from the tables of many scenarios that differ in little: what is said the same way is read once, and is one object."""
+"""Read models from the tables of many similar scenarios: equal tables are read once, and share one object."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from sim.scenario.kinds import Kinds
 
 
 class Reading:
-    """Reads tables as models; keeps what they came to, mistakes too, for as long as it lives itself."""
+    """Reads tables as models, and caches the results, mistakes included."""
 
     def __init__(self) -> None:
         self._read: dict[Any, tuple[Any, list[Mistake]]] = {}
 
     def read(self, model: type[Model], table: Raw, more: tuple[str, ...] = ()) -> tuple[Model | None, list[Mistake]]:
-        """The model of a table, else None and all that is wrong; strict as `sim.base.validation.validate` is.
+        """The model of a table, or None and its mistakes; strict like `sim.base.validation.validate`.
 
-        `more` are keys that are allowed beside the model's. Tables that go without saying are as empty ones.
+        `more` are keys that are allowed besides the model's. Missing tables are read as empty ones.
         """
         inner = tables_of(model)
         values, found = dict(table), list[Mistake]()
@@ -68,7 +68,7 @@ _EMPTY: Raw = {}
 
 @cache
 def tables_of(model: type[BaseModel]) -> dict[str, type[BaseModel] | Kinds]:
-    """The fields of a model that are tables, and what they are read as."""
+    """The fields of a model that are tables, and their types."""
     found: dict[str, type[BaseModel] | Kinds] = {}
     for name, field in model.model_fields.items():
         if kinds := [item for item in field.metadata if isinstance(item, Kinds)]:

@@ -32,7 +32,7 @@ def json_schema() -> Raw:
 
 
 def _partial(schema: RawValue, definitions: Raw) -> RawValue:
-    """The schema of what may be laid over values of another: nothing is required, and a table may leave its kind out."""
+    """The schema of overrides: nothing is required, and a table may omit its kind."""
     if isinstance(schema, list):
         return [_partial(item, definitions) for item in schema]
     if not isinstance(schema, dict):
@@ -49,7 +49,7 @@ def _partial(schema: RawValue, definitions: Raw) -> RawValue:
 
 
 def _sweep_schema() -> Raw:
-    """The JSON Schema of a [sweep] table; which keys there are is not in it."""
+    """The JSON Schema of a [sweep] table, without the names of keys."""
     number = {"type": ["number", "string"]}
     spread = {
         "type": "object",
@@ -66,7 +66,7 @@ def _sweep_schema() -> Raw:
     keys = {"type": "array", "items": {"type": "string"}, "minItems": 2}
     return {
         "type": "object",
-        "description": "Key paths and their values: the points that are laid over the base.",
+        "description": "Key paths and their values: the points that override the base.",
         "properties": {
             "zip": {"anyOf": [keys, {"type": "array", "items": keys}]},
             "where": {"type": "string"},

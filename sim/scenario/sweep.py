@@ -1,7 +1,7 @@
-"""Sweeps: from the [sweep] table of a scenario to what each of its points lays over the base.
+"""Sweeps: from the [sweep] table of a scenario to the overrides at each of its points.
 
-Each swept key is an axis; keys that are zipped share a dimension. A grid goes through all combinations of the dimensions,
-samples draw from them.
+Each swept key is an axis; zipped keys share a dimension. A grid has all combinations of the dimensions, samples are drawn from
+them.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from sim.scenario.expressions import Expression
 
 GRID, LATIN_HYPERCUBE, SALTELLI = SAMPLES = ("grid", "latin-hypercube", "saltelli")
 OPTIONS = ("zip", "where", "sample", "samples")
-"""Keys of the table that are no key paths."""
+"""Keys of the table that are not key paths."""
 RANGE = ("from", "to", "steps", "scale")
 SCALES = ("linear", "log")
 MOST = 100_000
-"""Points of a sweep at most: they take 5 kB of memory each."""
+"""The most points of a sweep; each takes 5 kB of memory."""
 
 
 @dataclass(frozen=True)
 class Override:
-    """One value of a swept key. `place` is where it stands, as keys from the [sweep] table; `text` is how people read it."""
+    """One value of a swept key. `place` is its place as keys from the [sweep] table; `text` is how it is shown."""
 
     keys: Keys
     value: RawValue
@@ -37,7 +37,7 @@ class Override:
 
 @dataclass(frozen=True)
 class SweptRange:
-    """Evenly spread numbers between two, both among them; integer ends give integers. `steps` is None where samples are drawn."""
+    """Evenly spaced numbers between two, both included; integer ends give integers. `steps` is None where samples are drawn."""
 
     start: float
     stop: float
@@ -45,13 +45,13 @@ class SweptRange:
     log: bool
 
     def at(self, part: float) -> int | float:
-        """The number after a part, 0 to 1, of the way."""
+        """The number at a fraction, 0 to 1, of the range."""
         if part in (0.0, 1.0):
             return self.stop if part else self.start
         way = part * (math.log(self.stop / self.start) if self.log else self.stop - self.start)
         value = self.start * math.exp(way) if self.log else self.start + way
         value = float(f"{value:.15g}")  # 0.3, not 0.30000000000000004
-        value = min(max(value, min(self.start, self.stop)), max(self.start, self.stop))  # whatever was rounded
+        value = min(max(value, min(self.start, self.stop)), max(self.start, self.stop))  # exactly, despite rounding
         return round(value) if self.whole else value
 
     def values(self) -> list[int | float]:
@@ -66,7 +66,7 @@ class SweptRange:
 
 @dataclass(frozen=True, eq=False)
 class SweptAxis:
-    """A swept key: its path, where the table says it and what, and its values or, for samples, the range that they are from."""
+    """A swept key: its path, its place in the table and what is written there, and its values or, for samples, their range."""
 
     keys: Keys
     place: Keys
@@ -80,7 +80,7 @@ class SweptAxis:
         return toml.join(self.keys)
 
     def at(self, part: float) -> Override:
-        """The value after a part, from 0 to below 1, of the axis; lists are divided evenly."""
+        """The value at a fraction, from 0 to below 1, of the axis; lists are divided evenly."""
         if self.range is None:
             return self.values[min(int(part * len(self.values)), len(self.values) - 1)]
         value = self.range.at(part)
@@ -89,7 +89,7 @@ class SweptAxis:
 
 @dataclass(frozen=True)
 class ParsedSweep:
-    """A [sweep] table that was read. Axes in one dimension advance together."""
+    """A parsed [sweep] table. Axes in one dimension advance together."""
 
     dimensions: tuple[tuple[SweptAxis, ...], ...] = ()
     where: Expression | None = None
@@ -103,15 +103,15 @@ class ParsedSweep:
 
     @property
     def count(self) -> int:
-        """How many points there are, before `where` leaves any out and those that are the same are merged."""
+        """The number of points, before `where` excludes any and equal ones are merged."""
         if self.sample == GRID:
             return math.prod(len(dimension[0].values) for dimension in self.dimensions)
         return self.samples * (2 * len(self.dimensions) + 2 if self.sample == SALTELLI else 1)
 
     def points(self, seed: int) -> Iterator[tuple[Override, ...]]:
-        """What each point lays over the base, the last key advancing fastest; samples follow from the scenario's seed.
+        """The overrides at each point, the last key advancing fastest; samples are determined by the scenario's seed.
 
-        Saltelli's points stand in the order that a Sobol analysis of them needs: blocks of 2 D + 2 for D dimensions.
+        Saltelli's points are in the order that a Sobol analysis needs: blocks of 2 D + 2 for D dimensions.
         """
         if self.sample == GRID:
             rows = (zip(*(axis.values for axis in dimension), strict=True) for dimension in self.dimensions)
@@ -122,7 +122,7 @@ class ParsedSweep:
                 yield tuple(axis.at(part) for dimension, part in pairs for axis in dimension)
 
     def one_at_a_time(self) -> Iterator[tuple[Override, ...]]:
-        """The first value of every axis, and with them each other value of one dimension: each value once, at least."""
+        """The first value of every axis, then each other value of one dimension at a time, so that each value occurs."""
         first = {axis.keys: axis.at(0.0) for axis in self.axes}
         yield tuple(first.values())
         for dimension in self.dimensions:
@@ -130,7 +130,7 @@ class ParsedSweep:
                 yield tuple((first | {laid.keys: laid for laid in row}).values())
 
     def _sampled(self, seed: int) -> list[list[float]]:
-        """Where in each dimension, from 0 to 1, each point lies."""
+        """The position of each point in each dimension, from 0 to 1 (points, dimensions)."""
         generator = Streams(seed).generator("sweep")
         count = len(self.dimensions)
         if self.sample == LATIN_HYPERCUBE:
@@ -144,7 +144,7 @@ class ParsedSweep:
         return sampled
 
     def table(self) -> Raw:
-        """The table by key paths, in full; files have their names."""
+        """The complete table by key paths, with files by name."""
         zipped = [[axis.name for axis in dimension] for dimension in self.dimensions if len(dimension) > 1]
         options: Raw = {"zip": zipped, "where": self.where.text if self.where else "", "sample": self.sample}
         options |= {"samples": self.samples} if self.samples else {}

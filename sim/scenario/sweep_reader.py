@@ -1,4 +1,4 @@
-"""Reads the [sweep] table of a scenario, with all that is wrong in it."""
+"""Read the [sweep] table of a scenario, and find its mistakes."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def read_sweep(
     is_path: Callable[[Keys], bool],
     is_integer: Callable[[Keys], bool],
 ) -> tuple[ParsedSweep, list[Mistake]]:
-    """The sweep of a [sweep] table, and all that is wrong in it, with places as keys from that table.
+    """The sweep of a [sweep] table, and its mistakes, with places as keys from that table.
 
     `forbids` gives the reason why a key path cannot be swept, if there is one; `is_path` whether its texts are paths of files;
-    `is_integer` whether it takes integers only, so that a range of it has no fractions. What is wrong is left out of the sweep.
+    `is_integer` whether it takes only integers, so that its ranges have no fractions. Mistaken keys are left out of the sweep.
     """
     reader = _Reader(forbids, is_path, is_integer)
     return reader.sweep(table), reader.problems
 
 
 def place_of(table: object, keys: Keys) -> Keys:
-    """Where a [sweep] table says a key path that somebody else writes in another way, `a.b` or `"a.b"`; else as it is written."""
+    """The place of a key path in a [sweep] table, which may write it as `a.b` or `"a.b"`; the path itself where it is not there."""
     try:
         path = _path((), keys)
     except ValueError:
@@ -56,21 +56,21 @@ def place_of(table: object, keys: Keys) -> Keys:
 
 
 def _zipped(table: Raw) -> tuple[bool, list[RawValue]]:
-    """Whether a [sweep] table has one list of keys that are zipped, and all such lists."""
+    """Whether a [sweep] table has a single list of zipped keys, and all such lists."""
     zipped = table.get("zip", [])
     single = not isinstance(zipped, list) or any(isinstance(name, str) for name in zipped)
     return single, [zipped] if single else zipped
 
 
 def _path(before: Keys, keys: Sequence[str | int]) -> Keys:
-    """A key path from its parts, each of which may be one, but for names of variants. Raises ValueError where one is none."""
+    """A key path from its parts, each of which may be dotted, except names of variants. Raises ValueError where one is invalid."""
     for key in keys:
         before = (*before, *((key,) if before == ("variant",) else toml.split(str(key))))
     return before
 
 
 def leaves(table: object, place: Keys = (), keys: Keys = ()) -> Iterator[tuple[Keys, Keys, RawValue]]:
-    """Each key that a [sweep] table sweeps: where it stands, its key path (empty where it is none), and its values."""
+    """Yield each swept key of a [sweep] table: its place, its key path (empty if invalid), and its values."""
     for key, value in table.items() if isinstance(table, dict) else ():
         if place or key not in OPTIONS:
             try:
@@ -85,7 +85,7 @@ def leaves(table: object, place: Keys = (), keys: Keys = ()) -> Iterator[tuple[K
 
 
 def without(table: Raw, keys: Keys) -> Raw:
-    """A [sweep] table that leaves a key alone, and all below it: neither swept nor zipped; {} where it sweeps nothing else."""
+    """The [sweep] table without a key and all below it, neither swept nor zipped; {} where it sweeps nothing else."""
     gone = {place: path for place, path, _ in leaves(table) if path and path[: len(keys)] == keys}
     if not gone:
         return table
@@ -100,7 +100,7 @@ def without(table: Raw, keys: Keys) -> Raw:
 
 
 def _pruned(table: Raw, place: Keys, gone: Container[Keys]) -> Raw:
-    """A table without what stands at some places, nor tables that are empty then."""
+    """A table without the values at some places, and without tables that become empty."""
     kept = {key: value for key, value in table.items() if (*place, key) not in gone}
     inner = {
         key: _pruned(value, (*place, key), gone) for key, value in kept.items() if isinstance(value, dict) and value
@@ -155,7 +155,7 @@ class _Reader:
             self._wrong(place, f"expected {expected}, found {show(value)}")
             return None
         if not value:
-            self._wrong(place, "an empty list: give one value at least")
+            self._wrong(place, "an empty list: give at least one value")
             return None
         texts = _texts(value, self.is_path(keys))
         laid = tuple(
@@ -180,7 +180,7 @@ class _Reader:
         if _whole(steps, MOST + 1):
             self._wrong((*place, "steps"), f"expected {MOST:,} steps at most, found {steps:,}")
         if len(ends) == 2 and ends[0] == ends[1]:
-            self._wrong((*place, "to"), f"expected another number than 'from', found {show(table['to'])}")
+            self._wrong((*place, "to"), f"expected a number other than 'from', found {show(table['to'])}")
         if len(self.problems) > before:
             return None
         start, stop = ends if self.is_integer(keys) else map(float, ends)
@@ -193,12 +193,12 @@ class _Reader:
             self._wrong(place, f"expected a number or a duration such as '10h', found {show(value)}")
             return None
         if scale == "log" and seconds <= 0:
-            self._wrong(place, f"expected more than 0 on a scale that is logarithmic, found {show(value)}")
+            self._wrong(place, f"expected more than 0 on a logarithmic scale, found {show(value)}")
             return None
         return value if isinstance(value, int) else seconds
 
     def _dimensions(self, table: Raw, axes: Sequence[SweptAxis], grid: bool) -> tuple[tuple[SweptAxis, ...], ...]:
-        """Axes that are zipped together, at the place of their first."""
+        """Group zipped axes into dimensions, each at the place of its first axis."""
         named = {keys for _, keys, _ in leaves(table)}
         by_keys = {axis.keys: axis for axis in axes}
         group_of: dict[Keys, tuple[SweptAxis, ...]] = {}
@@ -206,7 +206,7 @@ class _Reader:
         for number, names in enumerate(groups):
             place: Keys = ("zip",) if single else ("zip", number)
             if not isinstance(names, list) or len(names) < 2:
-                self._wrong(place, f"expected a list of two keys or more that are swept, found {show(names)}")
+                self._wrong(place, f"expected a list of two or more swept keys, found {show(names)}")
                 continue
             group: list[SweptAxis] = []
             for i, name in enumerate(names):
@@ -220,7 +220,7 @@ class _Reader:
                     group.append(by_keys[keys])
             if grid and len({len(axis.values) for axis in group}) > 1:
                 counts = ", ".join(f"{axis.name} has {len(axis.values)}" for axis in group)
-                self._wrong(place, f"keys that are zipped need equally many values: {counts}")
+                self._wrong(place, f"zipped keys need equally many values: {counts}")
             group_of |= {axis.keys: tuple(group) for axis in group}
         return tuple(dict.fromkeys(group_of.get(axis.keys, (axis,)) for axis in axes))
 
@@ -228,7 +228,7 @@ class _Reader:
         sample, samples = self._one_of(table, "sample", SAMPLES), table.get("samples", 0)
         if sample == GRID:
             if "samples" in table:
-                self._wrong(("samples",), "a grid has no samples: say sample, too" + hint("", SAMPLES[1:]))
+                self._wrong(("samples",), "a grid has no samples: set sample, too" + hint("", SAMPLES[1:]))
         elif not _whole(samples, 1):
             self._wrong(("samples",), f"expected a number of samples, 1 or more, found {show(table.get('samples'))}")
         elif sample == SALTELLI and samples & (samples - 1):
@@ -265,7 +265,7 @@ class _Reader:
 
 
 def _known(name: object) -> Keys:
-    """The key path that a text is; an empty one where it is none."""
+    """The key path in a text; empty where it is invalid."""
     try:
         return _path((), [name]) if isinstance(name, str) else ()
     except ValueError:
@@ -277,7 +277,7 @@ def _whole(value: object, least: int) -> bool:
 
 
 def _texts(values: Sequence[RawValue], paths: bool) -> list[str]:
-    """Values that may be text or tables, as the shortest distinct texts."""
+    """The shortest distinct texts for values that may be text or tables."""
     short = [_short(value, paths) for value in values]
     often = Counter(short)
     return [toml.text(value) if often[text] > 1 else text for text, value in zip(short, values, strict=True)]

@@ -34,7 +34,7 @@ _SCALES = ("linear", "log")
 
 @dataclass(frozen=True)
 class TunedRange:
-    """Numbers from one to another, both included, in the key's unit; integers where both ends are."""
+    """Numbers from one to another, both included, in the key's unit; integers if both ends are."""
 
     low: int | float
     high: int | float
@@ -47,7 +47,7 @@ class TunedRange:
 
     @property
     def size(self) -> int | None:
-        """How many values there are; None where they are not whole."""
+        """The number of values; None where they are not whole."""
         return int(self.high - self.low) + 1 if self.whole else None
 
     @property
@@ -63,7 +63,7 @@ class TunedRange:
 
 @dataclass(frozen=True)
 class Choices:
-    """Some values, tables among them maybe, of which no order is known."""
+    """Unordered values, which may be tables."""
 
     values: tuple[RawValue, ...]
 
@@ -133,7 +133,7 @@ _VALUES: Raw = {
 
 
 class Tune(BaseModel):
-    """What is searched for. All other keys of the table are keys of the scenario that vary, by their paths.
+    """The [tune] table. All its other keys are paths of scenario keys to vary.
 
     Such a key has a range `{ from, to, scale }` or a list of values.
     """
@@ -181,7 +181,7 @@ class Tune(BaseModel):
         vary: Sequence[str] = (),
         trials: int | None = None,
     ) -> Tune:
-        """What options on the command line lay over the table: metrics and limits take the place of the table's, keys are added.
+        """The table with command line options applied: metrics and limits replace the table's, keys are added.
 
         `vary` has texts `KEY=FROM..TO`, `KEY=FROM..TO:log` or `KEY=VALUE,VALUE`. Raises InputError where one is wrong.
         """
@@ -202,17 +202,19 @@ class Tune(BaseModel):
         return self.model_copy(update=over)
 
     def checked(self) -> Tune:
-        """The same. Raises InputError where there is nothing to search for, or in."""
+        """The same. Raises InputError where there is no objective or no key to vary."""
         if not self.objectives:
-            raise InputError("nothing to tune for: name a metric by minimise or maximise in [tune], or by --minimise")
+            raise InputError(
+                "nothing to tune for: name a metric with minimise or maximise in [tune], or with --minimise"
+            )
         if twice := [name for name in self.minimise if name in self.maximise]:
-            raise InputError(f"'{twice[0]}' is to be both small and large: name it once")
+            raise InputError(f"'{twice[0]}' is to be both minimised and maximised: name it once")
         if not self.vary:
-            raise InputError("nothing to tune: give a key and its range in [tune], or by --vary KEY=FROM..TO")
+            raise InputError("nothing to tune: give a key and its range in [tune], or with --vary KEY=FROM..TO")
         return self
 
     def typed(self, is_integer: Callable[[str], bool]) -> Tune:
-        """The same; ranges of keys that do not take integers only have fractions."""
+        """The same; ranges have fractions unless their key takes only integers."""
         ranges = {
             key: replace(values, low=float(values.low), high=float(values.high))
             for key, values in self.vary.items()
@@ -222,22 +224,22 @@ class Tune(BaseModel):
 
     @property
     def objectives(self) -> dict[str, int]:
-        """The metrics to tune for: 1 for those that should be small, −1 for those that should be large."""
+        """The metrics to tune for: 1 for those to minimise, −1 for those to maximise."""
         return {**dict.fromkeys(self.minimise, 1), **dict.fromkeys(self.maximise, -1)}
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """All limits that trials have to keep: also that brokers keep up, where metrics cover only what was delivered."""
+        """All limits for trials, including that no broker is saturated if metrics cover only what was delivered."""
         return guarded(self.subject_to, self.objectives)
 
     @property
     def metrics(self) -> list[str]:
-        """All metrics that count, each once: those to tune for, then those with limits."""
+        """All metrics involved, each once: the objectives, then those with limits."""
         return list(dict.fromkeys([*self.objectives, *(limit.metric for limit in self.subject_to)]))
 
 
 class _Wrong(ValueError):
-    """What is wrong with the values of a key, and at which key of theirs."""
+    """A mistake in the values of a key, and at which key of theirs."""
 
     def __init__(self, text: str, *keys: str) -> None:
         super().__init__(text)
