@@ -20,7 +20,7 @@ from sim.workloads.format.workload import Workload
 class Generator(Protocol):
     """Makes a workload from random streams. Plug-in group `brokersim.workload`.
 
-    The class has a nested `Parameters(sim.plugins.Parameters)`, and is made by `Generator(parameters)`.
+    The class has a nested `Parameters(sim.plugins.Parameters)`, and is created by `Generator(parameters)`.
     """
 
     def generate(self, streams: Streams) -> Workload:
@@ -34,7 +34,7 @@ class WorkloadPromises(Promises):
 
     @promise("generate")
     def arrays(self, found: Any, _: Streams) -> Iterator[str]:
-        """`generate` returns a Workload, whose columns are arrays of the format's types."""
+        """`generate` returns a Workload whose columns are arrays of the format's types."""
         if not isinstance(found, Workload):
             yield f"generate returned {found!r}, expected a Workload"
         for table, types in COLUMN_TYPES.items():
@@ -51,7 +51,7 @@ class WorkloadPromises(Promises):
 
     @promise("generate")
     def well_formed(self, found: Workload, _: Streams) -> Iterator[str]:
-        """The workload keeps to the format: sorted by time up to the horizon, of known users and topics, changing what can change."""
+        """The workload conforms to the format: sorted by time up to the horizon, with known users and topics and possible changes."""
         try:
             validate_workload(found, Path())
         except WorkloadError as error:

@@ -1,8 +1,8 @@
-"""Content-based subscriptions designed so that publications can hit exactly the targets that one chooses.
+"""Content-based subscriptions designed so that publications can match exactly the chosen targets.
 
 "Generating Subscriptions and Publications", sections 5 to 7, with a private predicate for every subscription, which no other has: a
-publication that carries all predicates of a target, and elsewhere values that nobody asks for, matches nothing else. So every set of
-subscriptions that do not contradict one another is a target; subsets tell of which that is known beforehand.
+publication that carries all predicates of a target, and elsewhere values that no subscription requires, matches nothing else. So
+every set of subscriptions without contradictions is a target; for members of one subset this is known beforehand.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from sim.workloads.content.kernels import chain_subsets, fill_publications, grid
 from sim.workloads.content.sizes import Sizes
 
 Likely = Literal["subsets", "targets"]
-"""What is equally likely where targets are drawn: the subset that they are drawn from, or every target."""
+"""What is uniformly distributed when targets are drawn: the subset that they are drawn from, or the targets."""
 
 _TRIED = 1_000_000
-"""Most subscriptions laid out only to find how many are possible."""
+"""The most subscriptions designed only to find how many are possible."""
 
 
 @dataclass(frozen=True, eq=False)
 class Design(ABC):
-    """Subscriptions, and what is known of their targets.
+    """Subscriptions, and their known targets.
 
-    Of field f the lowest `used[f]` values are in some predicate. `clamped` sizes were cut down to the fields still available.
+    Field f has predicates with its lowest `used[f]` values. `clamped` sizes were cut down to the fields still available.
     """
 
     conjunctions: Conjunctions
@@ -53,7 +53,7 @@ class Design(ABC):
 
     @abstractmethod
     def disjoint_targets(self, match: int) -> NDArray[np.int32]:
-        """A largest set of pairwise disjoint targets, a row each."""
+        """A maximum set of pairwise disjoint targets, one per row."""
 
     def beta(self, match: int) -> int:
         """The number of pairwise disjoint targets."""
@@ -72,10 +72,10 @@ class Design(ABC):
         likely: Likely = "subsets",
         repeat: float = 0.0,
     ) -> NDArray[np.int32]:
-        """Targets of `count` publications in turn, shape (count, match), subscriptions of one ascending.
+        """Targets of `count` successive publications, shape (count, match), subscriptions ascending in each.
 
-        A publication has the target of the one before with probability `repeat`: 0 gives random targets, 1 the same for all, and what
-        is between a mixture (section 5.1). Raises WorkloadError where no target has so many.
+        A publication has the target of the one before with probability `repeat`: 0 gives random targets, 1 the same for all, values
+        in between a mixture (section 5.1). Raises WorkloadError where no target has that many.
         """
         if not 0 <= match <= self.most:
             raise WorkloadError(f"match is {match}, but no target has more than {self.most} subscriptions")
@@ -91,9 +91,9 @@ class Design(ABC):
     def publish(
         self, targets: Sequence[Sequence[int]] | NDArray[np.int32], generator: np.random.Generator
     ) -> NDArray[np.int32]:
-        """Publications, shape (publications, fields), that match the subscriptions of their target each, and no others.
+        """Publications, shape (publications, fields), each of which matches the subscriptions of its target, and no others.
 
-        Raises WorkloadError where subscriptions of a target exclude one another, or are none.
+        Raises WorkloadError where subscriptions of a target contradict one another, or do not exist.
         """
         wanted = self.conjunctions
         indptr = row_starts([len(target) for target in targets])
@@ -108,15 +108,15 @@ class Design(ABC):
         )
         if wrong >= 0:
             listed = ", ".join(map(str, flat[indptr[wrong] : indptr[wrong + 1]].tolist()))
-            raise WorkloadError(f"target {wrong} (subscriptions {listed}): they ask for different values of one field")
+            raise WorkloadError(f"target {wrong} (subscriptions {listed}): they require different values of one field")
         return values
 
 
 @dataclass(frozen=True, eq=False)
 class Subsets(Design):
-    """Perfectly compatible subsets: any members of one are a target.
+    """Perfectly compatible subsets: any members of one subset are a target.
 
-    Subset j has `members[indptr[j]:indptr[j + 1]]`, the first `carried[j]` of which are of the subset before, too, and of no third.
+    Subset j has `members[indptr[j]:indptr[j + 1]]`, the first `carried[j]` of which are also in the previous subset, and in no third.
     """
 
     indptr: NDArray[np.int64]
@@ -125,7 +125,7 @@ class Subsets(Design):
 
     @cached_property
     def _kinds(self) -> tuple[list[tuple[int, int]], NDArray[np.int64], NDArray[np.int64]]:
-        """The different (members, carried) that there are, which of them each subset has, and how many have each."""
+        """The distinct pairs (members, carried), the index of each subset's pair, and the number of subsets with each."""
         pairs = np.stack([np.diff(self.indptr), self.carried], axis=1)
         kinds, which, counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
         return [(int(size), int(carried)) for size, carried in kinds], which.ravel(), counts
@@ -169,16 +169,16 @@ class Subsets(Design):
 
 @dataclass(frozen=True, eq=False)
 class Grid(Design):
-    """One pool of predicates for all: subscription i has its private one in the (i mod `places`)-th of the other fields.
+    """One pool of predicates for all: the private predicate of subscription i is in the (i mod `places`)-th of the other fields.
 
-    Subscriptions with different private fields are a target.
+    Any subscriptions with different private fields are a target.
     """
 
     places: int
 
     @cached_property
     def rows(self) -> list[int]:
-        """How many subscriptions have their private predicate in each place."""
+        """The number of subscriptions with their private predicate in each place."""
         return [len(range(place, len(self.conjunctions), self.places)) for place in range(self.places)]
 
     @property
@@ -207,12 +207,12 @@ class Grid(Design):
 def design_subsets(
     subscriptions: int, fields: int, values: int, sizes: Sizes, generator: np.random.Generator, overlap: int = 0
 ) -> Subsets:
-    """So many subscriptions in perfectly compatible subsets, of which each has up to `overlap` members of the one before.
+    """Design subscriptions in perfectly compatible subsets, each of which has up to `overlap` members of the previous one.
 
-    `values` are as many as every field may take. Subscriptions have the sizes that are drawn, in that order, and owners of their
-    own. Raises WorkloadError where not so many are possible.
+    Every field takes `values` values. Subscriptions have the sizes drawn, in that order, and an owner each. Raises WorkloadError
+    where that many are not possible.
     """
-    most = fields * (values - 1)  # as many different private predicates there may be
+    most = fields * (values - 1)  # the number of possible private predicates
     if subscriptions > most > _TRIED:
         raise WorkloadError(_no_room(subscriptions, most, fields, values, "fewer than "))
     drawn = _drawn(sizes, generator, min(subscriptions, most + 1))
@@ -225,9 +225,9 @@ def design_subsets(
 
 
 def design_grid(subscriptions: int, fields: int, values: int, sizes: Sizes, generator: np.random.Generator) -> Grid:
-    """So many subscriptions over one pool of predicates, which is as large as the longest of them needs.
+    """Design subscriptions over one pool of predicates, which is as large as the longest of them needs.
 
-    Raises WorkloadError where not so many are possible.
+    Raises WorkloadError where that many are not possible.
     """
     most = fields * (values - 1)
     drawn = _drawn(sizes, generator, min(subscriptions, most + 1))

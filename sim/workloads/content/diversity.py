@@ -1,6 +1,6 @@
 """The number of targets, and of pairwise disjoint ones: alpha and beta of section 5.1, by formula.
 
-h subscriptions of m predicates over n fields, in subsets of t = n - m + 1 members of which each shares v with the one before.
+h subscriptions of m predicates over n fields, in subsets of t = n - m + 1 members, each sharing v with the previous one.
 """
 
 from __future__ import annotations
@@ -20,23 +20,25 @@ def full_subsets(subscriptions: int, members: int, overlap: int = 0) -> int:
 
 
 def alpha(subsets: int, members: int, match: int, overlap: int = 0) -> int:
-    """The targets of `match` subscriptions: r C(t, z) - (r - 1) C(v, z)."""
+    """The number of targets of `match` subscriptions: r C(t, z) - (r - 1) C(v, z)."""
     return subsets * math.comb(members, match) - max(subsets - 1, 0) * math.comb(overlap, match)
 
 
 def beta(subsets: int, members: int, match: int, overlap: int = 0) -> int:
-    """The most of them that are disjoint: r floor(t / z) without overlap, and what is best along the chain with it."""
+    """The largest number of disjoint targets: r floor(t / z) without overlap, with overlap the best along the chain."""
     return sum(count // match for count in dealt([members] * subsets, [0] + [overlap] * (subsets - 1), match))
 
 
 def dealt(members: Sequence[int], carried: Sequence[int], match: int) -> list[int]:
-    """How many members each subset of a chain has for itself, so that as many disjoint targets as can be fit in.
+    """The number of members that each subset of a chain gets to itself, for as many disjoint targets as possible.
 
-    Each has `carried` members in common with the one before, and no member is in three. Those in common are dealt between the two
-    in the best way, by dynamic programming along the chain.
+    Each has `carried` members in common with the one before, and no member is in three. The common ones are optimally divided
+    between the two, by dynamic programming along the chain.
     """
     best = {0: 0}  # the number of shared members that are left to the next subset → targets so far
-    steps: list[dict[int, tuple[int, int]]] = []  # of each number left: that left to this subset, and what it has then
+    steps: list[
+        dict[int, tuple[int, int]]
+    ] = []  # for each number left: the number left to this subset, and what it has then
     for own, here, after in zip(members, carried, [*carried[1:], 0], strict=True):
         reached: dict[int, int] = {}
         step: dict[int, tuple[int, int]] = {}
@@ -56,7 +58,7 @@ def dealt(members: Sequence[int], carried: Sequence[int], match: int) -> list[in
 
 
 def transversals(rows: Sequence[int], match: int) -> list[list[int]]:
-    """`[place][k]`: the ways to take one thing each from k of the rows from `place` on (elementary symmetric polynomials)."""
+    """`[place][k]`: the number of ways to take one item each from k of the rows from `place` on (elementary symmetric polynomials)."""
     ways = [[1] + [0] * match]
     for row in reversed(rows):
         after = ways[-1]

@@ -1,4 +1,4 @@
-"""The generator of content workloads: subscriptions, and publications whose targets are chosen and hit exactly."""
+"""The generator of content workloads: subscriptions, and publications that match exactly their chosen targets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sim.workloads.content.sizes import Sizes, constant, poisson, uniform_sizes,
 from sim.workloads.format.workload import Publications, SubscriptionEvents, Users, Workload
 
 MOST_VALUES = 1e9
-"""Most values of all publications together; as many take four gigabytes."""
+"""The most values of all publications together; that many take four gigabytes."""
 MOST_WEIGHT = 1e100
 """The largest weight of a size, so that sums stay finite."""
 Weight = Annotated[float, Field(ge=0)]
@@ -55,10 +55,10 @@ class _Made:
 
 
 class ContentWorkload:
-    """Subscriptions to predicates field = value, and publications that match so many of them, chosen at random, and no others."""
+    """Subscriptions to predicates field = value, and publications that match exactly the given number of them, chosen at random."""
 
     class Parameters(plugins.Parameters):
-        """How subscriptions are designed, and what is published."""
+        """The design of subscriptions, and the publications."""
 
         subscriptions: int = Field(100, gt=0, lt=2**31)
         """Subscriptions, each a conjunction of predicates."""
@@ -92,10 +92,10 @@ class ContentWorkload:
         @model_validator(mode="after")
         def _fits(self) -> ContentWorkload.Parameters:
             if self.layout == "grid" and self.overlap:
-                raise ValueError("overlap is of subsets, a grid has none")
+                raise ValueError("overlap applies to subsets, a grid has none")
             if isinstance(self.sizes, tuple):
                 if "size" in self.model_fields_set:
-                    raise ValueError("sizes has the weight of every size, so size has no place beside it")
+                    raise ValueError("sizes gives the weight of every size, so size must not be set too")
                 if not sum(self.sizes):
                     raise ValueError("sizes has no weight above 0")
                 longest: float = len(self.sizes)
@@ -107,7 +107,7 @@ class ContentWorkload:
                 raise ValueError(f"fields is {self.fields}, but subscriptions have {longest:g} predicates")
             if self.publications * self.fields >= MOST_VALUES:
                 raise ValueError(
-                    f"publications and fields come to {self.publications * self.fields:.3g} values, "
+                    f"publications and fields give {self.publications * self.fields:.3g} values, "
                     f"allowed: fewer than {MOST_VALUES:.3g}"
                 )
             members = subset_size(self.fields, int(self.size))
@@ -132,7 +132,7 @@ class ContentWorkload:
         self.parameters = parameters
 
     def generate(self, streams: Streams) -> Workload:
-        """The workload; subscriptions, owners, targets, values and times are drawn from streams of their own."""
+        """The workload; subscriptions, owners, targets, values and times are drawn from separate streams."""
         p = self.parameters
         made = self._make(streams)
         owners = -(-p.subscriptions // p.per_owner)
@@ -162,7 +162,7 @@ class ContentWorkload:
         )
 
     def lines(self, streams: Streams) -> Mapping[str, Iterable[str]]:
-        """The lines of the text files that stand beside this workload's tables, by their names."""
+        """The lines of the text files beside this workload's tables, by name."""
         made = self._make(streams)
         return {
             SUBSCRIPTIONS: subscription_lines(made.content.conjunctions),
@@ -170,7 +170,7 @@ class ContentWorkload:
         }
 
     def design(self, streams: Streams) -> Design:
-        """The subscriptions, each with an owner of its own, and what is known of their targets."""
+        """The subscriptions, each with its own owner, and their known targets."""
         p = self.parameters
         generator = streams.generator("workload.subscriptions")
         if p.layout == "grid":
@@ -184,7 +184,7 @@ class ContentWorkload:
         )
         values = design.publish(targets, streams.generator("workload.values"))
         owned = design.conjunctions
-        if p.per_owner > 1:  # at random, so that what an owner wants does not come out of one subset
+        if p.per_owner > 1:  # at random, so that an owner's subscriptions are not all from one subset
             owner = streams.generator("workload.owners").permutation(p.subscriptions) // p.per_owner
             owned = replace(owned, owner=owner.astype(np.int32))
         return _Made(design, Content(owned, values), targets)

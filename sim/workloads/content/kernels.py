@@ -1,4 +1,4 @@
-"""The compiled part of content-based subscriptions and publications; its judge is tests/oracles/targets.py."""
+"""The compiled part of content-based subscriptions and publications. Checked by tests/oracles/targets.py."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write_row(
     private: int,
     held: NDArray[np.int32],
 ) -> None:
-    """A conjunction of the first `shared` fields of the pool and a private one, fields ascending, `held` being their values."""
+    """A conjunction of the first `shared` fields of the pool and a private one, fields ascending, with the values `held`."""
     for k in range(shared + 1):
         new = private if k == shared else pool[k]
         place = start + k
@@ -43,9 +43,9 @@ def write_row(
 
 
 class Chain(NamedTuple):
-    """Conjunctions in subsets: (`indptr`, `field`, `value`) and (`subsets`, `members`; those that were carried over first) are CSR.
+    """Conjunctions in subsets: (`indptr`, `field`, `value`) and (`subsets`, `members`; those carried over first) are CSR.
 
-    `used`: how many values each field has taken, which are the lowest; `carried`: how many members each subset has carried over;
+    `used`: the number of values used in each field, the lowest ones; `carried`: how many members each subset has carried over;
     `clamped`: how many sizes were clamped to the fields still available.
     """
 
@@ -61,7 +61,7 @@ class Chain(NamedTuple):
 
 @kernel
 def _fitting(sizes: NDArray[np.int32], longest: int, pooled: int, available: int) -> tuple[int, int]:
-    """How many conjunctions of the next sizes go into a subset, the first in any case, and the longest of them."""
+    """How many conjunctions of the next sizes fit into a subset (at least one), and the size of the longest."""
     count = 1
     while count < sizes.size:
         longer = max(longest, sizes[count])
@@ -76,13 +76,13 @@ def _fitting(sizes: NDArray[np.int32], longest: int, pooled: int, available: int
 def chain_subsets(
     sizes: NDArray[np.int32], fields: int, values: int, overlap: int, generator: np.random.Generator
 ) -> Chain:
-    """Perfectly compatible subsets, one after another, of subscriptions of these sizes in turn.
+    """Design perfectly compatible subsets, one after another, of subscriptions with these successive sizes.
 
     In a subset all members share the pairs of a pool, and each has one private pair whose field no other member uses. A subset
-    begins with up to `overlap` members of the one before that were new there: their private fields are locked, their other pairs
-    are in the pool. Where not one new member fits beside them, a subset of none but new ones is begun. It ends where the next
-    size would need more fields than there are, so sizes come in the order in which they were drawn. A field of which
-    `values` - 1 are taken is not available any more. There are fewer conjunctions than sizes where no field was left.
+    begins with up to `overlap` members that were new in the previous one: their private fields are locked, their other pairs are in
+    the pool. If no new member fits beside them, a subset of only new ones is begun. It ends where the next size would need more
+    fields than there are, which keeps the order of the sizes. A field with `values` - 1 values used is no longer available. There
+    are fewer conjunctions than sizes if no field is left.
     """
     wanted = sizes.size
     total = np.minimum(sizes, fields).sum()
@@ -178,9 +178,9 @@ def subset_targets(
     count: int,
     generator: np.random.Generator,
 ) -> NDArray[np.int32]:
-    """So many targets of `match` members of a subset each; `reached` has the cumulative weights of the subsets.
+    """Draw targets of `match` members of one subset each; `reached` has the cumulative weights of the subsets.
 
-    All are equally likely but those of the first `known` members of a subset alone, which are none.
+    All are equally likely, without those from only the first `known` members of a subset.
     """
     targets = np.empty((count, match), np.int32)
     for i in range(count):
@@ -205,9 +205,9 @@ def grid_targets(
     count: int,
     generator: np.random.Generator,
 ) -> NDArray[np.int32]:
-    """So many targets of `match` conjunctions of a grid with different private fields.
+    """Draw targets of `match` conjunctions of a grid with different private fields.
 
-    `take[f, k]` is the probability that field f has one of the k that are still to be taken from it and those after it.
+    `take[f, k]` is the probability that field f has one of the k that are still to be drawn from it and later fields.
     """
     places = take.shape[0]
     targets = np.empty((count, match), np.int32)
@@ -232,9 +232,9 @@ def fill_publications(
     values: int,
     generator: np.random.Generator,
 ) -> tuple[NDArray[np.int32], int]:
-    """Values (publications, fields) with all pairs of the targets, and elsewhere values that no conjunction asks for.
+    """Values (publications, fields) with all pairs of the targets, and elsewhere values that no conjunction requires.
 
-    Also the first publication whose targets exclude one another, or -1.
+    Also returns the first publication whose targets contradict one another, or -1.
     """
     count = target_indptr.size - 1
     published = np.empty((count, used.size), np.int32)

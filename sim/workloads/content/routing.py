@@ -1,4 +1,4 @@
-"""The topics and interests of a content workload, made of what its users subscribe to and of what is published."""
+"""The topics and interests of a content workload, derived from its subscriptions and publications."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sim.workloads.format.workload import DAY, Interests, Topics
 def route(content: Content, users: int, horizon: float, period: float = DAY) -> tuple[Topics, Interests]:
     """Every predicate as a topic, and the interests; event rates are those of publications that carry the predicate.
 
-    Rates count in `period`, publications come over `horizon` (both s).
+    Rates are per `period`, publications are spread over `horizon` (both s).
     """
     predicates = occurring(content)
     rates = carried(content, predicates).astype(np.float64) * (period / horizon)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Sizes = Callable[[np.random.Generator, int], NDArray[np.int64]]
-"""Draws so many sizes, each at least 1, from a generator; may as well give them by a rule."""
+"""Draws `count` sizes, each at least 1, from a generator, or gives them by a rule."""
 
 
 def poisson(mean: float) -> Sizes:
@@ -29,12 +29,12 @@ def constant(size: int) -> Sizes:
 
 
 def uniform_sizes(low: int, high: int) -> Sizes:
-    """From `low` to `high`, both included."""
+    """Uniform sizes from `low` to `high`, both included."""
     return lambda generator, count: generator.integers(low, high, count, endpoint=True)
 
 
 def weighted_sizes(weights: Sequence[float]) -> Sizes:
-    """Sizes 1, 2, 3, … by their weights, whose sum is above 0."""
+    """Sizes 1, 2, 3, … with these weights, whose sum is above 0."""
     return lambda generator, count: _inverted(np.asarray(weights, np.float64), generator, count)
 
 

@@ -1,4 +1,4 @@
-"""Content in the workload format: the tables `predicates` and `values`, read, written and checked."""
+"""Read, write and check content in the workload format: the tables `predicates` and `values`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONTENT_TYPES = {
 
 
 def counts(content: Content) -> dict[str, int]:
-    """The counts in the manifest: `fields` and `values` are the numbers of possible ones, numbered from 0."""
+    """The counts in the manifest: `fields` and `values` are the numbers of possible fields and values, numbered from 0."""
     wanted = content.conjunctions
     return {"subscriptions": len(wanted), "fields": wanted.fields, "values": wanted.values}
 
@@ -47,9 +47,9 @@ def columns(content: Content) -> dict[str, Columns]:
 
 
 def read_content(folder: Path, counted: Mapping[str, Any]) -> Content:
-    """The content of a workload's folder, whose manifest has counted so much.
+    """The content of a workload's folder, with the counts of its manifest.
 
-    Raises WorkloadError where a table is none or a row stands in the wrong place.
+    Raises WorkloadError where a table is not readable or rows are in the wrong order.
     """
     for name, most in (("fields", MOST_FIELDS), ("values", _MOST_VALUES)):
         if type(counted.get(name)) is not int or not 1 <= counted[name] <= most:
@@ -70,7 +70,7 @@ def read_content(folder: Path, counted: Mapping[str, Any]) -> Content:
     checks.reject(
         owner != owner[first][subscription],
         lambda row: (
-            f"owner is {owner[row]}, but subscription {subscription[row]} is of {owner[first[subscription[row]]]}"
+            f"owner is {owner[row]}, but subscription {subscription[row]} belongs to {owner[first[subscription[row]]]}"
         ),
     )
     fields = counted["fields"]
@@ -107,9 +107,9 @@ def check_content(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
 ) -> None:
-    """Check the content, and that topics (their names) and interests (CSR) are those that follow from it.
+    """Check the content, and that topics (by name) and interests (CSR) follow from it.
 
-    Raises WorkloadError for the first row that is not.
+    Raises WorkloadError for the first wrong row.
     """
     wanted, published = content.conjunctions, content.values
     checks = Checks(f"{folder / 'predicates.parquet'}")
@@ -122,7 +122,7 @@ def check_content(
     fallen = np.diff(wanted.field, prepend=-1) <= 0
     fallen[wanted.indptr[:-1]] = False
     checks.reject(
-        fallen, lambda row: f"field {wanted.field[row]} is not above the one before, of the same subscription"
+        fallen, lambda row: f"field {wanted.field[row]} is not above the previous one of the same subscription"
     )
     checks = Checks(f"{folder / 'values.parquet'}")
     if published.shape != (publications, wanted.fields):

@@ -16,7 +16,7 @@ _AT_ONCE = 8_000_000  # rows
 
 @dataclass(frozen=True)
 class Checks:
-    """The checks, over the columns of one file, or of a part of it that begins with row `first`.
+    """Checks of the columns of one file, or of a part of it that begins with row `first`.
 
     They process some millions of rows at a time to bound the memory of intermediate arrays.
     """
@@ -25,7 +25,7 @@ class Checks:
     first: int = 0
 
     def reject(self, bad: NDArray[np.bool_], say: Callable[[int], str], start: int = 0) -> None:
-        """Raise for the first row that is bad, of those that begin with row `start`."""
+        """Raise for the first bad row, with rows numbered from `start`."""
         if bad.any():
             row = start + int(bad.argmax())
             raise WorkloadError(f"{self.file}: row {self.first + row}: {say(row)}")
@@ -41,7 +41,7 @@ class Checks:
             raise WorkloadError(f"{self.file}: columns of different lengths ({found} rows)")
 
     def between(self, column: str, values: NDArray[Any], low: int, high: int) -> None:
-        """Ids stand in low..high."""
+        """Ids are in low..high."""
         allowed = f"{low}..{high}" if high >= low else "none, there are none"
         self._each(
             len(values),
@@ -58,7 +58,7 @@ class Checks:
         )
 
     def equal(self, column: str, values: NDArray[Any], expected: NDArray[Any]) -> None:
-        """Each value is the one that follows from the row."""
+        """Each value is the expected one."""
         self.reject(values != expected, lambda row: f"{column} is {values[row]}, expected {expected[row]}")
 
     def ascending(self, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> None:
@@ -67,11 +67,11 @@ class Checks:
         def fallen(rows: slice) -> NDArray[np.bool_]:
             fallen = np.diff(indices[rows], prepend=indices[max(rows.start - 1, 0)]) <= 0
             firsts = slice(*np.searchsorted(indptr, (rows.start, rows.stop)))
-            fallen[indptr[firsts] - rows.start] = False  # the first of each user may be any
+            fallen[indptr[firsts] - rows.start] = False  # the first topic of each user may be any
             return fallen
 
         self._each(
-            len(indices), fallen, lambda row: f"topic {indices[row]} is not above the one before, of the same user"
+            len(indices), fallen, lambda row: f"topic {indices[row]} is not above the previous one of the same user"
         )
 
     def not_negative(self, column: str, values: NDArray[Any]) -> None:
@@ -129,7 +129,7 @@ class Checks:
         self.reject(np.abs(action) != 1, lambda row: f"action is {action[row]}, allowed: 1, -1")
         bad = np.zeros(len(user), np.bool_)
         parts = 1 + len(user) // _AT_ONCE
-        for part in range(parts):  # some users after the others, lest all of it stands in memory several times
+        for part in range(parts):  # in batches of users, so that not all of it is in memory several times
             rows = np.flatnonzero(user % parts == part)
             key = user[rows].astype(np.int64) << 32 | topic[rows]
             order = np.argsort(key, kind="stable")

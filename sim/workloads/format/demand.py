@@ -1,4 +1,4 @@
-"""The demand of a workload on its back end: interests at time 0, and event rates of topics."""
+"""The demand of a workload on the back end: interests at time 0, and event rates of topics."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Demand:
 
 
 def load_demand(folder: Path, fits: Fits) -> Demand:
-    """Read it from a workload's folder, in little more memory than its arrays take.
+    """Read the demand from a workload's folder, in little more memory than its arrays take.
 
     `fits` is called with the numbers of users, topics and interests before memory is allocated, and may raise. Raises WorkloadError
-    where the folder is no workload, is of another format version, or what is read of it is damaged or breaks the format.
+    where the folder is not a workload, is of another format version, or the part read is damaged or breaks the format.
     """
     manifest, _ = read_manifest(folder)
     parts = _parts(manifest["files"])
@@ -68,10 +68,9 @@ def topic_names(folder: Path) -> pa.StringArray:
 def read_interests(
     folder: Path, files: Iterable[str], users: int, topics: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Those of a folder's `files` that hold interests, as one CSR: `indptr`, `indices`.
+    """The interests in a folder's `files`, as one CSR: `indptr`, `indices`.
 
-    They are read some rows after the others. Raises WorkloadError for the first row that is sorted wrongly, or is of no known user
-    or topic.
+    They are read in batches of rows. Raises WorkloadError for the first row out of order, or with an unknown user or topic.
     """
     parts = _parts(files)
     indptr = np.zeros(users + 1, np.int64)
@@ -90,7 +89,7 @@ def read_interests(
 
 
 def _ascend(checks: Checks, user: NDArray[np.int32], topic: NDArray[np.int32], last: tuple[int, int]) -> None:
-    """Rows are sorted by user and topic, `last` being the row before, without repeated rows."""
+    """Check that rows are sorted by user and topic without repetitions; `last` is the row before."""
     user_before, topic_before = (
         np.append(np.int32(one), rows[:-1]) for one, rows in zip(last, (user, topic), strict=True)
     )
@@ -100,7 +99,7 @@ def _ascend(checks: Checks, user: NDArray[np.int32], topic: NDArray[np.int32], l
     )
     checks.reject(
         (user == user_before) & (topic <= topic_before),
-        lambda row: f"topic {topic[row]} is not above the one before, of the same user",
+        lambda row: f"topic {topic[row]} is not above the previous one of the same user",
     )
 
 

@@ -1,4 +1,4 @@
-"""Workloads on disk: the directory that is written and read, table by table."""
+"""Write and read workload folders, table by table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OPTIONAL = ("movements", "sessions", "deliveries")  # tables that are left out 
 _ENTRIES = {"manifest.json", ".manifest.json", "interests", "quarantine", SUBSCRIPTIONS, PUBLICATIONS_FILE} | {
     f"{name}.parquet" for name in COLUMN_TYPES
 }
-_PART = re.compile(r"part-\d{5,}\.parquet")  # of those entries that are folders
+_PART = re.compile(r"part-\d{5,}\.parquet")  # entries that are folders
 
 
 def write_workload(
@@ -49,10 +49,10 @@ def write_workload(
     quarantine: Iterable[pa.Table] | None = None,
     lines: Mapping[str, Iterable[str]] | None = None,
 ) -> None:
-    """Write the directory; `manifest.json` last, so that a killed process leaves no workload.
+    """Write the folder, `manifest.json` last, so that a killed process leaves no valid workload.
 
-    A workload that stands there already is replaced. `quarantine` holds rows that a pipeline could not use (columns source,
-    line, raw, reason), table by table; `lines` are text files for other systems to read, by name. Raises WorkloadError where
+    An existing workload is replaced. `quarantine` holds rows that a pipeline could not use (columns source,
+    line, raw, reason), by table; `lines` are text files for other systems to read, by name. Raises WorkloadError where
     the folder holds something else or the workload breaks the format.
     """
     check_name(folder, WorkloadError)
@@ -71,22 +71,22 @@ def write_workload(
 
 
 def _clear(folder: Path) -> None:
-    """Make room in `folder`: only what this module writes may stand there; the manifest goes first."""
+    """Empty `folder`, which may contain only what this module writes; the manifest is removed first."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise WorkloadError(f"{folder}: cannot be made a folder ({error.strerror})") from None
+        raise WorkloadError(f"{folder}: this folder cannot be created ({error.strerror})") from None
     others = sorted(entry.relative_to(folder) for entry in folder.rglob("*") if not _is_ours(entry, folder))
     if others:
-        what = "a link" if (folder / others[0]).is_symlink() else "no part of a workload"
-        raise WorkloadError(f"{folder}: holds '{others[0]}', which is {what}; give an empty or new folder")
+        what = "a link" if (folder / others[0]).is_symlink() else "not part of a workload"
+        raise WorkloadError(f"{folder}: contains '{others[0]}', which is {what}; give an empty or new folder")
     (folder / "manifest.json").unlink(missing_ok=True)
     for entry in folder.iterdir():
         shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
 
 def _is_ours(entry: Path, folder: Path) -> bool:
-    """Whether an entry anywhere in a folder is one that this module writes."""
+    """Whether an entry of a folder is one that this module writes."""
     top, *below = entry.relative_to(folder).parts
     return not entry.is_symlink() and top in _ENTRIES and (not below or _PART.fullmatch("/".join(below)) is not None)
 
@@ -119,9 +119,9 @@ def _write_tables(workload: Workload, folder: Path) -> list[str]:
 
 
 def load_workload(folder: Path) -> Workload:
-    """Read a directory and check all of it.
+    """Read and check a whole workload folder.
 
-    Raises WorkloadError where it is none, is of another format version, is damaged or breaks the format.
+    Raises WorkloadError where it is not a workload, is of another format version, is damaged or breaks the format.
     """
     manifest, hash_ = read_manifest(folder)
     topics = read_columns(folder / "topics.parquet", COLUMN_TYPES["topics"])
@@ -158,5 +158,5 @@ def load_workload(folder: Path) -> Workload:
             raise WorkloadError(
                 f"{folder / 'manifest.json'}: counts.{name} is {manifest['counts'].get(name)}, found {count}"
             )
-    verify_files(folder, manifest["files"])  # last: what is wrong in a changed table was named by row above
+    verify_files(folder, manifest["files"])  # last, so that mistakes in a changed table are reported by row above
     return workload

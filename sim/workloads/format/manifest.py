@@ -1,4 +1,4 @@
-"""The manifest of a workload folder: it describes the folder, is written last, and seals every file by its SHA-256."""
+"""The manifest of a workload folder: it describes the folder, is written last, and has the SHA-256 of every file."""
 
 from __future__ import annotations
 
@@ -40,14 +40,16 @@ def write_manifest(folder: Path, values: Mapping[str, Any], files: Iterable[str]
 def read_manifest(folder: Path) -> tuple[dict[str, Any], str]:
     """The values, and the SHA-256 of the manifest itself.
 
-    Raises WorkloadError where there is none, it is of another format version, or a key is missing or of another type.
+    Raises WorkloadError where it is missing or of another format version, or a key is missing or of another type.
     """
     path = folder / "manifest.json"
     try:
         content = path.read_bytes()
         manifest = json.loads(content)
     except (FileNotFoundError, NotADirectoryError):
-        raise WorkloadError(f"{folder}: no workload folder, or an unfinished one (it has no manifest.json)") from None
+        raise WorkloadError(
+            f"{folder}: not a workload folder, or an unfinished one (it has no manifest.json)"
+        ) from None
     except OSError as error:
         raise WorkloadError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError) as error:
@@ -79,7 +81,7 @@ def _have(values: Mapping[str, Any], kinds: Mapping[str, type]) -> bool:
 
 
 def verify_files(folder: Path, files: Mapping[str, str]) -> None:
-    """Raise WorkloadError where a file is missing or is not the one that was written."""
+    """Raise WorkloadError where a file is missing or has changed."""
     for name, digest in files.items():
         if not (folder / name).is_file():
             raise WorkloadError(f"{folder / name}: missing file")

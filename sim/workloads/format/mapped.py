@@ -1,4 +1,4 @@
-"""Workloads that many processes share: written once as an Arrow IPC file, and mapped from there by all, read-only."""
+"""Workloads shared by many processes: written once as an Arrow IPC file, and mapped read-only by all."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from sim.workloads.format.workload import Workload
 def write_mapped(workload: Workload, path: Path) -> None:
     """Write a loaded workload to one file for `open_mapped` of the same version.
 
-    Each array of its tables, whatever tables it has, is a column of one row, which holds a list; everything else is JSON in the
-    metadata of the schema.
+    Each array of its tables is a column of one row, which holds a list; everything else is JSON in the schema's metadata.
     """
     columns: dict[str, pa.Array] = {}
     shapes: dict[str, tuple[int, ...]] = {}
@@ -40,7 +39,7 @@ def write_mapped(workload: Workload, path: Path) -> None:
 
 
 def open_mapped(path: Path) -> Workload:
-    """The workload, nothing of it read before it is used: its arrays are read-only, and in memory once for all processes."""
+    """Map the workload: its arrays are read-only, read on first use, and in memory once for all processes."""
     with pa.memory_map(str(path)) as source:
         batch = pa.ipc.open_file(source).get_batch(0)
     shapes, found = (json.loads(batch.schema.metadata[key]) for key in (b"shapes", b"values"))
@@ -51,7 +50,7 @@ def open_mapped(path: Path) -> Workload:
 
 
 def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """What is in a dataclass and in those within, by dotted names."""
+    """Yield the values in nested dataclasses, by dotted names."""
     if not is_dataclass(value):
         yield name, value
         return
@@ -60,7 +59,7 @@ def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _built(kind: Any, name: str, found: dict[str, Any]) -> Any:
-    """The value of a type whose parts are found by dotted names."""
+    """Build a value of a type from its parts by dotted names."""
     if name in found:
         return tuple(found[name]) if isinstance(found[name], list) else found[name]
     [kind] = [one for one in (kind, *get_args(kind)) if is_dataclass(one)]
@@ -68,7 +67,7 @@ def _built(kind: Any, name: str, found: dict[str, Any]) -> Any:
 
 
 def _column(values: np.ndarray[Any, Any]) -> pa.Array:
-    """The array as it lies in memory; NaN stays what it is."""
+    """The array as an arrow column without copying; NaN is not turned into null."""
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
 
 

@@ -19,10 +19,10 @@ CLASSES = {"none": 0, "1 to 9": 1, "10 to 99": 10, "100 to 999": 100, "1000 and 
 
 
 def summarise_workload(workload: Workload) -> dict[str, Any]:
-    """All of it, fit for JSON; what cannot be said (a mean over nobody, the time of no event) is None.
+    """Summarise a workload, in JSON types; undefined values (a mean over no users, the time of no event) are None.
 
-    Times are ISO 8601 in UTC, `horizon` and `period` seconds, `cell` degrees; rates tell their unit in their name.
-    `distributions` are over all users or all topics, interests and subscribers those at time 0; `users_by_changes` counts
+    Times are ISO 8601 in UTC, `horizon` and `period` seconds, `cell` degrees; rates have their unit in their name.
+    `distributions` are over all users or all topics, interests and subscribers are those at time 0; `users_by_changes` counts
     users by their subscription changes; `movement`, of location workloads, is `sim.workloads.models.location.VisitShares`.
     """
     users, topics = len(workload.users), len(workload.topics)

@@ -1,4 +1,4 @@
-"""Whether a workload keeps to the format, row by row."""
+"""Check that a workload conforms to the format, row by row."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sim.workloads.format.workload import EVENT_TABLES, Workload
 
 
 def validate_workload(workload: Workload, folder: Path) -> None:
-    """Check that all tables keep to the format; `folder` is named in messages.
+    """Check that all tables conform to the format; `folder` is named in messages.
 
-    Raises WorkloadError for the first row that is sorted wrongly, names no known topic or user, is not a number where one is
-    needed, or changes an interest that cannot change in this way.
+    Raises WorkloadError for the first row that is out of order, has an unknown topic or user, lacks a number, or changes an
+    interest in an impossible way.
     """
     topics, users = len(workload.topics) - 1, len(workload.users) - 1
     interests, events, horizon = workload.interests, workload.subscription_events, workload.horizon

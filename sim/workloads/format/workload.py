@@ -1,4 +1,4 @@
-"""What a workload is: what happens to a broker network from outside, as arrays."""
+"""The workload: what happens to a broker network from outside, as arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DAY = 86400.0
 
 
 def _counts(ids: NDArray[np.int32], of: int) -> NDArray[np.int64]:
-    """How often each id below `of` occurs, some rows at a time: numpy counts in a copy, twice as wide."""
+    """How often each id below `of` occurs, in batches of rows, as numpy counts in a copy of twice the width."""
     counts = np.zeros(of, np.int64)
     for start in range(0, len(ids), ROW_GROUP):
         counts += np.bincount(ids[start : start + ROW_GROUP], minlength=of)
@@ -43,11 +43,11 @@ class ColumnTable:
 
     @classmethod
     def none(cls) -> Self:
-        """The table without rows."""
+        """An empty table."""
         return cls(*(np.empty(0, dtype) for dtype in cls.dtypes().values()))
 
     def rows(self, which: NDArray[Any] | slice) -> Self:
-        """These rows, in this order."""
+        """The table of these rows, in this order."""
         return type(self)(*(column[which] for column in vars(self).values()))
 
 
@@ -55,7 +55,7 @@ class ColumnTable:
 class Topics(ColumnTable):
     """All topics; every array has one entry per topic, topic ids are positions.
 
-    `event_rate` is in events per the workload's `period`; positions are degrees, NaN where a topic has no place.
+    `event_rate` is in events per the workload's `period`; positions are in degrees, NaN where a topic has none.
     """
 
     names: pa.StringArray
@@ -68,7 +68,7 @@ class Topics(ColumnTable):
     def without_places(
         cls, names: pa.StringArray, kinds: pa.StringArray | str, event_rate: NDArray[np.float64]
     ) -> Topics:
-        """Topics that are nowhere, all of one kind or each of its own."""
+        """Topics without positions, all of one kind or each with its own."""
         kinds = repeated(kinds, len(names)) if isinstance(kinds, str) else kinds
         nowhere = np.full(len(names), np.nan)
         return cls(names, kinds, event_rate, nowhere, nowhere)
@@ -84,20 +84,20 @@ class Users(ColumnTable):
 
     @classmethod
     def without_places(cls, names: pa.StringArray) -> Users:
-        """Users whose homes are unknown."""
+        """Users without known homes."""
         nowhere = np.full(len(names), np.nan)
         return cls(names, nowhere, nowhere)
 
 
 @dataclass(frozen=True)
 class Interests:
-    """Who wants what at time 0, as CSR: user u wants `indices[indptr[u]:indptr[u + 1]]`, ascending."""
+    """The interests at time 0, as CSR: user u wants `indices[indptr[u]:indptr[u + 1]]`, ascending."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
 
     def per_topic(self, topics: int) -> NDArray[np.int64]:
-        """How many users want each of the topics."""
+        """The number of users that want each topic (topics)."""
         return _counts(self.indices, topics)
 
 
@@ -115,7 +115,7 @@ class SubscriptionEvents(ColumnTable):
 class Publications(ColumnTable):
     """Publications, sorted by time (s): publisher is a user, or -1 when it comes from outside; size in bytes.
 
-    Content goes by its values: the topic is -1.
+    The topic is -1 for content, which has values instead.
     """
 
     time: NDArray[np.float64]
@@ -124,13 +124,13 @@ class Publications(ColumnTable):
     size: NDArray[np.int32]
 
     def per_topic(self, topics: int, rows: slice = slice(None)) -> NDArray[np.int64]:
-        """The number on each of the topics; not for content, see `Workload.published`."""
+        """The number of publications on each topic (topics); not for content, see `Workload.published`."""
         return _counts(self.topic[rows], topics)
 
 
 @dataclass(frozen=True)
 class Movements(ColumnTable):
-    """Changes of place, sorted by time (s), in degrees; empty where users do not move."""
+    """Movements of users, sorted by time (s), positions in degrees; empty where users do not move."""
 
     time: NDArray[np.float64]
     user: NDArray[np.int32]
@@ -142,7 +142,7 @@ class Movements(ColumnTable):
 class Sessions(ColumnTable):
     """When users were connected, sorted by `start` (s); a session that is open at the horizon ends there.
 
-    They are a record: a session does nothing to a simulated network but by the subscription events that it brings.
+    They are for the record: sessions affect a simulated network only through the subscription events that they cause.
     """
 
     user: NDArray[np.int32]
@@ -152,9 +152,9 @@ class Sessions(ColumnTable):
 
 @dataclass(frozen=True)
 class Deliveries(ColumnTable):
-    """What a trace says was delivered to whom, sorted by time (s); publisher is a user, or -1 where the trace names none.
+    """The deliveries recorded in a trace, sorted by time (s); publisher is a user, or -1 where the trace has none.
 
-    No simulation sees them: they are what its own deliveries can be compared with.
+    They do not affect simulations, whose own deliveries can be compared with them.
     """
 
     time: NDArray[np.float64]
@@ -170,17 +170,17 @@ EVENT_TABLES: dict[str, type[ColumnTable]] = {
     "sessions": Sessions,
     "deliveries": Deliveries,
 }
-"""What happens in a workload, table by table, in the order in which they are written and checked."""
+"""The tables of a workload's events, in the order in which they are written and checked."""
 
 
 @dataclass(frozen=True)
 class Workload:
     """Everything that drives one run. Times are seconds from `origin` (UTC, ISO 8601); `horizon` and `period` are seconds.
 
-    `cell` is the side of a grid cell in degrees where topics are cells, else None. `rows` is what became of a trace's rows:
-    `{"read": n, "kept": n, "quarantined": {reason: n}}`; `unmatched`, which is not written, how many subscriptions of a log match
-    nothing that is published, by what they are to. `hash` identifies the files it was loaded from, "" in memory.
-    `content`: what users subscribe to and publish by values; the topics are then all predicates (`sim.workloads.content.routing`).
+    `cell` is the side of a grid cell in degrees where topics are cells, else None. `rows` counts what became of a trace's rows:
+    `{"read": n, "kept": n, "quarantined": {reason: n}}`; `unmatched`, which is not written, counts a log's subscriptions that match
+    nothing published, by filter. `hash` identifies the files it was loaded from, "" in memory. `content`: the users' subscriptions
+    and publications by values; the topics are then all predicates (`sim.workloads.content.routing`).
     """
 
     kind: str
@@ -206,7 +206,7 @@ class Workload:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What manifests say of it."""
+        """The description in manifests."""
         return {
             "kind": self.kind,
             "origin": self.origin,
@@ -222,7 +222,7 @@ class Workload:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Rows of each table; no sessions and no deliveries are not counted. Of content: subscriptions, fields and values."""
+        """The number of rows of each table; sessions and deliveries only if any. For content: subscriptions, fields, values."""
         return {
             "users": len(self.users),
             "topics": len(self.topics),
@@ -236,14 +236,14 @@ class Workload:
         }
 
     def on_topic(self, topic: int) -> NDArray[np.bool_]:
-        """Which publications are on the topic; of content, which carry the predicate."""
+        """The mask of publications on the topic; for content, of those that carry the predicate."""
         if self.content is not None:
             return occurring(self.content).carriers(topic, self.content.values)
         on_it: NDArray[np.bool_] = self.publications.topic == topic
         return on_it
 
     def published(self, start: float = 0.0, end: float = np.inf) -> NDArray[np.int64]:
-        """How many publications there are on each topic from one time to another; of content, how many carry each predicate."""
+        """The number of publications on each topic from one time to another; for content, of those that carry each predicate."""
         rows = slice(*np.searchsorted(self.publications.time, (start, end)).tolist())
         if self.content is not None:
             return carried(replace(self.content, values=self.content.values[rows]), occurring(self.content))

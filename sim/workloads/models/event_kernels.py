@@ -1,4 +1,4 @@
-"""The compiled part of event logs: sessions and subscriptions from rows; its slow twin is in tests/oracles/events.py."""
+"""The compiled part of event logs: sessions and subscriptions from rows. Slow twin: tests/oracles/events.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CONNECT, SUBSCRIBE, UNSUBSCRIBE, DISCONNECT = range(4)
 
 
 class LogRows(NamedTuple):
-    """The rows of a log in order: `pair` is the (client, topic filter), those of client c being `indptr[c]` to `indptr[c + 1]`."""
+    """The rows of a log in order: `pair` is the (client, topic filter), those of client c are `indptr[c]` to `indptr[c + 1]`."""
 
     action: NDArray[np.int8]
     client: NDArray[np.int32]
@@ -22,7 +22,7 @@ class LogRows(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """What rows do: whether they have an `effect`, and the rows at which sessions begin and end, -1 where they stay open.
+    """The effects of rows: whether they have an `effect`, and the rows at which sessions begin and end, -1 where they stay open.
 
     There is room for a session per row.
     """
@@ -33,7 +33,7 @@ class Followed(NamedTuple):
 
 
 class ChangesOfLog(NamedTuple):
-    """Which row makes a subscription come into force (+1) or cease (-1)."""
+    """The row at which a subscription comes into force (+1) or ceases (-1)."""
 
     row: NDArray[np.int64]
     pair: NDArray[np.int64]
@@ -42,7 +42,7 @@ class ChangesOfLog(NamedTuple):
 
 @kernel
 def _note(changes: ChangesOfLog, count: int, row: int, pair: int, action: int) -> int:
-    """Note a change where there is room for it; how many there are now."""
+    """Record a change if there is room for it; returns the number of changes so far."""
     if count < changes.row.size:
         changes.row[count], changes.pair[count], changes.action[count] = row, pair, action
     return count + 1
@@ -50,7 +50,7 @@ def _note(changes: ChangesOfLog, count: int, row: int, pair: int, action: int) -
 
 @kernel
 def follow_sessions(rows: LogRows, persistent: bool, found: Followed, changes: ChangesOfLog) -> tuple[int, int]:
-    """Follow the rows in order; the number of sessions and of changes. Changes are only counted where there is no room for them.
+    """Process the rows in order; returns the number of sessions and of changes, which are only counted if there is no room for them.
 
     `found.effect` is made false for rows that change nothing.
     """
@@ -69,7 +69,7 @@ def follow_sessions(rows: LogRows, persistent: bool, found: Followed, changes: C
         if what == SUBSCRIBE and opened and held[pair[row]]:
             effect[row] = False
             continue
-        # a client that connects while it is connected begins anew: what persists is not interrupted by that
+        # a client that connects while connected begins a new session, without interrupting persistent subscriptions
         if what == DISCONNECT or (what == CONNECT and opened):
             ended[session[who]] = row
             session[who] = -1

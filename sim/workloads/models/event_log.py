@@ -78,8 +78,8 @@ def event_workload(
 ) -> tuple[Workload | None, NDArray[np.bool_]]:
     """The workload, and which rows of `log.control` have an effect; None where no row at all is left.
 
-    Users and topics are those that occur. Subscriptions end with the session or, `persistent`, come back with the client's next
-    one. With `filters`, a subscription to an MQTT topic filter is one to every topic that it matches. `about` are further
+    Users and topics are those that occur. Subscriptions end with the session or, if `persistent`, are resumed with the client's
+    next one. With `filters`, a subscription to an MQTT topic filter is one to every topic that it matches. `about` are further
     fields of the workload.
     """
     control, published, delivered = log.control, log.published, log.delivered
@@ -94,11 +94,11 @@ def event_workload(
     def seconds(times: NDArray[np.int64]) -> NDArray[np.float64]:
         return (times - origin) / SECOND
 
-    wild = np.array([filters and mqtt.is_filter(name) for name in log.topics] + [True])  # and what is no topic, -1
+    wild = np.array([filters and mqtt.is_filter(name) for name in log.topics] + [True])  # and -1, which is not a topic
     wanted = control.topic[kept]
     user = Numbering(log.clients, control.client[kept], published.client, delivered.client, delivered.publisher)
     topic = Numbering(log.topics, wanted[~wild[wanted]], published.topic, delivered.topic)
-    heard = np.zeros(len(topic.names), np.bool_)  # on which anything is published
+    heard = np.zeros(len(topic.names), np.bool_)  # topics with publications
     heard[topic(published.topic)] = heard[topic(delivered.topic)] = True
     begun = changes.action > 0
     if filters:
@@ -110,7 +110,7 @@ def event_workload(
     publications = Publications(
         seconds(published.micros), topic(published.topic), user(published.client), published.size
     )
-    ends = np.append(seconds(control.micros), horizon)  # the last for those that stay open, -1
+    ends = np.append(seconds(control.micros), horizon)  # the last entry is for -1, sessions that stay open
     workload = Workload(
         kind="events",
         horizon=horizon,
@@ -133,7 +133,7 @@ def event_workload(
 
 
 def filters_unexpanded(workload: Workload) -> int:
-    """How many subscriptions are to a topic whose name holds an MQTT wildcard; shared ones, which none expands, apart."""
+    """The number of subscriptions to names with an MQTT wildcard, without shared subscriptions, which are never expanded."""
     names = workload.topics.names.to_pylist()
     wild = np.array([mqtt.is_filter(name) and not mqtt.is_shared(name) for name in names], np.bool_)
     events = workload.subscription_events
@@ -141,7 +141,7 @@ def filters_unexpanded(workload: Workload) -> int:
 
 
 def looks_unsupported(name: str) -> str | None:
-    """What a subscription that matches nothing looks like, of what is not supported; None where it looks like a topic's name."""
+    """The unsupported syntax that a subscription without matches seems to use; None where it looks like a topic's name."""
     if mqtt.is_shared(name):
         return "MQTT shared subscriptions ($share/…, $queue/…)"
     levels = re.split("[./]", name)
@@ -151,9 +151,9 @@ def looks_unsupported(name: str) -> str | None:
 
 
 class Numbering:
-    """New ids for those that occur in `used`, without gaps and in the old order; -1 stays -1.
+    """New ids for the ids in `used`, without gaps and in the old order; -1 stays -1.
 
-    `names` are those of the new ids, `old` their old ids.
+    `names` are the names of the new ids, `old` their old ids.
     """
 
     def __init__(self, names: Sequence[str], *used: NDArray[np.int32]) -> None:
@@ -162,7 +162,7 @@ class Numbering:
             occurs[ids] = True
         occurs[-1] = False
         self._new = np.where(occurs, np.cumsum(occurs, dtype=np.int32) - 1, -1).astype(np.int32)
-        self._all = bool(occurs[:-1].all())  # then ids stay as they are, and millions of them need not be copied
+        self._all = bool(occurs[:-1].all())  # ids do not change, so that millions of them need not be copied
         self.old = np.flatnonzero(occurs)
         self.names = [names[old] for old in self.old.tolist()]
 
@@ -213,9 +213,9 @@ def _follow(control: Control, clients: int, persistent: bool) -> tuple[NDArray[n
 def _expand(
     changes: _Changes, filters: Sequence[str], topics: Sequence[str], heard: NDArray[np.bool_]
 ) -> tuple[_Changes, NDArray[np.bool_]]:
-    """From changes of topic filters to those of the topics they match, each in force while any filter of the client holds it.
+    """Expand changes of topic filters to the topics that they match, each in force while any filter of the client matches it.
 
-    And which of the former match one that is `heard`.
+    Also returns which of the former match a topic that is `heard`.
     """
     found, which = np.unique(changes.topic, return_inverse=True)
     matches = [np.array(row, np.int32) for row in mqtt.expand([filters[f] for f in found.tolist()], topics)]
@@ -228,11 +228,11 @@ def _expand(
     client, action = changes.client[source], changes.action[source]
     order = np.argsort(client.astype(np.int64) << 32 | topic, kind="stable")
     key = (client.astype(np.int64) << 32 | topic)[order]
-    # filters that hold a topic of a client: a running sum that starts anew with each of them
+    # the number of a client's filters that match a topic: a running sum per pair
     after = np.cumsum(action[order], dtype=np.int64)
     first = np.flatnonzero(np.diff(key, prepend=-1))
     after -= np.repeat(after[first] - action[order][first], np.diff(first, append=len(key)))
     counts = np.empty_like(after)
     counts[order] = after
-    real = counts == (action > 0)  # the first that holds it, or the last
+    real = counts == (action > 0)  # the first filter that matches it, or the last
     return _Changes(changes.row[source[real]], client[real], topic[real], action[real]), matched

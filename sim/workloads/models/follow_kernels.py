@@ -1,4 +1,4 @@
-"""The compiled part of follows: one interval for all those of a pair that touch; its slow twin is in tests/oracles/follows.py."""
+"""The compiled part of follows: joins the touching intervals of each pair. Slow twin: tests/oracles/follows.py."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def join_intervals(
     first: NDArray[np.int64],
     end: NDArray[np.int64],
 ) -> int:
-    """Join the intervals [since, until) of each pair that overlap or touch; how many are left.
+    """Join the intervals [since, until) of each pair that overlap or touch; returns how many are left.
 
-    Rows ascend by pair, then since, then descend by until. `needed` is made false for rows that those before them cover. For
-    each interval that is left, `first` is the row at which it begins, and `end` when it ends.
+    Rows ascend by pair, then since, then descend by until. `needed` is set to false for rows that earlier ones cover. For each
+    remaining interval, `first` is the row at which it begins, and `end` the time at which it ends.
     """
     count = 0
     for row in range(pair.size):

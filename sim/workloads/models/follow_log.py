@@ -1,4 +1,4 @@
-"""Follow workloads: who follows which topics from when to when, and what is published on them."""
+"""Follow workloads: users follow topics during intervals, and publications are on these topics."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from sim.workloads.format.workload import DAY, Interests, Publications, Subscrip
 from sim.workloads.models.event_log import SECOND, Numbering
 from sim.workloads.models.follow_kernels import join_intervals
 
-EVER, UNENDING = -(1 << 62), 1 << 62  # µs since 1970: a follow that has always held, one that never ends
+EVER, UNENDING = (
+    -(1 << 62),
+    1 << 62,
+)  # µs since 1970: the start of a follow without a beginning, the end of one without an end
 _AT_ONCE = 8_000_000  # follows
 _DAY = int(DAY) * SECOND
 
 
 @dataclass(frozen=True)
 class Follows:
-    """Rows by which a user follows a topic in [since, until), µs since 1970; None: all have always done so, or for ever.
+    """Rows by which a user follows a topic in [since, until), µs since 1970; None: without a beginning, or without an end.
 
-    `row` tells one from another, and earlier from later ones; -1 where it is not for its follow alone that a row is kept.
+    `row` identifies each, in order; -1 where a row is not kept for its follow alone.
     """
 
     user: NDArray[np.int32]
@@ -63,9 +66,9 @@ def follow_workload(
     """The workload, None where nothing is published or nobody follows, and the rows of follows that are left out, by reason.
 
     Time 0 is the first instant of the day (UTC) of the first publication, the horizon the end of the day of the last one.
-    The reasons: `outside_window` (over before that, or not begun by then), `duplicate` (others of the user and topic cover it;
-    of equal ones the first stays) and `not_sampled` (of a user who is not `chosen`). Users are those who follow or publish,
-    topics those that are followed or published on; event rates count in `period` (s). `about` are further fields.
+    The reasons: `outside_window` (ended before it, or began after it), `duplicate` (covered by others of the same user and topic;
+    the first of equal ones is kept) and `not_sampled` (of a user who is not `chosen`). Users are those who follow or publish,
+    topics those that are followed or published on; event rates are per `period` (s). `about` are further fields.
     """
     published = log.published
     if not len(published.micros):
@@ -137,7 +140,7 @@ def follow_workload(
 
 
 def unfollowed(workload: Workload) -> int:
-    """How many publications are on topics that nobody ever follows."""
+    """The number of publications on topics that no user ever follows."""
     followed = np.zeros(len(workload.topics), np.bool_)
     followed[workload.interests.indices] = True
     followed[workload.subscription_events.topic] = True
@@ -145,7 +148,7 @@ def unfollowed(workload: Workload) -> int:
 
 
 def _parts(tables: Sequence[Follows], users: int) -> Iterator[Follows]:
-    """All rows of some users after those of others, with all times: little more stands in memory twice than one part."""
+    """Yield all rows with their times, in parts by user, so that little more than one part is in memory twice."""
     rows = sum((np.bincount(table.user, minlength=users) for table in tables), np.zeros(users, np.int64))
     part = np.cumsum(rows) // _AT_ONCE
     for number in np.unique(part[rows > 0]).tolist():
@@ -161,7 +164,7 @@ def _parts(tables: Sequence[Follows], users: int) -> Iterator[Follows]:
 
 
 def _intervals(part: Follows) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """The intervals that are left: user << 32 | topic, since, until; and which rows of the part they need."""
+    """The joined intervals: user << 32 | topic, since, until; and the mask of the part's rows that they need."""
     assert part.since is not None
     assert part.until is not None
     pair: NDArray[np.int64] = part.user.astype(np.int64) << 32 | part.topic
@@ -181,7 +184,7 @@ def _rows(found: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def _csr(pairs: Sequence[NDArray[np.int64]], users: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Of pairs that ascend, part after part."""
+    """Build the CSR from ascending pairs, part by part."""
     indptr = np.zeros(users + 1, np.int64)
     for part in pairs:
         indptr[1:] += np.bincount(part >> 32, minlength=users)
@@ -192,7 +195,7 @@ def _csr(pairs: Sequence[NDArray[np.int64]], users: int) -> tuple[NDArray[np.int
 def _in_order(
     changes: Sequence[tuple[NDArray[np.int64], NDArray[np.int64], int]],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]:
-    """Times, pairs and actions, by time and then by user and topic."""
+    """Sort times, pairs and actions by time, then by user and topic."""
     time = np.concatenate([np.empty(0, np.int64), *(times for times, _, _ in changes)])
     pair = np.concatenate([np.empty(0, np.int64), *(pairs for _, pairs, _ in changes)])
     action = np.repeat(np.array([action for _, _, action in changes], np.int8), [len(times) for times, _, _ in changes])

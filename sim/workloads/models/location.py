@@ -1,4 +1,4 @@
-"""Location workloads: users subscribe to the cell they are in and to those of their friends (DYNATOPS, section IV.A.1)."""
+"""Location workloads: users subscribe to the cell they are in and to their friends' cells (DYNATOPS, section IV.A.1)."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from sim.workloads.models.location_kernels import ChangesOut, subscription_chang
 from sim.workloads.models.resampling import resample
 from sim.workloads.models.sampling import draw_distinct
 
-# Degrees: a ten-thousandth is about 11 m, finer than any position that people share.
+# Degrees: a ten-thousandth is about 11 m, finer than any position that users share.
 SMALLEST_CELL, LARGEST_CELL = 1e-4, 180.0
 
 
 @dataclass(frozen=True)
 class Visits(ColumnTable):
-    """Stays of users in cells, one row each, sorted by (time, user, cell): arrival (s), ids, place of the first check-in."""
+    """Stays of users in cells, one row each, sorted by (time, user, cell): arrival (s), ids, position of the first check-in."""
 
     time: NDArray[np.float64]
     user: NDArray[np.int32]
@@ -62,7 +62,7 @@ class Cells:
             strings(names),
             repeated("cell", len(self)),
             _rates(publications, len(self), horizon),
-            np.clip((self.row + 0.5) * self.side, -90, 90),  # a pole's cells may stand out over it
+            np.clip((self.row + 0.5) * self.side, -90, 90),  # cells at a pole may extend beyond it
             np.clip((self.column + 0.5) * self.side, -180, 180),
         )
 
@@ -102,13 +102,13 @@ class VisitShares:
     single_visits: float
     """Pairs of a single visit."""
     stays_under_day: float
-    """Stays of less than a day. A stay lasts until the user's next visit; the last of each user has no end and is left out."""
+    """Stays of less than a day. A stay lasts until the user's next visit; each user's last stay is left out, as it has no end."""
     stays_over_week: float
     """Stays of more than a week."""
 
 
 def visit_shares(visits: Visits) -> VisitShares:
-    """How often users come back to a cell, and how long they stay."""
+    """Compute how often users return to a cell, and how long they stay."""
     by_user = visits.rows(np.lexsort((visits.time, visits.user)))
     _, times = np.unique(by_user.user.astype(np.int64) << 32 | by_user.cell, return_counts=True)
     stays = np.diff(by_user.time)[by_user.user[1:] == by_user.user[:-1]]
@@ -120,7 +120,7 @@ def _share(which: NDArray[np.bool_]) -> float:
 
 
 def draw_friends(users: int, friends: int, generator: np.random.Generator) -> NDArray[np.int32]:
-    """For each user a uniformly drawn set of others, shape (users, min(friends, users - 1)): distinct, not self, ascending."""
+    """A uniformly drawn set of others for each user, shape (users, min(friends, users - 1)): distinct, without the user, ascending."""
     count = max(0, min(friends, users - 1))
     others = draw_distinct(users, count, users - 1, generator)
     return others + (others >= np.arange(users, dtype=np.int32)[:, None])
@@ -129,11 +129,11 @@ def draw_friends(users: int, friends: int, generator: np.random.Generator) -> ND
 def location_subscriptions(
     visits: Visits, friends: NDArray[np.int32], topics: int
 ) -> tuple[Interests, SubscriptionEvents]:
-    """The interests at time 0 and all changes, when each user wants the own cell and the friends' current cells.
+    """The interests at time 0 and all changes, if each user wants its own cell and its friends' current cells.
 
     `friends`: (users, k). Wants are reference-counted; before a user's first visit its first cell holds. A visit that
     takes u from A to B affects u and its followers, ascending: each subscribes to B first, then unsubscribes from A, where
-    these are changes at all. Raises ValueError where a visit's cell is no topic.
+    these are changes at all. Raises ValueError where a visit's cell is not a topic.
     """
     if len(visits) and not 0 <= visits.cell.min() <= visits.cell.max() < topics:
         raise ValueError(f"cells {visits.cell.min()}..{visits.cell.max()} for {topics} topics")
@@ -145,7 +145,7 @@ def location_subscriptions(
     followers = np.argsort(friends, axis=None, kind="stable") // max(friends.shape[1], 1)
     indptr = row_starts(np.bincount(friends.ravel(), minlength=users))
     room = 2 * int((1 + np.diff(indptr))[visits.user].sum())
-    # memory that is never written to is never taken, so that the parts that are left over cost nothing
+    # memory is only allocated once written to, so that unused parts cost nothing
     out = ChangesOut(*(np.empty(room, dtype) for dtype in SubscriptionEvents.dtypes().values()))
     steps = visits.time, visits.user, visits.cell
     n = subscription_changes(steps, current, friends, (indptr, followers), out)
@@ -156,7 +156,7 @@ def _initial_interests(current: NDArray[np.int32], friends: NDArray[np.int32]) -
     wanted = np.sort(np.column_stack([current, current[friends]]), axis=1)
     new = np.ones(wanted.shape, np.bool_)
     new[:, 1:] = wanted[:, 1:] != wanted[:, :-1]
-    new &= wanted >= 0  # a user who visits nothing is nowhere
+    new &= wanted >= 0  # a user without visits has no position
     return Interests(row_starts(new.sum(axis=1)), wanted[new])
 
 
@@ -171,10 +171,10 @@ def location_workload(
     horizon: float,
     **about: Any,
 ) -> Workload:
-    """The workload of kind `location` of these visits; `names` are the users', a user's home is where its first visit is.
+    """The workload of kind `location` from these visits; `names` are the users', and a user's home is the place of its first visit.
 
-    `friends` per user are drawn from `streams`; `generator` tells in the manifest where the visits came from; `about` are further
-    fields of the workload.
+    `friends` per user are drawn from `streams`; `generator` describes in the manifest where the visits came from; `about` are
+    further fields of the workload.
     """
     home = np.full((2, len(names)), np.nan)
     home[:, visits.user[::-1]] = visits.latitude[::-1], visits.longitude[::-1]
@@ -202,7 +202,7 @@ def publish_each(visits: Visits, size: int) -> Publications:
 
 
 def cells_of(workload: Workload) -> Cells:
-    """The cells that are a location workload's topics, read from their names. Raises WorkloadError where one is no cell."""
+    """The cells of a location workload's topics, read from their names. Raises WorkloadError where one is not a cell."""
     names = workload.topics.names.to_pylist()
     try:
         parsed = np.array([name.split(",") for name in names], np.int64).reshape(-1, 2)
@@ -212,7 +212,7 @@ def cells_of(workload: Workload) -> Cells:
 
 
 def visits_of(workload: Workload) -> Visits:
-    """The visits that a location workload's movements are. Raises WorkloadError where one lies outside all cells."""
+    """The visits described by a location workload's movements. Raises WorkloadError where one is outside all cells."""
     moves, cells = workload.movements, cells_of(workload)
     found, numbers = number_cells(moves.latitude, moves.longitude, cells.side)
     known, wanted = _cell_key(cells.row, cells.column), _cell_key(found.row, found.column)
@@ -220,12 +220,12 @@ def visits_of(workload: Workload) -> Visits:
     missing = known[topic] != wanted if len(known) else np.ones(len(wanted), np.bool_)
     if missing.any():
         row = int(missing[numbers].argmax())
-        raise WorkloadError(f"movements.parquet: row {row}: lies in no cell of topics.parquet")
+        raise WorkloadError(f"movements.parquet: row {row}: position outside all cells of topics.parquet")
     return Visits(moves.time, moves.user, topic[numbers].astype(np.int32), moves.latitude, moves.longitude)
 
 
 def redrawn(workload: Workload, streams: Streams, resample_users: bool = False) -> Workload:
-    """Another replication of a fixed workload: friends of a location workload are drawn anew, interests follow.
+    """Another replication of a fixed workload: friends of a location workload are redrawn, and interests follow.
 
     With `resample_users` the users are first drawn with replacement, see `sim.workloads.models.resampling`. Raises WorkloadError
     where a location workload's tables disagree.
@@ -241,7 +241,7 @@ def redrawn(workload: Workload, streams: Streams, resample_users: bool = False) 
     friends = workload.generator.get("friends")
     if not isinstance(friends, int):
         raise WorkloadError(
-            "manifest.json: generator.friends is missing, a location workload needs it for replications"
+            "manifest.json: generator.friends is missing, which a location workload needs for replications"
         )
     drawn = draw_friends(len(workload.users), friends, streams.generator("workload.friends"))
     interests, events = location_subscriptions(visits_of(workload), drawn, len(workload.topics))

@@ -1,4 +1,4 @@
-"""The compiled part of location subscriptions; its slow twin is tests/oracles/location.py."""
+"""The compiled part of location subscriptions. Slow twin: tests/oracles/location.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sim.base.compiled import kernel
 
 
 class ChangesOut(NamedTuple):
-    """Changes of interest in order, room for all that there may be."""
+    """Changes of interest in order, with room for the most possible."""
 
     time: NDArray[np.float64]
     user: NDArray[np.int32]
@@ -29,8 +29,8 @@ def subscription_changes(
 ) -> int:
     """Fill `out` with all changes of interest and return their number.
 
-    `visits`: time, user and cell of each, in order; `current`: cell of each user, updated; `friends`: (users, k); `followers_of`: CSR
-    of friends turned round, ascending. A change is at its visit's time.
+    `visits`: time, user and cell of each, in order; `current`: cell of each user, updated; `friends`: (users, k); `followers_of`:
+    CSR of the transposed friends, ascending. A change is at its visit's time.
     """
     time, user, cell = visits
     indptr, followers = followers_of
@@ -50,7 +50,7 @@ def subscription_changes(
             else:
                 affected = np.int64(followers[follower])
                 follower += 1
-            # whom else the affected user watches decides whether the mover's step is a change at all
+            # the mover's step is a change only if the affected user has no other friend in the cell
             gains = affected == mover or current[affected] != new
             loses = affected == mover or current[affected] != old
             for k in range(friends.shape[1]):

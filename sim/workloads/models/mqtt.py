@@ -7,7 +7,7 @@ from typing import Any
 
 
 def is_filter(name: str) -> bool:
-    """Whether the name holds a wildcard: a level that is `+`, or a last one that is `#`."""
+    """Whether the name contains a wildcard: a level that is `+`, or a last one that is `#`."""
     levels = name.split("/")
     return "+" in levels or levels[-1] == "#"
 
@@ -18,11 +18,11 @@ def is_shared(name: str) -> bool:
 
 
 def expand(filters: Sequence[str], topics: Sequence[str]) -> list[list[int]]:
-    """For each filter the positions of the topics that it matches, ascending; a name without wildcards matches itself.
+    """The positions of the topics that each filter matches, ascending; a name without wildcards matches itself.
 
-    No wildcard at the beginning of a filter matches a topic that begins with `$`.
+    A wildcard at the beginning of a filter does not match a topic that begins with `$`.
     """
-    tree: dict[str | None, Any] = {}  # level → the levels below it; a topic that ends here stands under None
+    tree: dict[str | None, Any] = {}  # level → the levels below it; a topic that ends here has the key None
     for position, topic in enumerate(topics):
         node = tree
         for level in topic.split("/"):

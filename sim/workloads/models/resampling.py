@@ -1,4 +1,4 @@
-"""Resample users with replacement, with all their actions: another sample of the population of a workload."""
+"""Resample users with replacement, with all their actions, as another sample of a workload's population."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sim.workloads.format.workload import Deliveries, Interests, Users, Workload
 
 
 def resample(workload: Workload, generator: np.random.Generator) -> Workload:
-    """As many users as before, drawn with replacement; a further copy of user `17` is called `17#2`.
+    """A workload with as many users, drawn with replacement; a second copy of user `17` is called `17#2`.
 
-    What a user does is copied with it; publications from outside stay, and so do the topics with their rates. At equal times
-    rows are in the order of users. What the trace delivered (`deliveries`) is no truth about other users and is left out. Of
-    content, the predicates that occur are the topics again, and subscriptions wait at what is now the most selective of theirs.
+    A user's actions are copied with it; publications from outside and topics with their rates are kept. At equal times rows are in
+    the order of users. Recorded `deliveries` do not apply to other users and are left out. For content, the predicates that occur
+    become the topics, and each subscription waits at its now most selective one.
     """
     users = len(workload.users)
     picked = np.sort(generator.integers(0, users, size=users)) if users else np.empty(0, np.int64)
@@ -34,7 +34,7 @@ def resample(workload: Workload, generator: np.random.Generator) -> Workload:
     event, event_user = _rows_of(events.time, events.user, picked)
     move, move_user = _rows_of(moves.time, moves.user, picked)
     session, session_user = _rows_of(sessions.start, sessions.user, picked)
-    # what comes from outside is done by one more user, who is always picked once
+    # actions from outside belong to one additional user, who is always picked once
     publisher = np.where(published.publisher < 0, users, published.publisher)
     publication, publisher = _rows_of(published.time, publisher, np.append(picked, users))
     publisher[publisher == users] = -1
@@ -56,7 +56,7 @@ def resample(workload: Workload, generator: np.random.Generator) -> Workload:
 
 
 def _subscriptions_of(wanted: Conjunctions, picked: NDArray[np.int64]) -> Conjunctions:
-    """Those of the picked users, in their order."""
+    """The subscriptions of the picked users, in their order."""
     by_owner = np.argsort(wanted.owner, kind="stable")
     within, bounds = _segments(np.searchsorted(wanted.owner[by_owner], np.arange(picked.max(initial=-1) + 2)), picked)
     subscription = by_owner[within]
@@ -79,7 +79,7 @@ def _rows_of(
 
 
 def _segments(indptr: NDArray[np.int64], picked: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the elements of the picked rows of a CSR stand, and the `indptr` of the CSR made of these rows."""
+    """The positions of the elements in the picked rows of a CSR, and the `indptr` of the CSR made of these rows."""
     lengths = indptr[picked + 1] - indptr[picked]
     out = row_starts(lengths)
     return np.arange(out[-1]) + np.repeat(indptr[picked] - out[:-1], lengths), out

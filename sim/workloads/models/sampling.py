@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 
 def draw_distinct(rows: int, count: int, pool: int, generator: np.random.Generator) -> NDArray[np.int32]:
-    """For each row a uniformly drawn set of `count` of the numbers 0..pool-1, ascending; shape (rows, count).
+    """A uniformly drawn set of `count` of the numbers 0..pool-1 for each row, ascending; shape (rows, count).
 
-    Floyd's sampling (Bentley and Floyd 1987) over all rows at once: `count` draws per row, whatever the outcome.
+    Floyd's sampling (Bentley and Floyd 1987) over all rows at once: `count` draws per row, regardless of their values.
     """
     chosen = np.empty((rows, count), np.int32)
     for k in range(count):

@@ -1,4 +1,4 @@
-"""Check-ins as files: the tab-separated layout of the SNAP collection (user, time, latitude, longitude, place), with invalid rows."""
+"""Write check-in files in the tab-separated layout of SNAP (user, time, latitude, longitude, place), with invalid rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REASONS = ("unparsable", "bad_time", "bad_position", "null_island", "outside_bo
 class SyntheticCheckins:
     """Check-ins sorted by (user, time): seconds from `origin`, ids, degrees; a place belongs to one user.
 
-    They lie in `box` (south, west, north, east) and before `horizon` (s).
+    They are inside `box` (south, west, north, east) and before `horizon` (s).
     """
 
     time: NDArray[np.float64]
@@ -51,12 +51,12 @@ class _Row(NamedTuple):
 def write_checkins(
     path: Path, checkins: SyntheticCheckins, dirt: float, generator: np.random.Generator
 ) -> dict[str, int]:
-    """Write a file as SNAP has it: users ascending, time descending in each; gzip where the name ends in `.gz`.
+    """Write a file as in SNAP: users ascending, time descending in each; gzip where the name ends in `.gz`.
 
-    A share `dirt` (0 to below 0.5) of the file's rows cannot be used, for every reason that a pipeline may have in equal
-    parts, at least one row each unless `dirt` is 0; they stand beside good rows that they were made from. Rows outside the
-    box or after the horizon can only be determined by callers that know these. Returns the rows of each reason, and the `good`.
-    The bytes depend on the arguments alone. Raises WorkloadError where the file cannot be written.
+    A share `dirt` (0 to below 0.5) of the file's rows is unusable, in equal parts for every reason that a pipeline may have, at
+    least one row each unless `dirt` is 0; they are beside the good rows that they were derived from. Rows outside the box or after
+    the horizon are only recognised with these given. Returns the number of rows by reason, and of `good` rows. The bytes depend
+    only on the arguments. Raises WorkloadError where the file cannot be written.
     """
     order = np.lexsort((-checkins.time, checkins.user))
     wanted = max(len(_REASONS), round(len(order) * dirt / (1 - dirt))) if dirt else 0
@@ -98,7 +98,7 @@ class _Spoiler:
         self.after = origin + int(checkins.horizon) + np.timedelta64(1, "D")
 
     def line(self, row: _Row, reason: str, variant: int) -> str:
-        """The line of this row, made unusable in one of the ways that there are."""
+        """The line of this row, made unusable in a randomly chosen way."""
         match reason:
             case "unparsable":
                 return ("\t".join(row[:3]), "no check-in at all", "\t".join((*row, "one field more")))[variant % 3]
@@ -117,7 +117,7 @@ class _Spoiler:
 
 @contextmanager
 def _open(path: Path) -> Iterator[IO[str]]:
-    """A text file that is there under its name only once it is complete."""
+    """A text file that appears under its name only once it is complete."""
     with whole_file(path, WorkloadError) as unfinished, ExitStack() as stack:
         unfinished.parent.mkdir(parents=True, exist_ok=True)
         raw = stack.enter_context(unfinished.open("wb"))

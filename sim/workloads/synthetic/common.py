@@ -1,4 +1,4 @@
-"""What several generators need."""
+"""Functions shared by several generators."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from sim.base.units import SECONDS
 from sim.workloads.format.workload import Publications
 
 MOST_EVENTS = 1e9
-"""Of a synthetic workload: as many fill the memory of most machines."""
+"""The most events of a synthetic workload; that many fill the memory of most machines."""
 
 
 def check_events(what: str, events: float, kind: str = "events", hint: str = "") -> None:
-    """Raise ValueError where what parameters come to is more than a workload may have."""
+    """Raise ValueError where parameters give more events than a workload may have."""
     if events >= MOST_EVENTS:
-        raise ValueError(f"{what} come to {events:.3g} {kind}, allowed: fewer than {MOST_EVENTS:.3g}{hint}")
+        raise ValueError(f"{what} give {events:.3g} {kind}, allowed: fewer than {MOST_EVENTS:.3g}{hint}")
 
 
 def poisson_publications(
     topics: int, users: int, rate: float, horizon: float, size: int, generator: np.random.Generator
 ) -> Publications:
-    """Publications of a `size` on each topic as a Poisson process of a `rate` (1/h) up to the horizon (s), by random users."""
+    """Publications of `size` bytes on each topic as a Poisson process of a `rate` (1/h) up to the horizon (s), by random users."""
     count = int(generator.poisson(topics * rate * horizon / SECONDS["h"]))
     return Publications(
         np.sort(generator.uniform(0, horizon, count)),

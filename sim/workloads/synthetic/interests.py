@@ -1,4 +1,4 @@
-"""The interest models of papers on overlay design, a user per node: coin flips, exactly so many topics, or a list per node."""
+"""The interest models of papers on overlay design, one user per node: coin flips, a fixed number of topics, or a list per node."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from sim.workloads.synthetic.common import check_events, poisson_publications
 from sim.workloads.synthetic.poisson_kernels import replacements
 
 MOST_FLIPS = 2e8
-"""Coins that are flipped at most; as many take two gigabytes."""
+"""The most coin flips; that many take two gigabytes."""
 
 
 def interest_rows(content: Any, place: str = "") -> list[list[int]]:
-    """The topics of each node of `{"interests": [[topic, …] per node]}`, read from JSON, checked.
+    """Check and return the topics of each node from `{"interests": [[topic, …] per node]}`, as read from JSON.
 
-    Raises ValueError where it is something else; `place` says where in a file it stands.
+    Raises ValueError where it is something else; `place` is its place in a file.
     """
     if not (isinstance(content, dict) and "interests" in content):
         found = f"keys {', '.join(content) or 'none'}" if isinstance(content, dict) else _short(content)
         raise ValueError(
-            f'{place or "the file"} is no object with a key "interests" ({found}); '
+            f'{place or "the file"} is not an object with a key "interests" ({found}); '
             'expected {"interests": [[topic, …] per node]}'
         )
     rows: list[list[int]] = content["interests"]
@@ -54,19 +54,19 @@ def _short(value: Any) -> str:
 
 
 def parse_interests(text: str) -> NodeInterests:
-    """Who wants what, from JSON; topics are numbered anew in their order. Raises ValueError with a sentence on what is wrong."""
+    """Parse interests from JSON; topics are renumbered in ascending order. Raises ValueError."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not valid JSON ({error})") from None
     interests = NodeInterests.of(interest_rows(content))
     if not interests.topics:
-        raise ValueError("nobody wants any topic, there is nothing to publish on")
+        raise ValueError("no user wants any topic, so there is nothing to publish on")
     return interests
 
 
 class InterestsWorkload:
-    """Every user wants topics at random, by coin flips or exactly so many, or those that a file gives; nobody has a place."""
+    """Users want random topics, by coin flips or in a fixed number, or those in a file; they have no positions."""
 
     class Parameters(plugins.Parameters):
         """Sizes and rates; a rate of 0 means never."""
@@ -80,12 +80,12 @@ class InterestsWorkload:
         model: Literal["coin-flips", "exact"] = "coin-flips"
         """Each user wants each topic with probability per_user / topics, or exactly per_user topics, all different."""
         file: Annotated[File[NodeInterests], InputFile(parse_interests)] | None = None
-        """JSON, {"interests": [[topic, …] per user]}, in place of the four keys above."""
+        """A JSON file {"interests": [[topic, …] per user]}, instead of the four keys above."""
         change_rate: float = Field(0.0, ge=0, json_schema_extra=unit("1/h"))
         """Rate at which a user replaces one topic by another."""
         connect_rate: float | None = Field(None, gt=0, json_schema_extra=unit("1/s"))
-        """How many users connect per second, in the order of their numbers, each subscribing to all its topics at once; without it,
-        all are there from the start."""
+        """How many users connect per second, in the order of their numbers, each subscribing to all its topics at once; by default,
+        all are present from the start."""
         publication_rate: float = Field(0.0, ge=0, json_schema_extra=unit("1/h"))
         """Publications per topic, each by a user drawn at random."""
         horizon: PositiveDuration = SECONDS["h"]
@@ -98,7 +98,7 @@ class InterestsWorkload:
             users, topics = self.users, self.topics
             if self.file is not None:
                 if beside := sorted(self.model_fields_set & {"users", "topics", "per_user", "model"}):
-                    raise ValueError(f"file says who wants what, so {beside[0]} has no place beside it")
+                    raise ValueError(f"file gives the interests, so {beside[0]} must not be set too")
                 users, topics = self.file.content.nodes, self.file.content.topics
             elif self.per_user > topics:
                 raise ValueError(f"topics is {topics}, but users want {self.per_user:g}")
@@ -106,12 +106,10 @@ class InterestsWorkload:
                 raise ValueError(f'per_user is {self.per_user:g}, but model "exact" needs a whole number')
             elif self.model == "coin-flips" and users * topics > MOST_FLIPS:
                 raise ValueError(
-                    f"{users:,} users and {topics:,} topics are {users * topics:.3g} coin flips, allowed: {MOST_FLIPS:.3g}"
+                    f"{users:,} users and {topics:,} topics need {users * topics:.3g} coin flips, allowed: {MOST_FLIPS:.3g}"
                 )
             if self.connect_rate is not None and self.change_rate:
-                raise ValueError(
-                    f"change_rate is {self.change_rate:g}, but users that connect do not change (connect_rate)"
-                )
+                raise ValueError(f"change_rate is {self.change_rate:g}, but with connect_rate, interests do not change")
             events = (users * self.change_rate + topics * self.publication_rate) * self.horizon / SECONDS["h"]
             check_events("rates and horizon", events)
             return self
@@ -120,7 +118,7 @@ class InterestsWorkload:
         self.parameters = parameters
 
     def generate(self, streams: Streams) -> Workload:
-        """The workload; interests, changes and publications are drawn from streams of their own."""
+        """The workload; interests, changes and publications are drawn from separate streams."""
         p = self.parameters
         interests = self._interests(streams.generator("workload.interests"))
         users, topics = interests.nodes, interests.topics
@@ -157,7 +155,7 @@ class InterestsWorkload:
         return NodeInterests(np.arange(p.users + 1, dtype=np.int64) * each, drawn.ravel(), p.topics)
 
     def _changes(self, interests: NodeInterests, generator: np.random.Generator) -> SubscriptionEvents:
-        """Users that want nothing, or everything, have nothing to replace and stay as they are."""
+        """Changes of interests; users that want nothing, or everything, do not change."""
         p = self.parameters
         wants = np.diff(interests.indptr)
         able = np.flatnonzero((wants > 0) & (wants < interests.topics)).astype(np.int32)
@@ -173,7 +171,7 @@ class InterestsWorkload:
         return SubscriptionEvents(np.repeat(time, 2), np.repeat(user, 2), topic.ravel(), action)
 
     def _connections(self, interests: NodeInterests, rate: float) -> SubscriptionEvents:
-        """Users connect at this rate (1/s), as far as they come to it before the horizon."""
+        """Users connect at this rate (1/s), until the horizon."""
         user = np.repeat(np.arange(interests.nodes, dtype=np.int32), np.diff(interests.indptr))
         time = user / rate
         there = time < self.parameters.horizon

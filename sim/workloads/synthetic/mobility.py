@@ -1,7 +1,7 @@
-"""People who live in cities, go out, come back and check in: home, exploration and preferential return.
+"""The mobility workload: users with homes in cities, exploration and preferential return.
 
-After Song, Koren, Wang and Barabási 2010, "Modelling the scaling properties of human mobility"; the defaults aim at what
-DYNATOPS, section IV.A.1, tells of its trace: a third of the (user, cell) pairs are single visits, half of the stays last less
+After Song, Koren, Wang and Barabási 2010, "Modelling the scaling properties of human mobility"; the defaults are chosen to match
+the trace described in DYNATOPS, section IV.A.1: a third of the (user, cell) pairs are single visits, half of the stays last less
 than a day, a tenth more than a week.
 """
 
@@ -33,14 +33,14 @@ from sim.workloads.synthetic.common import check_events
 from sim.workloads.synthetic.mobility_kernels import KM_PER_DEGREE, fold, walk
 
 _GAPS_AT_ONCE = 16
-_NEAREST_KM = 1.0  # a step shorter than this leads to no other place
+_NEAREST_KM = 1.0  # a shorter step leads to the same place
 
 
 class MobilityWorkload:
     """A location workload of users who move: homes in cities, exploration and preferential return, lognormal gaps."""
 
     class Parameters(plugins.Parameters):
-        """People, land, movement and what they publish."""
+        """Users, the region, movement and publications."""
 
         users: int = Field(1000, gt=0, lt=2**31)
         """Users."""
@@ -57,7 +57,7 @@ class MobilityWorkload:
         cities: int = Field(50, gt=0)
         """Number of cities, spread evenly over the region."""
         city_exponent: float = Field(1.0, ge=0)
-        """City i of 1..cities has a share of the homes in proportion to i^-city_exponent (Zipf)."""
+        """City i of 1..cities has a share of the homes proportional to i^-city_exponent (Zipf)."""
         city_radius: float = Field(20.0, ge=0, json_schema_extra=unit("km"))
         """Standard deviation of homes around their city, north and east."""
         gap: PositiveDuration = 10 * SECONDS["h"]
@@ -69,7 +69,7 @@ class MobilityWorkload:
         home_share: float = Field(0.05, ge=0, le=1)
         """Share of check-ins that are always at home."""
         rho: float = Field(0.6, ge=0, le=1)
-        """Otherwise a user who knows S places explores a new one with probability rho S^-gamma."""
+        """Away from home, a user who knows S places explores a new one with probability rho S^-gamma."""
         gamma: float = Field(0.21, ge=0)
         """How fast exploration declines; a user who does not explore repeats an earlier check-in at random."""
         jump_exponent: float = Field(0.55, gt=0)
@@ -77,7 +77,7 @@ class MobilityWorkload:
         jump_limit: float = Field(4000.0, gt=_NEAREST_KM, json_schema_extra=unit("km"))
         """Longest jump."""
         publications: Literal["per-visit", "per-check-in"] = "per-visit"
-        """The event that makes a publication."""
+        """The event that triggers a publication."""
         size: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))
         """Size of a publication."""
 
@@ -87,7 +87,7 @@ class MobilityWorkload:
             south, west, north, east = box
             if not (-90 < south < north < 90 and -180 <= west < east <= 180):
                 raise ValueError(
-                    "expected south, west, north, east in degrees, south < north, west < east, no pole in it"
+                    "expected south, west, north, east in degrees, south < north, west < east, without a pole"
                 )
             return box
 
@@ -114,7 +114,7 @@ class MobilityWorkload:
         draws[2], draws[3] = km * np.cos(angle), km * np.sin(angle)
         place = walk(indptr, latitude, longitude, p.box, (p.home_share, p.rho, p.gamma), draws)
         user = np.repeat(np.arange(p.users, dtype=np.int32), np.diff(indptr))
-        # what a file would hold; and never on the northern or eastern edge, which belongs to the next cells
+        # precision as in files; never on the northern or eastern edge, which belongs to the next cells
         south, west, north, east = p.box
         latitude = np.clip(np.round(latitude, 6), south, north - 1e-6)
         longitude = np.clip(np.round(longitude, 6), west, east - 1e-6)
@@ -149,17 +149,17 @@ class MobilityWorkload:
         return fold(latitude, south, north), fold(longitude, west, east)
 
     def _times(self, generator: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Times of all check-ins by user (s, whole), and where each user's start."""
+        """Times of all check-ins by user (whole s), and the index of each user's first."""
         p = self.parameters
         location = np.log(p.gap) + generator.normal(0.0, p.pace_sigma, p.users)
-        # the first check-in falls anywhere in a gap that is under way at time 0
+        # the first check-in is at the end of a gap that has begun before time 0
         first_gap = np.minimum(generator.lognormal(location, p.gap_sigma), p.horizon)
         last = np.floor(generator.random(p.users) * first_gap)
         times, users = [last.copy()], [np.arange(p.users)]
         active = users[0]
         while len(active):
             gaps = generator.lognormal(location[active, None], p.gap_sigma, (len(active), _GAPS_AT_ONCE))
-            # two check-ins in one second would tell nothing about their order
+            # the order of two check-ins in one second would be undefined
             found = last[active, None] + np.cumsum(np.maximum(np.floor(gaps), 1.0), axis=1)
             inside = found < p.horizon
             times.append(found[inside])

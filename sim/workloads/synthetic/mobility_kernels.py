@@ -1,4 +1,4 @@
-"""The compiled part of the mobility workload; its slow twin is tests/oracles/mobility.py."""
+"""The compiled part of the mobility workload. Slow twin: tests/oracles/mobility.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KM_PER_DEGREE = 111.195
 
 @kernel
 def fold(value: _T, low: float, high: float) -> _T:
-    """A number, or an array of them, brought into low..high as if reflected at both ends."""
+    """Fold a number or an array into low..high by reflection at both ends."""
     width = high - low
     folded: _T = high - np.abs((value - low) % (2.0 * width) - width)
     return folded
@@ -32,13 +32,13 @@ def walk(
     habits: tuple[float, float, float],
     draws: NDArray[np.float64],
 ) -> NDArray[np.int64]:
-    """Per check-in the first check-in of the user at the same place; fills in the positions (degrees).
+    """For each check-in, the user's first check-in at the same place; fills in the positions (degrees).
 
-    User u's check-ins are `indptr[u]..indptr[u + 1] - 1` in order of time; the first is at home, its position is given. `habits` are
-    home_share, rho and gamma, `draws` (4, check-ins) as follows. The uniform `decision` chooses between home (probability
-    home_share) and, otherwise, a new place (probability rho S^-gamma with S places seen so far) or a return; the uniform `pick`
-    chooses an earlier check-in to repeat, so that a place is as likely as it was frequent. A new place lies `north`, `east` km from
-    the last, reflected at the box (south, west, north, east).
+    User u's check-ins are `indptr[u]..indptr[u + 1] - 1` in order of time; the first is at home, its position is given. `habits`
+    are home_share, rho and gamma; `draws` (4, check-ins) are used as follows. The uniform `decision` chooses home (probability
+    home_share) or, otherwise, a new place (probability rho S^-gamma with S places seen so far) or a return; the uniform `pick`
+    chooses an earlier check-in to repeat, so that places are chosen in proportion to earlier visits. A new place lies `north`,
+    `east` km from the last, reflected at the box (south, west, north, east).
     """
     home_share, rho, gamma = habits
     decision, pick, north, east = draws[0], draws[1], draws[2], draws[3]

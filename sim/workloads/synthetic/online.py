@@ -1,6 +1,6 @@
-"""Effects of sessions: subscriptions that hold while users are online, and times at which they are.
+"""Effects of sessions: subscriptions while users are online, and times at which they are online.
 
-Sessions are sorted by user and start, and those of one user part from each other.
+Sessions are sorted by user and start, and those of one user do not overlap.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sim.workloads.synthetic.spotify_kernels import after_online
 def subscriptions(
     follows: Interests, sessions: Sessions, users: int, horizon: float
 ) -> tuple[Interests, SubscriptionEvents]:
-    """A session subscribes to all that its user follows, and unsubscribes at its end; at time 0 those online want it."""
+    """Subscriptions of sessions: to all that the user follows, until the session's end; at time 0, the interests of those online."""
     count = np.diff(follows.indptr)
     online = np.zeros(users, np.bool_)
     online[sessions.user[sessions.start == 0]] = True
@@ -43,6 +43,6 @@ def times_during(sessions: Sessions, count: NDArray[np.int64], generator: np.ran
 def times_online(
     sessions: Sessions, user: NDArray[np.int32], since: NDArray[np.float64], online: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """When each user has been online for so long (s) since a time; NaN where its sessions do not last for it."""
+    """The time at which each user has been online for a duration (s) since a time; NaN where its sessions do not last that long."""
     firsts = np.searchsorted(sessions.user, np.arange(user.max(initial=-1) + 2))
     return after_online(firsts, sessions.start, sessions.end, user, since, online)

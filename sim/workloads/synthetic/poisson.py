@@ -19,7 +19,7 @@ from sim.workloads.synthetic.poisson_kernels import differences, draw_weighted, 
 
 
 class PoissonWorkload:
-    """Every user wants a fixed number of topics and changes them as a Poisson process; nobody has a place."""
+    """Users want a fixed number of topics and change them as a Poisson process; they have no positions."""
 
     class Parameters(plugins.Parameters):
         """Sizes and rates; a rate of 0 means never."""
@@ -75,7 +75,7 @@ class PoissonWorkload:
         self._below = np.concatenate(([0.0], np.cumsum(weight)))  # the weight of all topics before each
 
     def generate(self, streams: Streams) -> Workload:
-        """The workload; modes, interests, changes and publications are drawn from streams of their own."""
+        """The workload; modes, interests, changes and publications are drawn from separate streams."""
         p = self.parameters
         first = self._modes(p.users, streams.generator("workload.modes"))
         drawn = self._draw(p.users, streams.generator("workload.interests"))
@@ -98,11 +98,11 @@ class PoissonWorkload:
         )
 
     def _modes(self, count: int, generator: np.random.Generator) -> NDArray[np.int32]:
-        """The first topic of as many modes, drawn at random."""
+        """The first topics of `count` modes, drawn at random."""
         return self._pool * generator.integers(0, self.parameters.topics // self._pool, count, dtype=np.int32)
 
     def _draw(self, rows: int, generator: np.random.Generator) -> NDArray[np.int32]:
-        """What a user may want, as often as asked for: different places in the pool, ascending; shape (rows, topics_per_user)."""
+        """Draw sets of topics for users: distinct places in the pool, ascending; shape (rows, topics_per_user)."""
         p = self.parameters
         if p.pattern != "zipf":
             return draw_distinct(rows, p.topics_per_user, self._pool, generator)

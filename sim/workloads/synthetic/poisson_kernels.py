@@ -1,4 +1,4 @@
-"""The compiled part of workloads with changing interests; its slow twin is tests/oracles/poisson.py."""
+"""The compiled part of workloads with changing interests. Slow twin: tests/oracles/poisson.py."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def another(below: NDArray[np.float64], row: NDArray[np.int32], share: float) ->
 
 @kernel
 def draw_weighted(below: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Rows of different topics, ascending, each drawn by weight from those that the row does not have; the shape of `shares`."""
+    """Rows of distinct topics, ascending, each drawn by weight from those not yet in the row; in the shape of `shares`."""
     rows, k = shares.shape
     out = np.empty((rows, k), np.int32)
     for i in range(rows):
@@ -52,7 +52,7 @@ def replacements(
     slot: NDArray[np.int32],
     share: NDArray[np.float64],
 ) -> NDArray[np.int32]:
-    """Per change the topic gained and the topic given up, shape (changes, 2).
+    """The topic gained and the topic given up in each change, shape (changes, 2).
 
     `held[indptr[u]:indptr[u + 1]]`: the topics of user u, ascending, updated; a change gives up the `slot`-th of its user's topics
     and gains another that the user does not hold, by weight (see `another`).
@@ -77,10 +77,10 @@ def replacements(
 def differences(
     held: NDArray[np.int32], user: NDArray[np.int32], drawn: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int8]]:
-    """The events that take users from what they hold to what is drawn: number of the change, topic, and +1 or -1.
+    """The subscription events from held to drawn topics: number of the change, topic, and +1 or -1.
 
     `held` (users, k), updated, and `drawn` (changes, k) are ascending. A user subscribes to all new topics before it
-    unsubscribes from old ones; what it keeps is no event.
+    unsubscribes from old ones; topics that it keeps cause no event.
     """
     room = 2 * drawn.size
     row, topic, action = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int8)

@@ -1,7 +1,7 @@
-"""Subscriptions and event rates of the size and shape of Spotify's notifications, as far as these were published.
+"""Subscriptions and event rates like those of Spotify's notifications, as far as published.
 
 "Maximizing the Number of Satisfied Subscribers in Pub/Sub Systems Under Capacity Constraints" (Setty, Kreitz, Urdaneta, Vitenberg,
-van Steen), section VII, tells of ten days with 1.1 million topics, 4.9 million subscribers and 2763 events per topic on average.
+van Steen), section VII, reports ten days with 1.1 million topics, 4.9 million subscribers and 2763 events per topic on average.
 The numbers of topics per subscriber were not published, so there are two shapes.
 """
 
@@ -24,13 +24,13 @@ from sim.workloads.synthetic.common import check_events
 from sim.workloads.synthetic.spotify_kernels import draw_interests, guide_to
 
 PERIOD = 10 * SECONDS["d"]
-"""What event rates count in (s): the length of the trace."""
+"""The period of event rates (s): the length of the trace."""
 
 
 def whole_sizes(
     mean: float, sigma: float, limits: tuple[int, int], count: int, generator: np.random.Generator
 ) -> NDArray[np.int32]:
-    """Lognormal sizes of this mean and standard deviation of the logarithm, rounded, then moved inside the limits."""
+    """Lognormal sizes with this mean and standard deviation of the logarithm, rounded, then clipped to the limits."""
     if not mean:
         return np.zeros(count, np.int32)
     drawn = generator.lognormal(math.log(mean) - sigma**2 / 2, sigma, count)
@@ -38,7 +38,7 @@ def whole_sizes(
 
 
 def popular_interests(sizes: NDArray[np.int32], topics: int, exponent: float, key: int) -> Interests:
-    """As many draws for each user, of topic i = 0, 1, … by weight (i + 1)^-exponent (Zipf); what is drawn twice counts once."""
+    """Draw topics for each user, topic i = 0, 1, … with weight (i + 1)^-exponent (Zipf); repeated draws count once."""
     below = np.zeros(topics + 1)
     np.cumsum(np.arange(1.0, topics + 1) ** -exponent, out=below[1:])
     indptr, indices = np.zeros(len(sizes) + 1, np.int64), np.empty(int(sizes.sum(dtype=np.int64)), np.int32)
@@ -47,13 +47,13 @@ def popular_interests(sizes: NDArray[np.int32], topics: int, exponent: float, ke
 
 
 def whole_rates(rates: NDArray[np.float64], mean: int, limit: int) -> NDArray[np.int64]:
-    """Positive rates in whole numbers from 1 to `limit`, by a common factor such that their mean is exactly `mean`.
+    """Scale positive rates to whole numbers from 1 to `limit` by a common factor, such that their mean is exactly `mean`.
 
-    What rounding down leaves is given, one each, to those of which it took most; the first on ties.
+    The remainder after rounding down is distributed, one each, to those with the largest fractions; the first on ties.
     """
     total = mean * len(rates)
-    low, high = 1 / rates.max(), limit / rates.min()  # factors that make all of them 1, or the limit
-    for _ in range(100):  # halves the interval's logarithm until it is the float below the factor that is sought
+    low, high = 1 / rates.max(), limit / rates.min()  # factors at which all of them are 1, or the limit
+    for _ in range(100):  # bisection on a logarithmic scale, down to the float below the factor
         factor = math.sqrt(low * high)
         if np.clip(rates * factor, 1, limit).sum() <= total:
             low = factor
@@ -66,7 +66,7 @@ def whole_rates(rates: NDArray[np.float64], mean: int, limit: int) -> NDArray[np
 
 
 class SpotifyDense:
-    """Subscriptions and event rates at Spotify's scale, some 20 topics a user, rates independent of popularity."""
+    """Subscriptions and event rates at Spotify's scale, about 20 topics per user, rates independent of popularity."""
 
     name: ClassVar = "spotify-dense"
 
@@ -116,19 +116,19 @@ class SpotifyDense:
 
         @property
         def interests(self) -> float:
-            """How many there are to be expected, at most."""
+            """An upper bound on the expected number of interests."""
             return self.scaled[1] * self.topics_per_user
 
         @property
         def events(self) -> float:
-            """How many publications there are to be expected."""
+            """The expected number of publications."""
             return 0.0 if self.publications == "none" else self.scaled[0] * self.event_rate * self.horizon / PERIOD
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
 
     def generate(self, streams: Streams) -> Workload:
-        """The workload; interests, rates and publications are drawn from streams of their own.
+        """The workload; interests, rates and publications are drawn from separate streams.
 
         Raises InputError where it would not fit in memory.
         """
@@ -154,10 +154,12 @@ class SpotifyDense:
         )
 
     def _rates(self, topics: int, streams: Streams) -> NDArray[np.int64]:
-        """Lognormal rates, their ranks correlated with those of popularity by a Gaussian copula."""
+        """Lognormal rates, with ranks correlated with popularity by a Gaussian copula."""
         p = self.parameters
         popularity = -np.sort(streams.generator("workload.popularity").normal(size=topics))
-        together = 2 * math.sin(math.pi / 6 * p.rate_correlation)  # of normal variables with this rank correlation
+        together = 2 * math.sin(
+            math.pi / 6 * p.rate_correlation
+        )  # the correlation of normal variables with this rank correlation
         own = streams.generator("workload.rates").normal(size=topics)
         return whole_rates(
             np.exp(p.rate_sigma * (together * popularity + math.sqrt(1 - together**2) * own)),
@@ -180,7 +182,7 @@ class SpotifyDense:
 
 
 class SpotifySparse(SpotifyDense):
-    """Subscriptions and event rates at Spotify's scale, some 3 topics a user, popular topics louder."""
+    """Subscriptions and event rates at Spotify's scale, about 3 topics per user, higher rates on popular topics."""
 
     name: ClassVar = "spotify-sparse"
 

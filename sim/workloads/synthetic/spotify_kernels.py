@@ -1,4 +1,4 @@
-"""The compiled part of workloads at the size of Spotify; its slow twin is tests/oracles/spotify.py."""
+"""The compiled part of workloads at Spotify's scale. Slow twin: tests/oracles/spotify.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sim.base.randomness_kernels import keyed_uniform
 
 
 def guide_to(below: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Where to begin to look in `below`, for `weighted`: as many entries as there are topics."""
+    """The index into `below` for `weighted`, with one entry per topic."""
     topics = below.size - 1
     first: NDArray[np.int32] = np.searchsorted(below, np.arange(topics) / topics * below[-1], "right").astype(np.int32)
     return first - np.int32(1)
@@ -18,14 +18,14 @@ def guide_to(below: NDArray[np.float64]) -> NDArray[np.int32]:
 
 @kernel
 def weighted(below: NDArray[np.float64], guide: NDArray[np.int32], share: float) -> int:
-    """The topic at a share (in (0, 1)) of all weight: the last with no more than that below it.
+    """The topic at a share (in (0, 1)) of the total weight: the last one with at most that much weight below it.
 
     `below[t]` is the weight of all topics before t, `below[-1]` that of all; `guide[g]` is the topic at g / `guide.size`
     of it, where the search begins (indexed search; Chen and Asau 1974).
     """
     place = share * below[-1]
     topic = guide[int(share * guide.size)]
-    while below[topic] > place:  # where the guide's share was rounded up
+    while below[topic] > place:  # in case the guide's share was rounded up
         topic -= 1
     while below[topic + 1] <= place:
         topic += 1
@@ -34,7 +34,7 @@ def weighted(below: NDArray[np.float64], guide: NDArray[np.int32], share: float)
 
 @kernel
 def one_at_a_time(user: NDArray[np.int32], start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which sessions, sorted by user and start, begin after those of the same user before them that do so have ended."""
+    """Mark the sessions, sorted by user and start, that begin after the user's previously marked session has ended."""
     kept = np.empty(user.size, np.bool_)
     last, until = -1, 0.0
     for session in range(user.size):
@@ -53,7 +53,7 @@ def after_online(
     since: NDArray[np.float64],
     online: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """When each user has been online for so long since a time, or NaN; its sessions are `firsts[u]` to before `firsts[u + 1]`."""
+    """The time at which each user has been online for a duration since a time, or NaN; its sessions are `firsts[u]:firsts[u + 1]`."""
     out = np.full(user.size, np.nan)
     for i in range(user.size):
         left = online[i]
@@ -75,9 +75,9 @@ def draw_interests(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
 ) -> None:
-    """Draw `sizes[u]` topics of each user u by weight (see `weighted`) into a CSR, ascending; what is drawn twice counts once.
+    """Draw `sizes[u]` topics of each user u by weight (see `weighted`) into a CSR, ascending; repeated draws count once.
 
-    The k-th draw of u belongs to (key, u, k). `indices` has room for all draws; the first `indptr[-1]` are the result.
+    The k-th draw of u is keyed by (key, u, k). `indices` has room for all draws; the first `indptr[-1]` are the result.
     """
     n = 0
     for user in range(sizes.size):

@@ -1,8 +1,8 @@
-"""Users who listen in sessions and are notified of what friends, playlists and artists do meanwhile.
+"""The spotify-sessions workload: users listen in sessions, and are notified about friends, playlists and artists meanwhile.
 
-After "The Hidden Pub/Sub of Spotify" (Setty, Kreitz, Vitenberg, van Steen, Urdaneta, Gimåker; DEBS 2013), which tells of topics for
-friends, playlists and artists, subscribed to by those who are online, and "Understanding User Behavior in Spotify" (Zhang et al.;
-INFOCOM 2013), which tells of a daily rhythm in which sessions begin. The numbers are of our own choice.
+After "The Hidden Pub/Sub of Spotify" (Setty, Kreitz, Vitenberg, van Steen, Urdaneta, Gimåker; DEBS 2013), which describes topics
+for friends, playlists and artists, subscribed to by users who are online, and "Understanding User Behavior in Spotify" (Zhang et
+al.; INFOCOM 2013), which describes a daily rhythm of session starts. The numbers are our own choice.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from sim.workloads.synthetic.spotify import popular_interests, whole_sizes
 from sim.workloads.synthetic.spotify_kernels import one_at_a_time
 
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
-_STEPS = 1440  # in which the rhythm of a day is inverted
+_STEPS = 1440  # steps for inverting the rhythm of a day
 
 
 class _Told(NamedTuple):
-    """Publications of one sort, in any order."""
+    """Publications of one kind, in any order."""
 
     time: NDArray[np.float64]
     topic: NDArray[np.int32]
@@ -42,10 +42,10 @@ class SpotifySessions:
     """Friends, playlists and artists that users follow while they are online, in sessions with a daily rhythm."""
 
     class Parameters(plugins.Parameters):
-        """Who follows what, when users are online, and what is published; a rate of 0 means never."""
+        """Follows, sessions and publications; a rate of 0 means never."""
 
         users: int = Field(2000, gt=0, lt=2**31)
-        """Number of users; each has a topic of what it listens to, for friends (kind `friend`)."""
+        """Number of users; each has a topic for its friends, on what it listens to (kind `friend`)."""
         playlists: int = Field(500, gt=0, lt=2**31)
         """Number of playlist topics (kind `playlist`), each of a random owner."""
         artists: int = Field(200, gt=0, lt=2**31)
@@ -57,11 +57,11 @@ class SpotifySessions:
         artists_per_user: float = Field(5.0, ge=0)
         """The same for artists."""
         follows_sigma: float = Field(1.0, ge=0, le=5)
-        """Standard deviation of the logarithm of these three numbers."""
+        """Standard deviation of the logarithm of the three numbers above."""
         popularity_exponent: float = Field(0.9, ge=0)
         """Of each kind, topic i = 0, 1, … is drawn with probability proportional to (i + 1)^-exponent (Zipf)."""
         session_rate: float = Field(2.0, ge=0, json_schema_extra=unit("1/d"))
-        """Mean rate at which a user begins sessions; one that would begin during another is dropped."""
+        """Mean rate at which a user begins sessions; a session that would begin during another is dropped."""
         activity_sigma: float = Field(0.8, ge=0, le=5)
         """Spread between users: standard deviation of the logarithm of their session rates (lognormal)."""
         session: PositiveDuration = 30 * SECONDS["min"]
@@ -77,13 +77,13 @@ class SpotifySessions:
         playlist_rate: float = Field(0.5, ge=0, json_schema_extra=unit("1/h"))
         """Rate of the owner's publications on each playlist, while online."""
         release_rate: float = Field(0.2, ge=0, json_schema_extra=unit("1/w"))
-        """Rate of an artist's releases, published on its topic from outside, all at one time of the week."""
+        """Rate of an artist's releases, published on its topic from outside, all at the same time of the week."""
         release_day: Weekday = "friday"
         """The day of releases."""
         release_time: Duration = 9 * SECONDS["h"]
         """The time of day of releases, in UTC."""
         reaction: float = Field(0.3, ge=0, le=1)
-        """Share of an artist's followers who listen to a release, and publish that on their own topics."""
+        """Share of an artist's followers who listen to a release and publish that on their own topics."""
         reaction_time: PositiveDuration = 15 * SECONDS["min"]
         """Mean time online until a follower listens to a release (exponential); offline users listen in a later session."""
         origin: Utc = "2013-01-10T00:00:00Z"
@@ -97,17 +97,15 @@ class SpotifySessions:
         def _fits(self) -> SpotifySessions.Parameters:
             topics = self.users + self.playlists + self.artists
             if topics >= 2**31:
-                raise ValueError(
-                    f"users, playlists and artists come to {topics:,} topics, allowed: fewer than {2**31:,}"
-                )
+                raise ValueError(f"users, playlists and artists give {topics:,} topics, allowed: fewer than {2**31:,}")
             for key in ("peak", "release_time"):
                 if (time := getattr(self, key)) >= DAY:
-                    raise ValueError(f"{key} is {time:g} s, which is no time of a day (allowed: below {DAY:g} s)")
+                    raise ValueError(f"{key} is {time:g} s, which is not a time of day (allowed: below {DAY:g} s)")
             check_events("rates and horizon", self._events())
             return self
 
         def _events(self) -> float:
-            """How many subscription events and publications there are to be expected, at most."""
+            """An upper bound on the expected number of subscription events and publications."""
             sessions = self.users * self.session_rate * (self.horizon / DAY + 1)
             follows = self.friends_per_user + self.playlists_per_user + self.artists_per_user
             heard = self.artists * self.release_rate * self.horizon / SECONDS["w"]
@@ -118,7 +116,7 @@ class SpotifySessions:
         self.parameters = parameters
 
     def generate(self, streams: Streams) -> Workload:
-        """The workload; follows, sessions, publications, releases and reactions are drawn from streams of their own."""
+        """The workload; follows, sessions, publications, releases and reactions are drawn from separate streams."""
         p = self.parameters
         follows = self._follows(streams)
         sessions = self._sessions(streams.generator("workload.sessions"))
@@ -152,7 +150,7 @@ class SpotifySessions:
         return SECONDS["h"] * start.hour + SECONDS["min"] * start.minute + start.second
 
     def _follows(self, streams: Streams) -> Interests:
-        """What each user wants while online: friends, playlists, artists, whose topics come one after the other."""
+        """The topics that each user wants while online: friends, playlists, then artists."""
         p = self.parameters
         user, topic, first = [], [], 0
         for kind, count, mean in (
@@ -166,14 +164,14 @@ class SpotifySessions:
             topic.append(drawn.indices + np.int32(first))
             first += count
         users, topics = np.concatenate(user), np.concatenate(topic)
-        others = users != topics  # nobody is a friend of itself
+        others = users != topics  # no user is its own friend
         users, topics = users[others], topics[others]
         return Interests(row_starts(np.bincount(users, minlength=p.users)), topics[np.argsort(users, kind="stable")])
 
     def _sessions(self, generator: np.random.Generator) -> Sessions:
         """Sessions between time 0 and the horizon, by user and start; those under way at time 0 begin there.
 
-        They are drawn from the day before on, as a Poisson process of each user whose rate has the rhythm.
+        They are drawn from the previous day on, as a Poisson process per user with the daily rhythm.
         """
         p = self.parameters
         days = 1 + math.ceil((self._clock + p.horizon) / DAY)
@@ -191,7 +189,7 @@ class SpotifySessions:
         return Sessions(user[there], np.maximum(start[there], 0.0), np.minimum(end[there], p.horizon))
 
     def _times_of_day(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """When that share of a day's sessions has begun (s), by interpolation."""
+        """The time of day (s) at which a share of a day's sessions has begun, by interpolation."""
         p, time = self.parameters, np.linspace(0, DAY, _STEPS + 1)
         turn = 2 * np.pi / DAY
         begun = time + p.rhythm / turn * (np.sin(turn * (time - p.peak)) + math.sin(turn * p.peak))
@@ -240,7 +238,7 @@ class SpotifySessions:
     def _reactions(
         self, follows: Interests, sessions: Sessions, released: _Told, generator: np.random.Generator
     ) -> _Told:
-        """Followers of released artists, once they have been online for a while since."""
+        """Publications by followers of released artists, after some time online."""
         p = self.parameters
         by_artist = np.argsort(follows.indices, kind="stable")
         follower = np.repeat(np.arange(p.users, dtype=np.int32), np.diff(follows.indptr))[by_artist]
