@@ -1,6 +1,6 @@
-"""The code that decides what runs come to, found by reading the imports of its modules.
+"""The code that determines the results of runs, found by reading the imports of its modules.
 
-What lies beside it, such as the command line and the pages, changes without making another version of any run.
+Other code, such as the command line and the pages, may change without changing the version of any run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SIMULATION = f"{PACKAGE.name}.simulation"
 
 @cache
 def version(*modules: str) -> str:
-    """The package's version and, in a source checkout, a hash of what simulations and these modules import, and of themselves."""
+    """The package's version and, in a source checkout, a hash of the simulation, these modules, and all that they import."""
     number = installed_version("brokersim")
     if not (PACKAGE.parent / "pyproject.toml").is_file():
         return number
@@ -27,7 +27,7 @@ def version(*modules: str) -> str:
 
 
 def imported(*modules: str) -> list[Path]:
-    """The files of those of these modules that are of this package, and of all in it that they import, within functions too."""
+    """The files of the modules that are in this package, and of all in it that they import, also within functions."""
     found: dict[str, Path] = {}
     left = list(modules)
     while left:
@@ -40,12 +40,12 @@ def imported(*modules: str) -> list[Path]:
 
 
 def digest(files: list[Path], below: Path) -> str:
-    """The SHA-256 of files and of their paths below a folder."""
+    """The SHA-256 of files and their paths below a folder."""
     return sha256_of(b"".join(f"{file.relative_to(below).as_posix()}\0".encode() + file.read_bytes() for file in files))
 
 
 def _file(module: str) -> Path | None:
-    """The file of a module of this package; None where the name is of something else."""
+    """The file of a module of this package; None for any other name."""
     if module.partition(".")[0] != PACKAGE.name:
         return None
     place = PACKAGE.parent.joinpath(*module.split("."))
@@ -54,7 +54,7 @@ def _file(module: str) -> Path | None:
 
 
 def imports(file: Path) -> list[str]:
-    """What a file imports, wherever in it, but for type checkers: names of modules, or of what is in them."""
+    """The names of modules, or of their members, that a file imports anywhere, except for type checkers only."""
     return [name for statement in _statements(ast.parse(file.read_bytes()).body) for name in _names(statement)]
 
 
@@ -62,7 +62,7 @@ _own_imports = cache(imports)
 
 
 def _statements(block: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All statements of a block and within them, but what is for type checkers only."""
+    """All statements of a block, nested ones included, except those for type checkers only."""
     for statement in block:
         if not (isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING"):
             yield statement

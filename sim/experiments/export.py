@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def write_graphml(graph: nx.DiGraph, path: Path) -> None:
-    r"""Write a graph of `export` as GraphML; what XML cannot hold of a name is written as JSON does, such as \u001b."""
+    r"""Write a graph of `export` as GraphML; characters that XML cannot hold are escaped as in JSON, such as \u001b."""
     import networkx as nx
 
     plain = graph.copy()
@@ -38,10 +38,11 @@ def export(
     workload: str | Path | None = None,
     overrides: Sequence[str] = (),
 ) -> nx.DiGraph:
-    """The overlay of a scenario's variant (the first by default) once all users have joined; with `topic` that topic's tree.
+    """The overlay of a scenario's variant (the first by default) once all users have joined; with `topic`, the tree of this topic.
 
-    `publisher` is the broker, by name, for whose publications the tree is (the first by default): it matters where trees are rooted at
-    the publisher's. Nodes and edges are those of `sim.overlay.export.PlacedOverlay`. Raises InputError where something is not there.
+    `publisher` is the name of the broker whose publications use the tree (the first by default), for trees that are rooted at the
+    publisher's broker. Nodes and edges are those of `sim.overlay.export.PlacedOverlay`. Raises InputError where something does not
+    exist.
     """
     from sim.overlay.export import PlacedOverlay
     from sim.overlay.pair_times import PairTimes
@@ -65,11 +66,11 @@ def export(
         )
         if topic is None:
             if publisher is not None:
-                raise InputError("a publisher is of use for a topic's tree only: name a topic too")
+                raise InputError("a publisher only applies to a topic's tree: name a topic too")
             if not hasattr(overlay, "edges"):
                 kind = scenario.network.geometry.kind
                 raise ScenarioError(
-                    f"network.geometry: kind '{kind}' does not tell its links (allowed: a topic's tree)"
+                    f"network.geometry: kind '{kind}' does not report its links (allowed: a topic's tree)"
                 )
             return placement.overlay_graph()
         if publisher is not None and publisher not in sites.names:
@@ -82,5 +83,7 @@ def export(
         root = int(overlay.uplink(number, int(network.node_of[broker]))[-1])
         tree = overlay.tree(number, root)
         if not len(tree):
-            raise InputError(f"topic '{topic}': nobody subscribes to it once all users have joined, so it has no tree")
+            raise InputError(
+                f"topic '{topic}': no broker subscribes to it once all users have joined, so it has no tree"
+            )
         return placement.tree_graph(tree, network.subscriptions.wanted[number] > 0)

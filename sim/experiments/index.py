@@ -1,4 +1,4 @@
-"""The index of a results folder: which runs exist, which have failed, and what is known of them."""
+"""The index of a results folder: which runs exist, which have failed, and their metrics and times."""
 
 from __future__ import annotations
 

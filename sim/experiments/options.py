@@ -1,4 +1,4 @@
-"""`RunOptions`: how runs are to be done, declared once for `sim.run`, the searches and every command that does runs."""
+"""`RunOptions`: how runs are performed, declared once for `sim.run`, the searches and every command that performs runs."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ def cores() -> int:
 
 
 def declared(usage: str, help: str, default: Any, **more: Any) -> Any:
-    """A field that is an option of commands: its usage on the command line and what its help shows of it.
+    """Declare a field as an option of commands, with its usage and help on the command line.
 
-    Its type is whatever the dataclass says, as that of `field`; `more` are keywords of `typer.Option`.
+    Its type is that of the dataclass's annotation, as with `field`; `more` are keywords of `typer.Option`.
     """
     return field(default=default, metadata={"usage": usage, "help": help, **more})
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How runs are done, not what they are: results are the same, byte for byte, under any of these.
+    """How runs are performed; results are the same, byte for byte, with any of these.
 
-    A field is an option of every command that does runs; without a command line, its default holds.
-    Raises InputError where an engine does not exist, or jobs or a cluster are of no use to it.
+    Each field is an option of every command that performs runs, with the same default without a command line. Raises InputError
+    where an engine does not exist, or does not take jobs or a cluster.
     """
 
     jobs: int = declared(
@@ -37,7 +37,7 @@ class RunOptions:
     )
     engine: str = declared(
         "NAME",
-        "What executes the runs: in-process, pool (processes on this machine) or spark; chosen by --jobs and --master by default.",
+        "What executes the runs: in-process, pool (processes on this machine) or spark; by default chosen from --jobs and --master.",
         "auto",
         show_default=False,
     )
@@ -50,13 +50,13 @@ class RunOptions:
         if self.jobs < 1:
             raise InputError(f"jobs: expected 1 or more (got {self.jobs})")
         if self.master is not None and self.engine not in ("auto", "spark"):
-            raise InputError(f"master: a cluster is of use to the engine 'spark' only (got '{self.engine}')")
+            raise InputError(f"master: only the engine 'spark' uses a cluster (got '{self.engine}')")
         if self.engine not in ("auto", *ENGINES):
             raise InputError(unknown("engine", self.engine, ("auto", *ENGINES)))
 
     @property
     def chosen(self) -> str:
-        """The engine, where "auto" is in-process for one job and a pool for more, or Spark where there is a cluster."""
+        """The engine, with "auto" resolved: in-process for one job, a pool for more, or Spark with a cluster."""
         if self.engine != "auto":
             return self.engine
         return "spark" if self.master is not None else "in-process" if self.jobs == 1 else "pool"

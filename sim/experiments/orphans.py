@@ -37,7 +37,7 @@ class Orphan:
 
 @contextmanager
 def orphans(folder: Path) -> Generator[tuple[list[Orphan], list[Path]]]:
-    """The orphans of a folder, and foreign entries among its runs; holds the folder's lock meanwhile.
+    """The orphans of a folder, and foreign entries among its runs, with the folder locked meanwhile.
 
     Raises ResultsError where there are no finished results, or another command is writing.
     """
@@ -47,7 +47,7 @@ def orphans(folder: Path) -> Generator[tuple[list[Orphan], list[Path]]]:
         manifest = load_results(folder).manifest
         if "further" not in manifest:
             raise ResultsError(
-                f"{folder}: of an earlier version; the same `brokersim run` writes down which runs it needs"
+                f"{folder}: written by an earlier version; the same `brokersim run` records which runs it needs"
             )
         named = {*manifest["runs"], *manifest["further"]}
         found, foreign = [], []
@@ -62,7 +62,7 @@ def orphans(folder: Path) -> Generator[tuple[list[Orphan], list[Path]]]:
 
 
 def _orphan(entry: Path) -> Orphan | None:
-    """The orphan that an entry among the runs is, if it is the folder of a run and holds nothing else."""
+    """The orphan for an entry among the runs, if it is the folder of a run and contains nothing else."""
     if not _RUN.fullmatch(entry.name) or entry.is_symlink() or not entry.is_dir():
         return None
     manifest = read_json(entry / "manifest.json") or {}

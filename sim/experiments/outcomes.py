@@ -1,4 +1,4 @@
-"""Outcomes of a run: its record (written or still to be written), or the reason why it failed."""
+"""Outcomes of a run: its record (written or to be written), or the reason why it failed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Progress = Callable[[RunSpec, float], None]
 class Record:
     """The result of a run in memory: metrics, tables and notes as returned by `simulate`, and a summary of its workload.
 
-    `timing` has what depends on the clock: start, end, seconds, host.
+    `timing` has the values that depend on the clock and machine: start, end, seconds, host.
     """
 
     metrics: Mapping[str, float | int | None]
@@ -47,7 +47,7 @@ class Failure:
 
 
 RunOutcome = Failure | None
-"""How a run has ended: why it failed, or None where its result is in the store."""
+"""How a run has ended: its failure, or None where its result is in the store."""
 
 
 @contextmanager

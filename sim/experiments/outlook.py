@@ -1,4 +1,4 @@
-"""Predict a scenario's cost before it is run: how many runs, how many of them exist, and how long the others may take."""
+"""Predict a scenario's cost before it is run: the number of runs, how many of them exist, and how long the others may take."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from sim.scenario.experiment import Experiment
 from sim.workloads.format.manifest import read_manifest
 
 ASKED = 200
-"""Most runs whose folders are read for their run time where no table has it."""
+"""The most runs whose folders are read for their run time if no table has it."""
 
 
 @dataclass(frozen=True)
 class Outlook:
     """Counts of runs.
 
-    `runs` are those that are known, of which `distinct` differ from each other: `there`, `failed` or still `to_do`. `later` are those
-    that depend on the outcome of others, `most` is how many there may be in the end, with all that precision may ask for. `seconds`
-    is how long those to do and those later may take in so many `jobs`, by the runs that are there; None where there is none.
+    `runs` are the runs known so far, of which `distinct` differ from each other: `there`, `failed` or still `to_do`. `later` runs
+    depend on the outcome of others; `most` is the largest possible total, with all that precision may require. `seconds` is the
+    estimated time of the runs to do and later ones with this many `jobs`, from the existing runs; None without any.
     """
 
     points: int

@@ -22,14 +22,13 @@ def replications_needed(
 ) -> int:
     """How many replications are needed, given the values of the existing ones; their number if they suffice.
 
-    `values` has one number per replication (any unit), NaN where the metric is undefined or the run failed. They suffice
-    once there are `least` and the t interval is `precise`. Else, as many as make it so if mean and standard deviation stay
-    what they are and NaN is as frequent; twice as many as there are at most, since the early s is rough. Applied again
-    whenever those have run, it is a sequential procedure (Law & Kelton, Simulation Modeling and Analysis, 9.4.1), and one
-    that depends on nothing but the values.
+    `values` has one number per replication (any unit), NaN where the metric is undefined or the run failed. They suffice once there
+    are `least` and the t interval is `precise`. Otherwise the result is the number that would be precise with unchanged mean,
+    standard deviation and share of NaN; at most twice the present number, since an early s is rough. Applied again whenever those
+    have run, it is a sequential procedure (Law & Kelton, Simulation Modeling and Analysis, 9.4.1) that depends only on the values.
 
-    A metric that is defined nowhere, or does not vary, is left at `least`. One whose mean is 0 has no relative precision, and
-    ends at `max_replications` as all do that do not get there before; the limit never takes back replications that are there.
+    A metric that is never defined, or does not vary, gets `least`. One whose mean is 0 has no relative precision, and gets
+    `max_replications`, the limit for all; the limit never discards existing replications.
     """
     x = np.asarray(values, dtype=np.float64)
     n, defined = x.size, x[~np.isnan(x)]
@@ -48,10 +47,10 @@ def replications_needed(
 
 
 def precise(values: ArrayLike, relative: float, confidence: float = 0.95) -> bool:
-    """Whether the mean's relative error is at most `relative`, with that confidence; NaN is left out.
+    """Whether the mean's relative error is at most `relative`, with this confidence; NaN is left out.
 
-    The error is relative to the true mean, so that the interval's half-width must be within γ' = γ / (1 + γ) of the mean
-    that was found (Law & Kelton, 9.4.1). Two values or more that do not vary are precise, one or none is not.
+    The error is relative to the true mean, so that the interval's half-width must be within γ' = γ / (1 + γ) of the observed mean
+    (Law & Kelton, 9.4.1). Two or more values that do not vary are precise; fewer are not.
     """
     interval = mean_interval(values, confidence)
     if interval.high is None:

@@ -1,4 +1,4 @@
-"""The question that results answer: each has a default folder of its own, and none overwrites another's results."""
+"""The question that results answer: each has its own default folder, and never overwrites the results of another."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from sim.scenario.experiment import Experiment
 from sim.scenario.reader import ASIDE
 
 _NAMED = 3
-"""How many differing keys an error names at most."""
+"""The most differing keys that an error names."""
 
 
 @dataclass(frozen=True)
 class Question:
     """An experiment as a question; `workloads` are the hashes that `plan` needs.
 
-    Of a search, what was varied in the results makes no other question.
+    For a search, keys that were varied in the results do not make another question.
     """
 
     experiment: Experiment
@@ -54,7 +54,7 @@ class Question:
         differ = [key for key in differ if not (key.startswith("variant.") and key.split(".", 2)[2] in differ)]
         named = ", ".join(differ[:_NAMED]) + (f" and {len(differ) - _NAMED} more keys" if len(differ) > _NAMED else "")
         raise ResultsError(
-            f"{folder}: holds the results of another question, which differs in {named}; give another folder, or remove this one"
+            f"{folder}: contains the results of another question, which differs in {named}; give another folder, or remove this one"
         )
 
     def _searched(self, differ: Iterable[str], varied: Iterable[str]) -> list[str]:
@@ -79,7 +79,7 @@ def asked(experiment: Experiment) -> Manifest:
 def default_folder(experiment: Experiment, command: str = "") -> Path:
     """The default folder for results: results/NAME for a scenario file as it is, results/NAME-COMMAND for a search.
 
-    What is laid over a file, or comes from no file, has a short hash of its question behind the name, which is the title's then.
+    With overrides, or without a file, NAME is the title followed by a short hash of the question.
     """
     name = experiment.path.stem if experiment.path else re.sub(r"[^a-z0-9]+", "-", experiment.title.lower())[:40]
     name += f"-{command}" if command else ""

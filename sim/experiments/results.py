@@ -24,7 +24,7 @@ FORMAT = "brokersim-results"
 FORMAT_VERSION = 2
 RUNS = "runs.parquet"
 
-AGAIN = "`brokersim run --verify` finds such runs and does them again"
+AGAIN = "`brokersim run --verify` finds and repeats such runs"
 CHANGED = "changed since it was written"
 
 Manifest = Raw
@@ -64,13 +64,13 @@ class Results:
         if wanted not in (None, found := sha256(path)):
             now = (read_json(self.folder / "manifest.json") or {}).get("files", {}).get(RUNS)
             if found == now:
-                raise ResultsError(f"{path}: written anew since these results were loaded; load them again")
-            raise ResultsError(f"{path}: {CHANGED}; the same `brokersim run` writes it anew")
+                raise ResultsError(f"{path}: rewritten since these results were loaded; load them again")
+            raise ResultsError(f"{path}: {CHANGED}; the same `brokersim run` rewrites it")
         return table
 
     @cached_property
     def points(self) -> pd.DataFrame:
-        """The sweep's points: a column for each swept key, indexed by the point's number; one point without columns without a sweep."""
+        """The sweep's points: a column for each swept key, indexed by the point's number; without one, a point without columns."""
         import pandas as pd
 
         points = self.manifest["points"]
@@ -94,7 +94,7 @@ class Results:
     def table(self, run: str, name: str) -> pd.DataFrame:
         """A table of one run, such as "timeseries", "brokers" or "decisions/selection".
 
-        Raises ResultsError if it is absent, or not what the run wrote.
+        Raises ResultsError if it is missing, or has changed since it was written.
         """
         path = self.folder / "runs" / run / f"{name}.parquet"
         table = _read(path)
@@ -103,7 +103,7 @@ class Results:
         return table
 
     def has_table(self, run: str, name: str) -> bool:
-        """Whether a run has a table, which those of earlier versions may lack."""
+        """Whether a run has a table; runs of earlier versions may lack some."""
         return f"{name}.parquet" in read_run(self.folder, run)["files"]
 
     def loaded(self) -> Self:
@@ -125,7 +125,7 @@ class Results:
 
 
 def load_results(folder: str | Path) -> Results:
-    """Load the results in a folder. Raises ResultsError where there are none, or they are not finished."""
+    """Load the results in a folder. Raises ResultsError where there are none or they are unfinished."""
     folder = Path(folder)
     manifest = read_json(folder / "manifest.json")
     if manifest is None or manifest.get("format") != FORMAT:
@@ -134,13 +134,13 @@ def load_results(folder: str | Path) -> Results:
         found = manifest.get("format_version")
         raise ResultsError(f"{folder}: results of format version {found}, this version reads {FORMAT_VERSION}")
     if manifest.get("complete") is not True:
-        raise ResultsError(f"{folder}: the runs were not finished; the same `brokersim run` again does what is missing")
+        raise ResultsError(f"{folder}: the runs were not finished; the same `brokersim run` completes them")
     for key, kind in _KEYS.items():
         if not isinstance(manifest.get(key), kind):
             found = repr(manifest[key]) if key in manifest else "nothing"
             raise ResultsError(f"{folder / 'manifest.json'}: {key}: expected {kind.__name__}, found {found}")
     if "files" in manifest and not is_sealed((folder / "manifest.json").read_bytes()):
-        raise ResultsError(f"{folder / 'manifest.json'}: {CHANGED}; the same `brokersim run` writes it anew")
+        raise ResultsError(f"{folder / 'manifest.json'}: {CHANGED}; the same `brokersim run` rewrites it")
     return Results(folder, manifest)
 
 
@@ -160,10 +160,10 @@ def read_run(folder: Path, run: str) -> Manifest:
     except OSError:
         data = b""
     if not is_sealed(data):
-        raise ResultsError(f"{place}: damaged; the same `brokersim run` does it again")
+        raise ResultsError(f"{place}: damaged; the same `brokersim run` repeats it")
     manifest: Manifest = json.loads(data)
     if manifest["hash"] != run:
-        raise ResultsError(f"{place}: holds another run, {manifest['hash']}; the same `brokersim run` does it again")
+        raise ResultsError(f"{place}: contains another run, {manifest['hash']}; the same `brokersim run` repeats it")
     return manifest
 
 
@@ -183,5 +183,5 @@ def _read(path: Path) -> pd.DataFrame:
         return read_frame(path)
     except (pa.ArrowException, OSError) as error:
         why = str(error).splitlines()[0]
-        remedy = "`brokersim run --verify` writes it anew"
+        remedy = "`brokersim run --verify` rewrites it"
         raise ResultsError(f"{path}: not a readable parquet file ({why}); {remedy}") from None

@@ -1,7 +1,7 @@
 """Rounds of runs: what is run next depends only on earlier results, so it is the same on every engine.
 
 First, where the warm-up is to be detected, pilots of every variant at every point; then the replications that the scenario asks
-for; then, where it asks for precision, more of them at those points that are not known well enough.
+for; then, where it asks for precision, more of them at points that are not yet precise enough.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sim.scenario.experiment import Experiment, Point
 from sim.scenario.model import Precision
 
 PILOTS = 5
-"""Most replications that a warm-up is detected from: their average shows it better than any alone, and more add little."""
+"""The most replications from which a warm-up is detected: their average shows it better than any alone, and more add little."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class WindowSeries:
 
 
 class RunResults(Protocol):
-    """The results of the runs that have ended."""
+    """The results of the finished runs."""
 
     def metric(self, run: str, name: str) -> float:
         """A metric of a run; NaN where it is undefined or the run failed."""
         ...
 
     def windows(self, run: str, name: str) -> WindowSeries | None:
-        """The time series of a metric; None where the run failed. Of a metric that has none it is that of the notification delay."""
+        """The time series of a metric; None where the run failed. For a metric without one, that of the notification delay."""
         ...
 
 
@@ -64,7 +64,7 @@ class Precise:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The end of all rounds: the experiment with its warm-ups, the runs of its results, and what was found on the way."""
+    """The result of all rounds: the experiment with its warm-ups, the runs of its results, and the findings."""
 
     experiment: Experiment
     specs: Sequence[RunSpec]
@@ -123,7 +123,7 @@ class _Values:
             of_point.setdefault(spec.variant, []).append(self._seen.metric(spec.hash, self._wanted.metric))
 
     def needed(self, point: int, count: int) -> int:
-        """How many replications a point with `count` of them needs: as many as its worst variant."""
+        """How many replications a point with `count` of them needs: as many as its least precise variant."""
         if point in self._settled:
             return count
         wanted = self._wanted
@@ -141,7 +141,7 @@ class _Values:
 
 
 def _plan(experiment: Experiment, workloads: Mapping[Path, str], wanted: Sequence[range]) -> list[RunSpec]:
-    """The runs of some replications at each point."""
+    """The runs of the given replications at each point."""
     first, *others = experiment.points
     most = max(replications.stop for replications in wanted)
     base = first.base.model_copy(update={"replications": most})
@@ -170,7 +170,7 @@ def _detected(experiment: Experiment, pilots: Sequence[RunSpec], seen: RunResult
             few = min((one.values.size for one in every), default=FEWEST_VALUES)
             why = "the run is too short, or never reaches a steady state"
             if few < FEWEST_VALUES:
-                why = f"it takes {FEWEST_VALUES} windows, and there are {few}: make `window` shorter"
+                why = f"it needs {FEWEST_VALUES} windows, but there are {few}: make `window` shorter"
             notes.append(
                 f"no end of the warm-up was found{at}: {why}; its first half ({format_duration(half)}) is left out"
             )

@@ -1,7 +1,7 @@
 """Rows of the table of all runs, kept so that no run's folder has to be opened again.
 
-While runs go on, every process that writes some streams their rows to files of its own; at the end they are compacted into
-`runs.parquet` and `timing.parquet`. They are a cache: what is missing or damaged is read from the runs' folders.
+While runs are in progress, every process that writes runs streams their rows to its own files; at the end they are compacted into
+`runs.parquet` and `timing.parquet`. They are a cache: missing or damaged rows are read from the runs' folders.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from sim.files.hashing import sha256
 from sim.files.parquet import write_table
 from sim.metrics import OURS
 
-_OFTEN = 5.0  # s, between two writings of a process
+_OFTEN = 5.0  # s, between two writes of a process
 _MOST = 1000
-"""Most rows of one file, so that rewriting it is quick."""
+"""The most rows of one file, so that rewriting it is fast."""
 
 METRIC_TYPES = {name: pa.int64() if metric.integer else pa.float64() for name, metric in OURS.items()}
 TIMING_TYPES = {"start": pa.string(), "end": pa.string(), "seconds": pa.float64(), "host": pa.string()}
 OTHERS = {"run", "notes", *TIMING_TYPES}
-"""Columns of rows that are no metrics; all others than these and ours are metrics of a user's own, float64."""
+"""Columns that are not metrics; columns other than these and the built-in metrics are users' own metrics, float64."""
 SCHEMA = pa.schema({"run": pa.string(), **METRIC_TYPES, "notes": pa.list_(pa.string()), **TIMING_TYPES})
 
 RunRow = Raw
@@ -80,7 +80,7 @@ def known_rows(folder: Path, columns: Sequence[str] = SCHEMA.names) -> pa.Table:
 
 
 def rows_of(folder: Path, runs: Sequence[str], own: Sequence[str] = ()) -> pa.Table:
-    """The rows of these runs, in this order, with metrics of a user's own. Raises ResultsError where one has no row and is damaged."""
+    """The rows of these runs, in this order, with the users' own metrics. Raises ResultsError where one has no row and is damaged."""
     columns = [*SCHEMA.names, *own]
     known = known_rows(folder, columns)
     at = {run: i for i, run in enumerate(known["run"].to_pylist())}
@@ -93,7 +93,7 @@ def rows_of(folder: Path, runs: Sequence[str], own: Sequence[str] = ()) -> pa.Ta
 def write_rows(folder: Path, rows: pa.Table, keys: Mapping[str, pa.Array]) -> None:
     """Compact the rows: write the tables of all runs, and remove the streamed files.
 
-    `rows` are those of `rows_of`, `keys` columns that come before the metrics. The notes of runs stand in the schema's metadata.
+    `rows` are those of `rows_of`, `keys` columns that come before the metrics. The notes of runs are in the schema's metadata.
     """
     notes = [tuple(note) for note in rows["notes"].to_pylist()]
     distinct = list(dict.fromkeys(notes))
@@ -110,7 +110,7 @@ def write_rows(folder: Path, rows: pa.Table, keys: Mapping[str, pa.Array]) -> No
 
 
 def forget_rows(folder: Path) -> None:
-    """Remove all rows, so that they are taken from the runs' folders again."""
+    """Remove all rows, so that they are read from the runs' folders again."""
     (folder / RUNS).unlink(missing_ok=True)
     shutil.rmtree(folder / "runs" / ".rows", ignore_errors=True)
 

@@ -28,7 +28,7 @@ from sim.workloads.format.mapped import write_mapped
 from sim.workloads.format.workload import Workload
 
 OnFailure = Callable[[Raw], None]
-"""Called with a failed run, as `Results.failed` has it."""
+"""Called with a failed run, as in `Results.failed`."""
 
 
 class RunFailed(BrokersimError):
@@ -44,20 +44,20 @@ def run(
     on_failure: OnFailure | None = None,
     **options: Any,
 ) -> Results:
-    """Run a scenario (a file, a dict, or one loaded already) and write its results to a folder.
+    """Run a scenario (a file, a dict, or a loaded one) and write its results to a folder.
 
-    That is `out`, or by default results/NAME (see `sim.experiments.question.default_folder`).
-    Runs that `out` already holds are not repeated, nor are runs that failed there unless `retry_failed`; with `verify` all files of
-    all runs are checked first, and what is damaged is run again. `workload` and `overrides` are those of `load_scenario`, `options`
-    the fields of `RunOptions`: the runs are done by an `engine`, "in-process", "pool" of `jobs` processes, "spark" on the cluster at
-    `master`, or "auto", one of the first two. `progress` is called with the progress of runs: 0 when planned, 1 when finished.
+    The folder is `out`, or by default results/NAME (see `sim.experiments.question.default_folder`). Runs in `out` are not repeated,
+    nor are runs that failed there unless `retry_failed`; with `verify` all files of all runs are checked first, and damaged runs
+    are repeated. `workload` and `overrides` are those of `load_scenario`, `options` the fields of `RunOptions`: the runs are
+    performed by an `engine`, "in-process", "pool" of `jobs` processes, "spark" on the cluster at `master`, or "auto", one of the
+    first two. `progress` is called with the progress of runs: 0 when planned, 1 when finished.
 
-    Raises InputError where something supplied is wrong. A run that fails otherwise, or for any reason in a sweep, is recorded
-    (`Results.failed`), reported to `on_failure` at once, and does not stop the others, unless `fail_fast`, when RunFailed is raised.
+    Raises InputError for invalid input. A run that fails otherwise, or for any reason in a sweep, is recorded (`Results.failed`)
+    and reported to `on_failure` at once, and does not stop the others; with `fail_fast`, RunFailed is raised instead.
     """
     if isinstance(source, Experiment):
         if workload is not None or overrides:
-            raise ScenarioError("give workload and overrides to load_scenario, this scenario is loaded already")
+            raise ScenarioError("give workload and overrides to load_scenario, as this scenario is already loaded")
         experiment = source
     else:
         experiment = load_scenario(source, overrides, workload)
@@ -72,13 +72,13 @@ def run_experiment(
     progress: Progress | None = None,
     on_failure: OnFailure | None = None,
 ) -> Results:
-    """Do those runs of an experiment that are not in the folder `out`, and write its results there; see `run`."""
+    """Perform those runs of an experiment that are not in the folder `out`, and write its results there; see `run`."""
     if not _several(experiment):
         options = replace(options, jobs=1)
     bases = {folder: load_workload(folder) for folder in prepared_folders(experiment)}
     with naming(experiment):
         for scenario in experiment.scenarios:
-            # Where the horizon is that of a prepared workload; other scenarios are checked when read
+            # for horizons from prepared workloads; other scenarios are checked when read
             if scenario.horizon is None and scenario.workload.path is not None:
                 check_steps(scenario, bases[scenario.workload.path].horizon)
     hashes = {folder: base.hash for folder, base in bases.items()}
@@ -93,9 +93,9 @@ def run_experiment(
 
 @dataclass
 class Work:
-    """Performs rounds of runs, each run once even where two variants are the same, and skips existing runs.
+    """Performs rounds of runs, each run once even if two variants are the same, and skips existing runs.
 
-    `index` knows what is there; in a `sweep` whatever a run raises is a failure.
+    `index` has the existing runs; in a `sweep`, any exception of a run is a failure.
     """
 
     store: Store
@@ -176,7 +176,7 @@ class Work:
             tell(spec, 1.0)
 
     def further(self, specs: Iterable[RunSpec]) -> list[str]:
-        """Existing runs that led to the results but are not part of them: pilots, and trials that were given up."""
+        """Existing runs that led to the results but are not part of them: pilots and pruned trials."""
         return sorted((self._looked_at & self.index.done) - {spec.hash for spec in specs})
 
     def _is_there(self, run: str) -> bool:
@@ -191,7 +191,7 @@ class Work:
 
 
 def _several(experiment: Experiment) -> bool:
-    """Whether there are more runs than one, or may be."""
+    """Whether there are, or may be, several runs."""
     if experiment.precision is not None or experiment.detects_warm_up:
         return True
     return experiment.base.replications * len(list(experiment.scenarios)) > 1
@@ -221,24 +221,24 @@ def _shared(bases: dict[Path, Workload], store: Store) -> Generator[None]:
 
 
 def prepared_folders(experiment: Experiment) -> list[Path]:
-    """The prepared workloads that the variants name. Raises ScenarioError where one names none."""
+    """The prepared workloads of the variants. Raises ScenarioError where one is missing."""
     folders = dict.fromkeys(prepared_folder(experiment, scenario) for scenario in experiment.scenarios)
     return [folder for folder in folders if folder is not None]
 
 
 def prepared_folder(experiment: Experiment, scenario: Scenario) -> Path | None:
-    """The prepared workload that a variant names; None where it is generated. Raises ScenarioError where it names none."""
+    """The prepared workload of a variant; None where it is generated. Raises ScenarioError where it is missing."""
     if scenario.workload.kind != "prepared":
         return None
     if scenario.workload.path is None:
         where = experiment.path or "scenario"
-        raise ScenarioError(f"{where}: workload.path: missing; name a workload folder there or by --workload")
+        raise ScenarioError(f"{where}: workload.path: missing; name a workload folder there or with --workload")
     return scenario.workload.path
 
 
 @contextmanager
 def naming(experiment: Experiment) -> Generator[None]:
-    """Prefix errors of a run's setup with the scenario's file."""
+    """Prefix errors of a run's set-up with the scenario's file."""
     try:
         yield
     except (ScenarioError, WorkloadError) as error:

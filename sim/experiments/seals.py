@@ -1,7 +1,7 @@
 """Seals: SHA-256 sums by which a manifest vouches for itself and for the files beside it.
 
-A manifest is a JSON file whose first key, on a line of its own, is `seal`: the sum of all bytes behind that line. A page beside
-results carries the seals of those that it shows, so that an outdated one is detected and removed.
+A manifest is a JSON file whose first key, on a line of its own, is `seal`: the sum of all bytes after that line. A page beside
+results has the seals of the results that it shows, so that an outdated one is detected and removed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _HEAD = 4096
 
 
 def sealed(manifest: Raw) -> tuple[str, bytes]:
-    """The seal of a manifest, and the file that holds both."""
+    """The seal of a manifest, and the file's bytes with both."""
     rest = json.dumps(manifest, indent=2, allow_nan=False, ensure_ascii=False).removeprefix("{\n").encode() + b"\n"
     seal = sha256_of(rest)
     return seal, f'{{\n  "seal": "{seal}",\n'.encode() + rest
 
 
 def is_sealed(data: bytes) -> bool:
-    """Whether a file is what was sealed."""
+    """Whether a file is unchanged since it was sealed."""
     line = _LINE.match(data)
     return line is not None and sha256_of(memoryview(data)[line.end() :]) == line[1].decode()
 

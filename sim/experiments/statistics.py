@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sim.base.naming import Raw
 
 ROUNDING = 1e-9
-"""Relative difference up to which values count as equal: delays are differences of late times, and sums come in any order."""
+"""Relative difference up to which values count as equal: delays are differences of large times, and sums are in any order."""
 
 
 @dataclass(frozen=True)
@@ -36,22 +36,22 @@ class Interval:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The ends of the confidence interval; where there is none, the mean twice."""
+        """The ends of the confidence interval, or the mean twice if there is none."""
         return (self.mean if self.low is None else self.low), (self.mean if self.high is None else self.high)
 
     def as_json(self) -> Raw:
-        """The same for programs."""
+        """The interval as JSON."""
         return {"replications": self.n, "mean": self.mean, "low": self.low, "high": self.high}
 
     def excludes(self, value: float) -> bool:
-        """Whether there is a confidence interval and `value` lies outside it."""
+        """Whether there is a confidence interval and `value` is outside it."""
         return self.low is not None and self.high is not None and not self.low <= value <= self.high
 
 
 def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
     """Mean of independent replications and its Student's t confidence interval: mean ± t(n − 1) · s / √n.
 
-    `values` has one number per replication (any unit); NaN (the metric is undefined there) is left out.
+    `values` has one number per replication (any unit); NaN (undefined) is left out.
     """
     x = _defined(values)
     if not varies(x):
@@ -69,15 +69,15 @@ def half_width(
 
 
 def varies(values: NDArray[np.float64]) -> bool:
-    """Whether the values (none of them NaN) differ by more than rounding does."""
+    """Whether the values (none of them NaN) differ by more than rounding errors."""
     return bool(values.size and np.ptp(values) > ROUNDING * np.abs(values).max())
 
 
 def paired_difference_percent(values: ArrayLike, baseline: ArrayLike) -> NDArray[np.float64]:
     """Relative difference to the baseline in %, 100 · (x − b) / b, one per replication.
 
-    Both have one number per replication, in the same order: a pair shares its replication's random numbers, which is
-    what makes the interval of the differences narrow. NaN where either is undefined or the baseline is 0.
+    Both have one number per replication, in the same order: a pair shares its replication's random numbers, which makes the
+    interval of the differences narrow. NaN where either is undefined or the baseline is 0.
     """
     x, b = np.asarray(values, dtype=np.float64), np.asarray(baseline, dtype=np.float64)
     if x.shape != b.shape:
@@ -108,7 +108,7 @@ class Test:
 def paired_t(values: ArrayLike, baseline: ArrayLike, confidence: float = 0.95) -> Test:
     """Student's t test of values − baseline, pair by pair.
 
-    Both have one number per replication, in the same order (a baseline of 0 tests differences that are there already);
+    Both have one number per replication, in the same order (use a baseline of 0 to test given differences);
     pairs with a NaN are left out. The effect is d_z, the differences' mean over their standard deviation, times Hedges'
     correction.
     """
@@ -124,7 +124,7 @@ def paired_t(values: ArrayLike, baseline: ArrayLike, confidence: float = 0.95) -
 
 
 def welch_t(values: ArrayLike, baseline: ArrayLike, confidence: float = 0.95) -> Test:
-    """Welch's t test of mean(values) − mean(baseline), samples that are independent of each other.
+    """Welch's t test of mean(values) − mean(baseline) for independent samples.
 
     They may differ in size and variance; NaN is left out. Source: Welch (1947), with Satterthwaite's degrees of freedom.
     The effect is Hedges' g (1981): the difference over the pooled standard deviation, times his correction.
@@ -151,9 +151,9 @@ def welch_t(values: ArrayLike, baseline: ArrayLike, confidence: float = 0.95) ->
 def welch_percent(values: ArrayLike, baseline: ArrayLike, confidence: float = 0.95) -> Test:
     """`welch_t` with its difference in % of the baseline's mean: 100 · (mean(values) / mean(baseline) − 1).
 
-    The interval is Fieller's (1954), which knows that the baseline's mean is an estimate too; it excludes 0 exactly where
-    Welch's does, and is missing where the baseline's true mean may be 0. Where the one that was found is 0, there is no
-    difference at all (NaN, n = 0).
+    The interval is Fieller's (1954), which allows for the baseline's mean being an estimate too; it excludes 0 exactly where
+    Welch's does, and is missing where the baseline's true mean may be 0. Where its observed mean is 0, there is no difference (NaN,
+    n = 0).
     """
     test = welch_t(values, baseline, confidence)
     x, b = _defined(values), _defined(baseline)
@@ -163,7 +163,7 @@ def welch_percent(values: ArrayLike, baseline: ArrayLike, confidence: float = 0.
     difference = Interval(mean, None, None, test.difference.n, test.difference.varies)
     if test.freedom is None:
         return replace(test, difference=difference)
-    # The ratios ρ for which a test of mean(values) − ρ · mean(baseline) = 0 does not reject lie between the roots of a parabola.
+    # The ratios ρ for which a test of mean(values) − ρ · mean(baseline) = 0 does not reject are between the roots of a parabola.
     x_square, b_square = (
         y.mean() ** 2 - float(half_width(y.std(ddof=1) / math.sqrt(y.size), test.freedom, confidence)) ** 2
         for y in (x, b)
@@ -180,7 +180,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """Adjust p values by Holm's method, so that the family-wise error rate is at most α under any dependence.
 
     One per test, in their order; NaN (no test was possible) stays NaN and is not counted. Source: Holm (1979): the
-    k-th smallest of m is multiplied by m − k + 1, and is never less than the one before it.
+    k-th smallest of m is multiplied by m − k + 1, and is at least the previous one.
     """
     p = np.array(p_values, dtype=np.float64)
     tested = np.flatnonzero(~np.isnan(p))
@@ -195,7 +195,7 @@ def _defined(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def _minus(x: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
-    """The difference x − b, exactly 0 where the two differ only by rounding."""
+    """The difference x − b, exactly 0 where the two differ only by rounding errors."""
     difference = np.subtract(x, b)
     return np.where(np.abs(difference) > ROUNDING * np.maximum(np.abs(x), np.abs(b)), difference, 0.0)
 

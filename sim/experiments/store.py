@@ -1,7 +1,7 @@
 """The store: the results folder that the runs of one experiment are written to.
 
-Nothing half-written can be mistaken for a result: a run's folder is renamed into place when it
-is whole, and the manifest of all is complete only at the end. A run's manifest seals its files and itself by SHA-256.
+Nothing half-written can be mistaken for a result: a run's folder is renamed into place when complete, and the manifest of the
+results is completed last. A run's manifest seals its files and itself by SHA-256.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ if TYPE_CHECKING:
 UNFINISHED = ".unfinished-"
 LOCK = ".lock"
 HEAD = 512
-"""How many bytes at the beginning of a run's manifest identify the run."""
+"""The number of leading bytes of a run's manifest that identify the run."""
 _KEPT = ("title", "scenario", "variants", "sweep", "parameters", "files")
 
 
 class Store:
-    """A results folder open for writing, by one command at a time; opening it clears what a killed process left half-written.
+    """A results folder open for writing, by one command at a time; opening it removes half-written files of killed processes.
 
-    A copy in another process, made by pickle, writes runs there too, and nothing else.
+    A pickled copy in another process writes only runs.
     """
 
     def __init__(self, folder: Path, question: Question | None = None) -> None:
-        """Raises ResultsError where the folder holds something else, results of another question, or is in use by another command."""
+        """Raises ResultsError where the folder contains other files or results of another question, or another command uses it."""
         check_name(folder, ResultsError)
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ResultsError(f"{folder}: cannot be made a folder ({error.strerror})") from None
+            raise ResultsError(f"{folder}: this folder cannot be created ({error.strerror})") from None
         with self._writing(), ExitStack() as undo:
             self._check_folder()
             self._lock = locked(folder)
@@ -76,7 +76,7 @@ class Store:
             undo.pop_all()
 
     def close(self) -> None:
-        """Clear what is half-written, and release the folder."""
+        """Remove half-written files, and release the folder."""
         with self._writing():
             try:
                 self.clear()
@@ -93,12 +93,12 @@ class Store:
         return {"folder": self.folder}
 
     def clear(self) -> None:
-        """Remove what is half-written; no process may be writing."""
+        """Remove half-written files; no process may be writing."""
         for unfinished in (self.folder / "runs").glob(f"{UNFINISHED}*"):
             shutil.rmtree(unfinished) if unfinished.is_dir() else unfinished.unlink()
 
     def shared(self, workload_hash: str) -> Path:
-        """The file from which runs map a prepared workload; cleared with what is half-written."""
+        """The file from which runs map a prepared workload; removed with half-written files."""
         return self.folder / "runs" / f"{UNFINISHED}workload-{workload_hash}"
 
     def finished(self, run: str) -> Manifest | None:
@@ -109,7 +109,7 @@ class Store:
             return None
 
     def whole(self, run: str) -> bool:
-        """Whether a folder has the intact manifest of this run: a quick check that reads nothing else."""
+        """Whether a folder has the intact manifest of this run: a quick check that reads no other file."""
         try:
             with open(f"{self.folder}/runs/{run}/manifest.json", "rb") as file:  # noqa: PTH123 - thrice as fast, of very many runs
                 data = file.read()
@@ -198,7 +198,7 @@ class Store:
     ) -> Results:
         """Write the tables of the existing runs and, last, the manifest.
 
-        `notes` stand before those of the runs, `more` are keys of the manifest that only some results have.
+        `notes` precede those of the runs, `more` are keys of the manifest that only some results have.
         """
         order = {variant: i for i, variant in enumerate(experiment.variants)}
         there = sorted(
@@ -253,15 +253,15 @@ class Store:
     def _check_folder(self) -> None:
         manifest = read_json(self.folder / "manifest.json")
         others = [entry for entry in self.folder.iterdir() if not entry.name.startswith((UNFINISHED, LOCK))]
-        if manifest is None:  # even if it is damaged, the runs are intact
+        if manifest is None:  # even if it is damaged, the runs may be intact
             known = (self.folder / LOCK).is_file() and (self.folder / "runs").is_dir()
         else:
             known = manifest.get("format") == FORMAT
         if others and not known:
-            raise ResultsError(f"{self.folder}: holds something else than results; give an empty or new folder")
+            raise ResultsError(f"{self.folder}: contains something other than results; give an empty or new folder")
 
     def _previous(self) -> Manifest:
-        """The parts of a manifest that stay while runs are added: the question, and the hashes of the tables."""
+        """The parts of a manifest that are kept while runs are added: the question, and the hashes of the tables."""
         path = self.folder / "manifest.json"
         manifest = read_json(path) or {}
         if manifest.get("complete") is True and not is_sealed(path.read_bytes()):

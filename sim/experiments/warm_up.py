@@ -9,16 +9,16 @@ from sim.experiments.statistics import ROUNDING
 
 BATCH = 5
 FEWEST_VALUES = 100
-"""Fewest values of a series: with fewer, too few batches lie between those that may be cut and the uninformative ones at the end."""
+"""The fewest values of a series: with fewer, too few batches remain between those that may be cut and the uninformative last ones."""
 
 
 def mser5(series: ArrayLike) -> int | None:
-    """How many values at the beginning of a series to leave out, a multiple of 5; None where that cannot be determined.
+    """The number of values to leave out at the beginning of a series, a multiple of 5; None where that cannot be determined.
 
-    `series` has values (none NaN, any unit) at even steps. They are averaged in batches of five, and the number d of batches left
+    `series` has values (none NaN, any unit) at equal steps. They are averaged in batches of five, and the number d of batches left
     out minimises the standard error of the rest's mean: Σ (Y_i − Ȳ)² / (k − d)² over the batches d + 1…k. If that is more than half
-    of them, the series has not reached a steady state, or too late to detect it; one of fewer than `LEAST` values is too short
-    anyway. At least six batches are kept, since a few at the end that are alike by chance would look like the best rest.
+    of them, the series has reached no steady state, or too late to detect it; a series of fewer than `LEAST` values is too short
+    anyway. At least six batches are kept, since a few at the end that are similar by chance would look best.
 
     Source: White (1997), with the rules of Hoad, Robinson & Davies (2010) on the second half and the last five batches.
     """
@@ -34,11 +34,11 @@ def mser5(series: ArrayLike) -> int | None:
 
 
 def warm_up_of(series: ArrayLike, starts: ArrayLike) -> float | None:
-    """When the warm-up ends, in s: the start of the first window that is kept; None where that cannot be determined.
+    """The end of the warm-up (s): the start of the first window that is kept; None where that cannot be determined.
 
     `series` has a row per replication and a column per window, NaN where nothing was observed; `starts` has the windows'
-    starts (s). A window's values are averaged over the replications first, which keeps what is common to them, the transient,
-    and evens out the rest (Welch 1983). Windows in which no replication observed anything are passed over.
+    starts (s). A window's values are averaged over the replications first, which keeps the common transient and smooths the rest
+    (Welch 1983). Windows without observations in any replication are skipped.
     """
     x, start = np.asarray(series, dtype=np.float64), np.asarray(starts, dtype=np.float64)
     if x.ndim != 2 or start.shape != x.shape[1:]:

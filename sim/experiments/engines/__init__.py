@@ -13,7 +13,7 @@ from sim.experiments.store import Store
 
 
 class RunEngine(Protocol):
-    """Performs rounds of runs while its context lasts; leaving the context by an exception stops the runs in progress."""
+    """Performs rounds of runs while its context lasts; leaving the context with an exception stops the runs in progress."""
 
     def __enter__(self) -> Self: ...
 
@@ -30,7 +30,7 @@ class RunEngine(Protocol):
 
 
 def engine(options: RunOptions, store: Store) -> RunEngine:
-    """The engine that was asked for, for runs of a store."""
+    """The requested engine, for runs of a store."""
     if options.chosen == "in-process":
         from sim.experiments.engines.in_process import InProcess
 

@@ -13,7 +13,7 @@ from sim.experiments.store import Store
 
 
 class InProcess:
-    """The engine without any other process."""
+    """The engine that uses no other process."""
 
     def __init__(self, store: Store) -> None:
         self.store = store

@@ -24,7 +24,7 @@ from sim.experiments.perform import perform
 from sim.experiments.plan import RunSpec
 from sim.experiments.store import Store
 
-_PAUSE = 0.2  # s, between two looks at the pool
+_PAUSE = 0.2  # s, between two checks of the pool
 AHEAD = 2
 """Runs per process handed to the pool at a time: the current one, and the next."""
 
@@ -32,8 +32,8 @@ AHEAD = 2
 class Pool:
     """The engine of `jobs` processes.
 
-    Where one of them is killed (by the machine, for want of memory), what was in the pool is done again, one run at a time, and a run
-    that is killed alone has failed.
+    If one of them is killed (usually by the system, for lack of memory), the runs in the pool are repeated one at a time, and a run
+    that is killed again has failed.
     """
 
     def __init__(self, store: Store, jobs: int) -> None:
@@ -97,7 +97,7 @@ class Pool:
 
 @contextmanager
 def _without_script() -> Generator[None]:
-    """Processes that are started meanwhile don't run the calling script again, which may have no guard for it or no file."""
+    """Keep processes started meanwhile from running the calling script again, which may have no guard against that, or no file."""
     script = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -112,7 +112,7 @@ _reports: SimpleQueue[tuple[str, float]] | None = None  # in a worker: the queue
 def _start_worker(reports: SimpleQueue[tuple[str, float]]) -> None:
     global _reports
     _reports = reports
-    gc.freeze()  # what has been imported stays: no need to look through it for garbage again and again
+    gc.freeze()  # imported objects stay: the garbage collector need not scan them again and again
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -23,33 +23,33 @@ from sim.experiments.plan import RunSpec
 from sim.experiments.store import Store
 from sim.spark import cause, spark_session
 
-_PAUSE = 0.2  # s, between two looks at the cluster
+_PAUSE = 0.2  # s, between two checks of the cluster
 PATIENCE = 120.0  # s without any executor; a machine that starts or returns takes less
 _MOST = 4096  # threads, each of which waits for a run
 CODE = "BROKERSIM_WHEELS"
-"""Environment variable of Spark's Python processes. Those with other values, other code, are not used again for these wheels."""
+"""Environment variable of Spark's Python processes: those with another value have other code, and are not reused for these wheels."""
 
-REMEDY = "install brokersim there, or name a Python that has what it needs by PYSPARK_PYTHON"
+REMEDY = "install brokersim there, or set PYSPARK_PYTHON to a Python that has its dependencies"
 
 
 class Spark:
     """The engine of a Spark master; without one, of Spark on all cores of this machine.
 
-    Each run is a job of one task. A task whose executor is lost is done again by Spark, up to three times, and no other
-    process than this writes results. brokersim itself is brought to the executors; what it depends on must be there.
+    Each run is a job of one task. A task whose executor is lost is repeated by Spark, up to three times, and only this process
+    writes results. brokersim itself is shipped to the executors; its dependencies must be installed there.
     """
 
     def __init__(self, store: Store, master: str | None = None) -> None:
         self.store, self.master = store, master or "local[*]"
         self.running: dict[Future[Record | Failure], RunSpec] = {}
-        self.workloads: dict[str, str] = {}  # the names under which prepared workloads were shipped, by their hashes
+        self.workloads: dict[str, str] = {}  # the names of shipped prepared workloads, by hash
 
     def __enter__(self) -> Self:
         """Raises InputError where Spark does not start."""
         from pyspark.sql import SparkSession
 
         with ExitStack() as resources:
-            # an existing session is reused, and still sends new executors the files it was once given
+            # an existing session is reused, and still sends earlier files to new executors
             self.lasting = SparkSession.getActiveSession() is not None
             self.folder = lasting_folder() if self.lasting else resources.enter_context(temporary_folder())
             self.context = resources.enter_context(spark_session(self.master, short=True)).sparkContext
@@ -86,7 +86,7 @@ class Spark:
                 yield spec, self.store.write_run(spec, future.result())
 
     def _slots(self) -> int:
-        """How many runs the executors perform at a time. Raises InputError where there has been no executor for long."""
+        """How many runs the executors perform at a time. Raises InputError where there has been no executor for `PATIENCE` seconds."""
         from py4j.protocol import Py4JError
 
         try:
@@ -98,8 +98,8 @@ class Spark:
             raise self._ended(error) from error
         if time.monotonic() - self.seen > PATIENCE:
             raise InputError(
-                f"no machine of {self.master} has had an executor for {PATIENCE:.0f} s (each takes a core and what "
-                "spark.executor.memory says, 1 GB by default); what was finished is kept"
+                f"no machine of {self.master} has had an executor for {PATIENCE:.0f} s (each takes a core and the memory of "
+                "spark.executor.memory, 1 GB by default); finished runs are kept"
             )
         return slots
 
@@ -116,7 +116,7 @@ class Spark:
         return self.workloads[spec.workload_hash]
 
     def _simulated(self, spec: RunSpec, workload: str | None) -> Record | Failure:
-        """Have Spark perform one run; called in a thread of its own."""
+        """Let Spark perform one run; called in a separate thread."""
         from py4j.protocol import Py4JError
 
         from sim.experiments.engines import spark_executor
@@ -124,7 +124,7 @@ class Spark:
         task = partial(spark_executor.perform_shipped, pickle.dumps(spec), self.wheels, workload)
         try:
             self.context.addJobTag(self.tag)
-            # the whole input is read, or Spark would not reuse the Python process
+            # the whole input is read, otherwise Spark would not reuse the Python process
             [answer] = self.context.runJob(self.one, lambda one: [task() for _ in one])
         except (Py4JError, OSError, EOFError) as error:
             return self._lost(error)
@@ -150,7 +150,7 @@ class Spark:
         return Failure(f"Spark gave it up: {lost[0].strip() if lost else cause(error)}", "")
 
     def _ended(self, error: Exception) -> InputError:
-        return InputError(f"{self.master}: Spark has ended ({cause(error)}); what was finished is kept")
+        return InputError(f"{self.master}: Spark has ended ({cause(error)}); finished runs are kept")
 
     def _cancel(self) -> None:
         """Cancel the runs in progress."""

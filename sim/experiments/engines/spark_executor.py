@@ -1,6 +1,6 @@
-"""The code that a Spark executor runs. It is pickled by value, as it is what installs brokersim on an executor.
+"""The code that a Spark executor runs. It is pickled by value, as it installs brokersim on an executor.
 
-So it imports nothing but what comes with Python and Spark, and `sim.base.private`, which does the same and is pickled with it.
+So it imports only what comes with Python and Spark, and `sim.base.private`, which is pickled with it and does the same.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ for _module in (sys.modules[__name__], private):
 
 
 def perform_shipped(spec: bytes, wheels: Sequence[str], workload: str | None) -> bytes | str:
-    """Perform a run with the code in the wheels; returns the pickled Record or Failure, or a sentence on what this machine lacks.
+    """Perform a run with the code in the wheels; returns the pickled Record or Failure, or a message about what this machine lacks.
 
-    `spec` is the pickled RunSpec; the wheels and the mapped file of a prepared workload are named as Spark has shipped them.
+    `spec` is the pickled RunSpec; the wheels and the mapped file of a prepared workload are given by their names as shipped by Spark.
     """
     for wheel in wheels:
         if not any(Path(place).name == Path(wheel).stem for place in sys.path):
@@ -42,10 +42,10 @@ def perform_shipped(spec: bytes, wheels: Sequence[str], workload: str | None) ->
 
 
 def unpack(wheel: Path) -> Path:
-    """The folder with what is in a wheel, one for all processes and jobs of a machine: compiled kernels stay beside their code.
+    """The folder with a wheel's unpacked content, one for all processes and jobs of a machine: compiled kernels stay beside their code.
 
-    Files appear whole, so that several processes may do this at once; what is missing, for temporary folders are tidied up, is
-    put back.
+    Files appear atomically, so that several processes may do this at once; files removed by a clean-up of temporary folders are
+    restored.
     """
     folder = temporary_home() / wheel.stem
     with zipfile.ZipFile(wheel) as archive:

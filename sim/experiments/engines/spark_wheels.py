@@ -1,4 +1,4 @@
-"""Build wheels of the code that runs need, from where it is imported: this package and third-party plug-ins."""
+"""Build wheels of the code that runs need, from its imported location: this package and third-party plug-ins."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ WHEEL = "Wheel-Version: 1.0\nGenerator: brokersim\nRoot-Is-Purelib: true\nTag: p
 
 
 def pack_wheels(folder: Path) -> list[Path]:
-    """Write a wheel of each distribution that has plug-ins, of which this package is one, to a folder.
+    """Write a wheel of each distribution with plug-ins, including this package, to a folder.
 
-    A wheel holds the packages that the plug-ins are in, as they are imported here, be it from a source checkout, and the
-    metadata by which they are found; what these need in turn is not in it. A hash of the content is its build tag.
+    A wheel contains the packages of the plug-ins as imported here (possibly from a source checkout), and the metadata by which they
+    are found, without dependencies. A hash of the content is its build tag.
     """
     entries = [entry for group in GROUPS for entry in entry_points(group=f"{_OURS}.{group}")]
     roots: dict[str, set[str]] = {}
@@ -50,9 +50,9 @@ def _pack(packed: Distribution, roots: set[str], folder: Path) -> Path:
 
 
 def _files(root: str) -> Iterator[tuple[str, Path]]:
-    """The files of a module or package, under their names in a wheel."""
+    """The files of a module or package, by their names in a wheel."""
     spec = find_spec(root)
-    if spec is None:  # named by an entry point but missing: whoever uses it gets an error
+    if spec is None:  # named by an entry point but missing: using it raises an error
         return
     for place in map(Path, spec.submodule_search_locations or ()):
         for path in sorted(place.rglob("*")):
