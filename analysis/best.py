@@ -36,7 +36,7 @@ class Bound:
 
     @property
     def surely(self) -> bool:
-        """Whether the mean's whole 95 % confidence interval meets the limit; never true of a single value."""
+        """Whether the mean's whole 95 % confidence interval meets the limit; False for a single value."""
         return self.value.n > 1 and all(map(self.limit.holds, self.value.ends))
 
 
@@ -62,9 +62,9 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The candidates that meet all limits, best first; how many there are in all; per limit, how many miss it, and the nearest mean.
+    """The candidates that meet all limits, best first; the total number; and for each limit, how many miss it, and the nearest mean.
 
-    `fixed` are the keys that all of them have in common, with their values.
+    `fixed` are the keys whose values all of them share.
     """
 
     fixed: Mapping[str, Value]
@@ -76,9 +76,8 @@ class Ranking:
 def best(results: Results, metric: str, maximise: bool = False, limits: Sequence[Limit] = ()) -> Ranking:
     """Rank all points and variants by the mean of a metric; of equal means the lower point number comes first.
 
-    Left out are those where the metric is undefined, or the mean of a limit's metric is not within it; and where what is asked for
-    covers only deliveries, those at which brokers are saturated, by a limit of its own. A variant that is the same run at several
-    points counts once, at the first.
+    Candidates are left out where the metric is undefined or a limit is missed; and, if the metrics cover only deliveries, where
+    brokers are saturated, which is a limit of its own. A variant with the same runs at several points counts once, at the first.
     """
     (ranking,) = best_for_each(results, (), metric, maximise, limits)
     return ranking
@@ -130,7 +129,7 @@ def _ranking(
 
 
 def _values(results: Results, metric: str) -> dict[Place, NDArray[np.float64]]:
-    """By point and variant, one value per set of runs that share random numbers, all in the same order; NaN where missing."""
+    """The values by point and variant, one per set of runs that share random numbers, in the same order; NaN where missing."""
     values = by_replication(results, metric)
     pairs = values.index.droplevel("point")
     known, count = pairs.unique(), len(results.manifest["points"])
@@ -174,7 +173,7 @@ def arguments(results: Results, point: int) -> list[str]:
 
 
 def _written(value: Value, said: object, unit: str) -> str:
-    """A value as --set reads it; a table, of which points only record the kind, as it is written in the sweep."""
+    """A value as --set reads it; a table, whose kind alone is recorded at points, as written in the sweep."""
     for whole in said if isinstance(said, list) else ():
         if isinstance(whole, dict) and value in (whole.get("kind"), toml.text(whole)):
             return toml.text(whole)

@@ -1,4 +1,4 @@
-"""What all charts share: the figure as a Vega-Lite specification, its colours and axes, and its pictures on disk."""
+"""Common parts of all charts: the Vega-Lite specification, colours and axes, and picture files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sim.files.atomic import whole_file
 
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
 CHART_ROWS = 4500
-"""Most rows that a chart may hold; Altair refuses more than 5,000."""
+"""The most rows of a chart; Altair refuses more than 5,000."""
 PICTURES = (".svg", ".png", ".pdf")
 
 # Okabe and Ito's colours, distinguishable with any colour vision, without the yellow that fades on white; dashes
@@ -41,8 +41,8 @@ _CONFIG = {
 class Figure:
     """One chart: `name` is its file name's stem, `section` that of the page, `spec` its Vega-Lite specification without a width.
 
-    `width` is None where the chart takes the width that there is, else pixels. `caption` may be "". `description` says
-    in words what a reader who can't see the chart should know.
+    `width` is in pixels, None for all available width. `caption` may be "". `description` is the text for readers who cannot see
+    the chart.
     """
 
     name: str
@@ -54,15 +54,15 @@ class Figure:
     width: int | None = None
 
     def sized(self, width: int | None = None) -> Raw:
-        """The specification for a page ("container" wide), or for a picture `width` pixels wide."""
+        """The specification with a width: "container" for a page, or pixels for a picture."""
         fixed = self.width or width
         spec = {**self.spec, "description": self.description, "width": fixed or "container", "config": _CONFIG}
-        shown: Raw = all_printable(spec)  # XML cannot hold all that names can
+        shown: Raw = all_printable(spec)  # XML cannot hold all characters of names
         return shown
 
 
 def save_figures(charts: Sequence[Figure], folder: Path, width: int = 720) -> list[Path]:
-    """Write each chart as NAME.svg, NAME.png (twice the pixels) and NAME.pdf into the folder; gives the paths."""
+    """Write each chart as NAME.svg, NAME.png (twice the pixels) and NAME.pdf to the folder; returns the paths."""
     paths = []
     for chart in charts:
         svg = _svg(chart, width)
@@ -74,21 +74,21 @@ def save_figures(charts: Sequence[Figure], folder: Path, width: int = 720) -> li
 
 
 def picture(path: Path) -> str:
-    """What kind of picture a path names: .svg, .png, .pdf or .html. Raises ResultsError where it is none of them."""
+    """The kind of picture from a path's ending: .svg, .png, .pdf or .html. Raises ResultsError for any other."""
     if path.suffix not in {*PICTURES, ".html"}:
         raise ResultsError(f"{path}: a chart is written as .svg, .png, .pdf or .html")
     return path.suffix
 
 
 def save_figure(chart: Figure, path: Path, width: int = 720) -> None:
-    """Write one chart as what its path ends with: .svg, .png (twice the pixels), .pdf, or .html, a page that needs no network."""
+    """Write one chart in the format of its path's ending: .svg, .png (twice the pixels), .pdf, or .html, a page that works offline."""
     kind = picture(path)
     content = _html(chart.sized(width)).encode() if kind == ".html" else _picture(_svg(chart, width), kind)
     write_atomically(path, content)
 
 
 def _html(spec: Raw) -> str:
-    """A page of one chart; its specification stands in a script element, which names must not end."""
+    """A page of one chart, whose specification is in a script element that names must not close."""
     placeholder = '"the specification"'
     page: str = vl_convert.vegalite_to_html({"description": placeholder[1:-1]}, vl_version=VEGA_LITE, bundle=True)
     before, after = page.split(f'{{"description":{placeholder}}}')
@@ -96,7 +96,7 @@ def _html(spec: Raw) -> str:
 
 
 def script(value: RawValue) -> Markup:
-    """JSON that can stand in a script element whatever text it holds."""
+    """JSON that is safe in a script element, whatever text it contains."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704 - no tag can end or begin
 
@@ -114,7 +114,7 @@ def _picture(svg: str, suffix: str) -> bytes:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file, and the folder it stands in, atomically: it exists in full or not at all.
+    """Write a file atomically, and create its folder: it exists completely or not at all.
 
     Raises ResultsError where it cannot be written.
     """
@@ -124,12 +124,12 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def colour_of(variant: str, names: Sequence[str]) -> str:
-    """The colour that a variant has in every chart and table."""
+    """The colour of a variant in all charts and tables."""
     return _COLOURS[names.index(variant) % len(_COLOURS)]
 
 
 def by_colour(names: Sequence[str], legend: bool = True) -> alt.Color:
-    """Variants by their colours."""
+    """The encoding of variants by colour."""
     colours = [colour_of(name, names) for name in names]
     shown = _legend() if legend and len(names) > 1 else None
     return alt.Color("variant:N", scale=alt.Scale(domain=list(names), range=colours), legend=shown)
@@ -140,14 +140,14 @@ def _legend() -> alt.Legend:
 
 
 def by_dash(names: Sequence[str]) -> alt.StrokeDash:
-    """Variants by the dashes of their lines, to distinguish more of them than there are colours."""
+    """The encoding of variants by dashes, to distinguish more of them than there are colours."""
     dashes = [_DASHES[i // len(_COLOURS) % len(_DASHES)] for i in range(len(names))]
     shown = _legend() if len(names) > 1 else None
     return alt.StrokeDash("variant:N", scale=alt.Scale(domain=list(names), range=dashes), legend=shown)
 
 
 def spec_of(chart: alt.TopLevelMixin) -> Raw:
-    """The specification of a chart that fits itself to the width it is given."""
+    """The specification of a chart that adapts to the available width."""
     spec: Raw = chart.to_dict()
     spec.pop("config", None)
     return {**spec, "autosize": {"type": "fit-x", "contains": "padding"}}
@@ -159,5 +159,5 @@ def axis_title(text: str, unit: str) -> str:
 
 
 def rounded(values: pd.Series) -> pd.Series:
-    """The values with six significant digits, which is more than a chart can show and half of what a float takes as text."""
+    """The values with six significant digits: more than a chart can show, and half the text of a float."""
     return values.map(lambda value: float(f"{value:.6g}"))

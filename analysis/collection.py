@@ -1,4 +1,4 @@
-"""Several results folders seen as one: their variants side by side, and what differs between them."""
+"""Several results folders as one: their variants side by side, and the differences between them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Values = tuple[RawValue, ...]
 MISSING = "–"
 """Shown for a key that a scenario does not have."""
 _LISTED = 6
-"""How many values of a swept key are listed one by one at most."""
+"""The most values of a swept key that are listed one by one."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class VariantSource:
 
 @dataclass(frozen=True)
 class Collection(Results):
-    """Results of one or several folders, for whatever reads the results of one; `folder` is the first.
+    """Results of one or several folders, with the interface of the results of one; `folder` is the first.
 
-    Where there are several, runs have a column `workload`, the hash of the prepared workload ("" where it was generated): runs of
+    With several, runs have a column `workload`, the hash of the prepared workload ("" where it was generated): runs of
     two variants share their random numbers where point, workload, seed and replication are the same.
     """
 
@@ -55,7 +55,7 @@ class Collection(Results):
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """One row per run, as in one folder."""
+        """One row per run, as for one folder."""
         return self.frame
 
     @property
@@ -68,7 +68,7 @@ class Collection(Results):
         return self._of(run).table(run, name)
 
     def has_table(self, run: str, name: str) -> bool:
-        """Whether a run has a table, which those of earlier versions may lack."""
+        """Whether a run has a table; runs of earlier versions may lack some."""
         return self._of(run).has_table(run, name)
 
     def _of(self, run: str) -> Results:
@@ -78,15 +78,15 @@ class Collection(Results):
 def collect(
     folders: Sequence[Path], metrics: Sequence[str] = (), baseline: str | None = None, vary: str | None = None
 ) -> Collection:
-    """The results in folders as one.
+    """Collect the results in folders as one.
 
     Variants are called "label: variant", or just "label" where all folders have one variant of the same name; labels are the
-    folders' names, made distinct. Points are where the swept keys have equal values; a folder that does not sweep a key has it at its
-    own value. `vary` names the key that comes first among the swept ones; where no folder sweeps it, folders that differ in it
-    are points of one sweep, and variants keep their names. `metrics` are those to show: of the folders' reports, those that are
-    defined in all folders, by default. `baseline` is a variant, that of the first folder by default.
+    folders' names, made distinct. Points are merged where all swept keys have equal values; a folder that does not sweep a key has
+    its own value of it. `vary` names the key to put first among the swept ones; if no folder sweeps it, folders that differ in it
+    become points of one sweep, and variants keep their names. `metrics` are the metrics to show, by default those of the folders'
+    reports that are defined in all folders. `baseline` is a variant, by default that of the first folder.
 
-    Raises ResultsError where a folder holds no finished results, or a name does not exist.
+    Raises ResultsError where a folder has no finished results, or a name does not exist.
     """
     parts = [_load(folder) for folder in folders]
     labels = _labels(folders)
@@ -136,7 +136,7 @@ def _labels(folders: Sequence[Path]) -> list[str]:
 def _sources(
     parts: Sequence[Results], labels: Sequence[str], points: Sequence[Sequence[int]], merged: bool
 ) -> list[VariantSource]:
-    """All variants of all folders; where they are merged, those of one name at different points are one variant."""
+    """All variants of all folders; when merged, variants of the same name at different points are one variant."""
     lists = [list(part.manifest["variants"]) for part in parts]
     alone = len(parts) > 1 and len({tuple(names) for names in lists}) == 1 and len(lists[0]) == 1
     places = [(name, point) for names, at in zip(lists, points, strict=True) for name in names for point in at]
@@ -166,7 +166,7 @@ def _runs(source: VariantSource, manifest: Manifest, several: bool) -> pd.DataFr
 
 
 def _workload(results: Results, run: str) -> str:
-    """The hash of a run's prepared workload; the manifest's hash where the run's own folder was not kept."""
+    """The hash of a run's prepared workload; that in the manifest where the run's folder was not kept."""
     kept = (results.folder / "runs" / run).is_dir()
     manifest = read_run(results.folder, run) if kept else results.manifest
     return str((manifest.get("workload") or {}).get("hash") or "")
@@ -204,7 +204,7 @@ def _baseline(sources: Sequence[VariantSource], name: str | None) -> str:
 
 
 def _metrics(parts: Sequence[Results], labels: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """The metrics to show. Raises ResultsError where one does not exist, or is undefined in all runs of a folder."""
+    """The metrics to show. Raises ResultsError where one does not exist or is undefined in all runs of a folder."""
     defined = [set(metrics_of(part)) for part in parts]
     for name in wanted:
         if name not in METRICS:
@@ -231,7 +231,7 @@ def _values(results: Results, keys: Sequence[str]) -> list[_Values]:
 
 
 def _value(results: Results, key: str) -> RawValue:
-    """A key's value in a folder that does not sweep it: that of all variants, or else of the base."""
+    """A key's value in a folder that does not sweep it: the common value of all variants, otherwise the base's."""
     variants = results.manifest["variants"]
     keys = toml.split(key)
     if keys[0] == "variant":
@@ -261,7 +261,7 @@ def _check_varied(key: str, parts: Sequence[Results], labels: Sequence[str]) -> 
         if len(found) > 1:
             differing = ", ".join(sorted(map(_text, found)))
             raise ResultsError(
-                f"vary: variants of {label} differ in {key} ({differing}); folders have to, or a sweep's points"
+                f"vary: variants of {label} differ in {key} ({differing}); only folders, or the points of a sweep, may"
             )
     if len(set.union(*values)) == 1:
         raise ResultsError(f"vary: {key} is {_text(values[0].pop())} in all results; name a key in which they differ")
@@ -270,7 +270,7 @@ def _check_varied(key: str, parts: Sequence[Results], labels: Sequence[str]) -> 
 def changes(collection: Collection) -> pd.DataFrame:
     """The keys in which folders and variants differ: a row per key (dotted), a column per folder and variant, values as text.
 
-    Beside the scenarios' keys, `version` and `workload` (the hash of a prepared one). `MISSING` is what does not exist there.
+    Besides the scenarios' keys: `version`, and `workload` (the hash of a prepared one). `MISSING` stands for missing keys.
     """
     columns = {source.name: _described(source) for source in collection.sources}
     keys = dict.fromkeys(key for described in columns.values() for key in described)

@@ -26,7 +26,7 @@ _MARKS = {"better": "✓ better", "worse": "✗ worse"}
 
 
 class TableRow(NamedTuple):
-    """A variant at a point: its cells, one for each head, "" where there is nothing; `begins` the rows of another point."""
+    """A variant at a point: its cells, one per head, "" for none; `begins` marks the first row of another point."""
 
     cells: tuple[str, ...]
     verdict: Verdict
@@ -38,7 +38,7 @@ class MetricTable:
     """One metric as text; `unit` is that of the means, "" where they have none.
 
     The first `left` heads are swept keys and the variant. The others are n (replications), the mean, its 95 % confidence interval
-    and, where variants are compared, the difference to the baseline (% and its interval, or from 0 to what), the effect (standard
+    and, where variants are compared, the difference to the baseline (in % with its interval, or `from 0 to …`), the effect (standard
     deviations), p after Holm's correction and before it, and the verdict.
     """
 
@@ -50,12 +50,12 @@ class MetricTable:
 
     @property
     def title(self) -> str:
-        """The metric as words, with the unit."""
+        """The metric's name in words, with its unit."""
         return f"{label(self.metric)} ({self.unit})" if self.unit else label(self.metric)
 
 
 def comparison_tables(results: Results) -> list[MetricTable]:
-    """A table for each headline metric; points without a run are left out."""
+    """A table for each headline metric, without points that have no run."""
     axes, points, several = axes_of(results), results.manifest["points"], len(variants_of(results)) > 1
     heads = (*(axis.name for axis in axes), "variant", "n", "mean", "95 % CI")
     heads += (f"difference to {baseline_of(results)}", "effect", "p", "raw p", "verdict") if several else ()

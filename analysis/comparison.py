@@ -39,10 +39,10 @@ Verdict = Literal["better", "worse", "higher", "lower", ""]
 class VariantOutcome:
     """One metric of one variant: its mean (in the metric's unit) and the test of its difference to the baseline.
 
-    The test's difference is in % of the baseline, or in the metric's unit (`relative` is false) where some run of the baseline
-    has 0. `test` is None for the baseline itself and where either is undefined. `p` is its p value after Holm's correction
-    for all variants that are compared with the baseline, `test.p` the raw one. `verdict` is "" unless p is 5 % or less;
-    "higher" and "lower" are said of metrics of which neither way is better.
+    The test's difference is in % of the baseline, or in the metric's unit (`relative` is false) where some run of the baseline has
+    0. `test` is None for the baseline itself and where either is undefined. `p` is its p value after Holm's correction for all
+    comparisons with the baseline, `test.p` the raw one. `verdict` is "" unless p is 5 % or less, and "higher" or "lower" for
+    metrics without a better direction.
     """
 
     value: Interval
@@ -101,7 +101,7 @@ def metrics_of(results: Results) -> list[str]:
 
 
 def by_replication(results: Results, metric: str) -> pd.DataFrame:
-    """The metric's values: a column per variant, NaN where undefined or failed; a row for runs that share random numbers.
+    """The metric's values: a column per variant, NaN where undefined or failed, and a row per set of runs that share random numbers.
 
     The index is the point and, by name, those columns of `PAIR` that the table of runs has.
     """
@@ -111,13 +111,13 @@ def by_replication(results: Results, metric: str) -> pd.DataFrame:
 
 
 def compare(results: Results, metrics: Sequence[str] | None = None) -> list[Comparison]:
-    """Every metric (or those named) of every variant, with 95 % confidence intervals and tests over the replications of one point."""
+    """Compare metrics (by default all) of all variants, with 95 % confidence intervals and tests over one point's replications."""
     names = metrics_of(results) if metrics is None else metrics
     return [_compared(results, name, by_replication(results, name).to_numpy()) for name in names]
 
 
 def compare_points(results: Results, metric: str) -> list[Comparison]:
-    """One metric of every variant at each point of a sweep, in their order."""
+    """Compare one metric of all variants at each point of a sweep, in order."""
     frame = by_replication(results, metric)
     rows, values = frame.groupby(level="point").indices, frame.to_numpy()
     return [_compared(results, metric, values[rows.get(n, [])]) for n in range(len(results.manifest["points"]))]
@@ -143,8 +143,8 @@ def _compared(results: Results, metric: str, values: NDArray[np.float64]) -> Com
 def _test(values: NDArray[np.float64], baseline: NDArray[np.float64]) -> tuple[Test | None, bool]:
     """The test of the difference, and whether that is in % of the baseline.
 
-    Pair by pair, or of the means where no runs share their random numbers. Where a pair's baseline is 0, or the mean of the
-    baseline, there are no percentages (those of the other pairs would stand for all), and the difference is in the unit.
+    Paired, or of the means where no runs share their random numbers. If the baseline of a pair, or its mean, is 0, the difference
+    is in the metric's unit, as percentages would represent only the other pairs.
     """
     pairs = ~np.isnan(values) & ~np.isnan(baseline)
     relative = bool((baseline[pairs] != 0).all() if pairs.any() else np.nansum(baseline) != 0)
@@ -185,7 +185,7 @@ def compare_table(results: Results, metrics: Sequence[str] | None = None) -> pd.
 
 
 def records(table: pd.DataFrame) -> list[Raw]:
-    """The rows of a table for programs: null where there is nothing."""
+    """The rows of a table as JSON, with null for missing values."""
     found: list[Raw] = json.loads(table.to_json(orient="records", double_precision=15))
     return found
 
@@ -212,9 +212,9 @@ def texts(row: Comparison, variant: str) -> Texts:
 
 
 def difference(row: Comparison, variant: str, factor: float) -> str:
-    """A variant's difference to the baseline as text: in %, or `from 0 to 3,036` where the baseline has 0; "" where there is none.
+    """A variant's difference to the baseline as text: in %, or `from 0 to 3,036` where the baseline is 0; "" where there is none.
 
-    What the means are divided by is `factor`.
+    The means are divided by `factor`.
     """
     outcome = row.outcomes[variant]
     if outcome.test is None or (not outcome.relative and outcome.test.difference.mean == 0):
@@ -232,7 +232,7 @@ def percent(difference: Interval) -> str:
 
 
 def method(results: Results) -> str:
-    """A sentence on how a comparison was computed: confidence intervals, differences, and what significant means."""
+    """A sentence on how a comparison was computed: confidence intervals, differences, and the meaning of significant."""
     baseline = baseline_of(results)
     others = [name for name in variants_of(results) if name != baseline]
     counts = results.runs.groupby(["point", "variant"]).size()
@@ -269,5 +269,5 @@ def significance(comparisons: int) -> str:
 
 
 def label(metric: str) -> str:
-    """A metric's name as words."""
+    """A metric's name in words."""
     return metric.replace("_", " ")

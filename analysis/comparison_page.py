@@ -1,4 +1,4 @@
-"""The page of a comparison: what differs, a table for each metric, and the charts, in one HTML file for a browser without a network."""
+"""The page of a comparison: what differs, a table for each metric, and the charts, in one HTML file that works offline."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from sim.base.naming import Raw
 from sim.metrics import METRICS
 
 _ROWS = 300
-"""Rows of a table, at most."""
+"""The most rows of a table."""
 
 
 def draw_comparison(collection: Collection) -> list[Figure]:
-    """The charts of a comparison: over the points of a sweep, or the means of the one point."""
+    """The charts of a comparison: over the points of a sweep, or the means at the single point."""
     return sweep_figures(collection) or intervals(collection, headline_of(collection))
 
 
 def write_comparison(collection: Collection, path: Path, charts: Sequence[Figure]) -> None:
-    """Write the page to `path`, in full or not at all; `charts` are those of `draw_comparison`."""
+    """Write the page to `path` atomically; `charts` are those of `draw_comparison`."""
     write_atomically(path, render_comparison(collection, charts).encode())
 
 

@@ -1,4 +1,4 @@
-"""Compare what runs delivered with the deliveries recorded in a trace, by topic and subscriber."""
+"""Compare the deliveries of runs with those recorded in a trace, by topic and subscriber."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DeliveryCheck:
 
 
 def traces_of(experiment: Experiment) -> dict[str, Path]:
-    """The folder of each variant's workload. Raises ScenarioError where one has no deliveries that a run could be checked with."""
+    """The folder of each variant's workload. Raises ScenarioError where one has no deliveries to check a run against."""
     found = {}
     for variant, scenario in experiment.variants.items():
         table, where = scenario.workload, f"{experiment.path or 'scenario'}: variant {variant}"
@@ -57,7 +57,7 @@ def traces_of(experiment: Experiment) -> dict[str, Path]:
                 f"{where}: a workload of kind '{table.kind}' is synthetic: there is no trace with deliveries to compare with"
             )
         if table.path is None:
-            raise ScenarioError(f"{where}: workload.path: missing; name a workload folder there or by --workload")
+            raise ScenarioError(f"{where}: workload.path: missing; name a workload folder there or with --workload")
         if table.resample_users:
             raise ScenarioError(f"{where}: workload.resample_users draws users other than those of the trace")
         if not read_manifest(table.path)[0]["counts"].get("deliveries"):

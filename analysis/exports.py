@@ -1,4 +1,4 @@
-"""A comparison as a file for other programs: CSV and Parquet with all digits, LaTeX as it is printed."""
+"""A comparison as a file for other programs: CSV and Parquet with all digits, LaTeX as printed."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ _TEX = str.maketrans(
 
 
 def export_comparison(results: Results, path: Path) -> None:
-    """Write the headline metrics, compared, as what the path ends with, in full or not at all.
+    """Write the comparison of the headline metrics atomically, in the format of the path's ending.
 
-    .csv and .parquet have the columns of `compare_table`, text in .csv as `sim.base.escaping.csv_cell` writes it; .tex has a table of
-    booktabs for each metric. Raises ResultsError where the path ends with anything else, or cannot be written.
+    .csv and .parquet have the columns of `compare_table`, with text in .csv escaped by `sim.base.escaping.csv_cell`; .tex has a
+    booktabs table for each metric. Raises ResultsError where the path ends with anything else, or cannot be written.
     """
     _writer(path)(results, path)
 
 
 def check_export(path: Path) -> None:
-    """Raises ResultsError where a comparison cannot be written as what a path ends with."""
+    """Raise ResultsError where a comparison cannot be written in the format of a path's ending."""
     _writer(path)
 
 
@@ -100,10 +100,10 @@ def _table(table: MetricTable, said: str) -> Iterator[str]:
 
 def _line(cells: Iterable[str]) -> str:
     line = " & ".join(map(_tex, cells)) + r" \\"
-    return "{}" + line if line[0] in "[*" else line  # after the end of a row they would be its options
+    return "{}" + line if line[0] in "[*" else line  # after the end of a row they would be read as its options
 
 
 def _tex(text: str) -> str:
-    """Text for LaTeX: whatever means something there is shown as it is; marks that its fonts lack are left out."""
+    """Text for LaTeX: special characters are escaped, and characters missing from its fonts are left out."""
     plain = " ".join(printable(text).replace("✓", "").replace("✗", "").split())
     return plain.translate(_TEX).replace("--", "-{}-")

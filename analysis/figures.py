@@ -19,7 +19,7 @@ from sim.metrics import METRICS
 
 
 def figures(results: Results) -> list[Figure]:
-    """All charts of the results, in the order of the report. Charts that have nothing to show are left out."""
+    """All charts of the results, in the order of the report. Charts without data are left out."""
     return [
         *intervals(results, headline_of(results)),
         *metrics_over_time(results, headline_of(results)),
@@ -31,7 +31,7 @@ def figures(results: Results) -> list[Figure]:
 
 
 def intervals(results: Results, metrics: Sequence[str]) -> list[Figure]:
-    """Per metric, each variant's mean with its 95 % confidence interval, over the single replications as faint marks."""
+    """For each metric, the variants' means with 95 % confidence intervals, and the single replications as faint marks."""
     names = variants_of(results)
     found = []
     for row in compare(results, metrics):
@@ -81,7 +81,7 @@ def intervals(results: Results, metrics: Sequence[str]) -> list[Figure]:
 
 
 def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
-    """Per metric, its mean over the replications by window, with the 95 % confidence interval as a band; warm-up shaded."""
+    """For each metric, the mean over the replications by window, with the 95 % confidence interval as a band; warm-up shaded."""
     names = variants_of(results)
     table = over_time(results, metrics, points=min(240, CHART_ROWS // len(names)))
     found = []
@@ -99,7 +99,7 @@ def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
             {
                 "variant": rows["variant"],
                 "time": rounded((rows["start"] + rows["end"]) / 2 / span),
-                # No metric is below 0; an interval that is wider than its mean may be.
+                # metrics are never below 0, but wide intervals may be
                 **{column: rounded(rows[column].clip(lower=0) / factor) for column in ("mean", "low", "high")},
             }
         )
@@ -144,7 +144,7 @@ def delays(results: Results) -> list[Figure]:
     if above.empty:
         return []
     factor, unit = scale("s", float(above.median()))
-    # A logarithmic axis has no 0: what has no delay stands at its left edge.
+    # a logarithmic axis has no 0, so pairs without delay are at its left edge
     floor = above.min() * 0.9
     shown = table.assign(delay=rounded(table["delay"].clip(lower=floor) / factor), share=rounded(table["share"]))
     chart = (
@@ -166,7 +166,7 @@ def delays(results: Results) -> list[Figure]:
         "Share of the delivered (publication, broker) pairs that arrive within a delay; bins are at most 0.8 % wide."
     )
     if zeros:
-        caption += f" Those that need no hop at all are at the left edge: {zeros}."
+        caption += f" Those that need no hop are at the left edge: {zeros}."
     medians = [
         f"{v}: {number(t.loc[t['share'] >= 0.5, 'delay'].min() / factor)} {unit}" for v, t in table.groupby("variant")
     ]
@@ -180,7 +180,7 @@ def _load(results: Results) -> list[Figure]:
     table = load_by_rank(results, points=min(300, CHART_ROWS // len(names) - 50))
     if table.empty or not table["subscriptions"].max() > 0:
         return []
-    # Where a few brokers carry most, only a logarithmic axis tells the others apart.
+    # where a few brokers have most of the load, only a logarithmic axis separates the others
     skewed = table["subscriptions"].max() > 20 * table["subscriptions"].median()
     heaviest = table["subscriptions"].max()
     shown = table[table["subscriptions"] > 1e-5 * heaviest] if skewed else table
@@ -208,5 +208,5 @@ def _load(results: Results) -> list[Figure]:
     description = f"User subscriptions per broker by variant, sorted; the heaviest broker has {'; '.join(heads)}."
     caption = "User subscriptions that a broker hosts, averaged over time and, rank by rank, over the replications."
     if skewed:
-        caption += " The axis is logarithmic; brokers that host nobody are beyond its end."
+        caption += " The axis is logarithmic; brokers that host no user are beyond its end."
     return [Figure("load", "load", "load per broker", caption, description, {**spec_of(chart), "height": 260})]

@@ -1,4 +1,4 @@
-"""Numbers as text: as many digits as the confidence interval justifies, thousands separators, units that fit the size."""
+"""Numbers as text: digits justified by the confidence interval, thousands separators, and units that suit the size."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _SCALES = {"s": {unit: size for unit, size in SECONDS.items() if unit != "w"}, "
 
 
 def scale(unit: str, size: float) -> tuple[float, str]:
-    """What to divide values in `unit` by, and the unit they are in then, so that one of about `size` is easy to read.
+    """The divisor and the new unit that make values of about `size` in `unit` easy to read.
 
-    Seconds become µs … d, bytes B … TB; other units stay.
+    Seconds become µs … d, bytes B … TB; other units are kept.
     """
     steps = _SCALES.get(unit)
     if steps is None:
@@ -28,7 +28,7 @@ def scale(unit: str, size: float) -> tuple[float, str]:
 
 
 def decimals_of(half_width: float) -> int:
-    """Decimals that show a half-width with one significant digit, two where it begins with 1; negative for tens and more."""
+    """The decimals that show a half-width with one significant digit, two if it begins with 1; negative for tens and more."""
     exponent = math.floor(math.log10(half_width))
     return -exponent + (half_width / 10.0**exponent < 2)
 
@@ -45,7 +45,7 @@ def number(value: float, decimals: int | None = None) -> str:
 
 
 def quantity(value: float, unit: str) -> str:
-    """One number with its unit, in one that fits its size: `36.2 ms`, `1.24 MB`, `1,204 messages`."""
+    """A number with its unit, scaled to suit its size: `36.2 ms`, `1.24 MB`, `1,204 messages`."""
     if not math.isfinite(value):
         return "–"
     factor, name = scale(unit, value)
@@ -58,9 +58,9 @@ def with_unit(text: str, unit: str) -> str:
 
 
 def describe(interval: Interval, factor: float = 1.0, signed: bool = False) -> tuple[str, str]:
-    """The mean and the confidence interval `[low, high]`, divided by `factor`; the latter is "" where there is none.
+    """The mean and the confidence interval `[low, high]` as text, divided by `factor`; the latter is "" where there is none.
 
-    `signed` writes a plus before what is above 0. A bound that lies beyond 0 is never rounded to 0.
+    `signed` adds a plus to positive numbers. A bound other than 0 is never rounded to 0.
     """
     if interval.n == 0:
         return "–", ""

@@ -1,4 +1,4 @@
-"""What came out, in words: the one place that makes the sentences of the terminal, of pages and of JSON."""
+"""The findings in words: the sentences shown on terminals, on pages and in JSON."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from sim.metrics import METRICS
 from sim.scenario.expressions import KEEPS_UP
 
 _FEW = 5
-"""Fewer replications than these have a note."""
+"""Results with fewer replications have a note."""
 _NAMED = 3
-"""How many brokers, or points of a sweep, a sentence names at most."""
+"""The most brokers, or points of a sweep, that a sentence names."""
 _WARNING = "Delays and deliveries cover only what was delivered."
 
 
 class Sentence(NamedTuple):
-    """What a sentence is about (a variant or a metric), and what it says of that."""
+    """A sentence: its subject (a variant or a metric), and what it says about it."""
 
     about: str
     text: str
@@ -45,33 +45,33 @@ class Sentence(NamedTuple):
 
 @dataclass(frozen=True)
 class Headlines:
-    """What came out: sentences of all headline metrics, and notes on what has to be known to take them right."""
+    """The findings: sentences about all headline metrics, and notes needed to interpret them."""
 
     sentences: list[Sentence]
     notes: list[str]
 
     def as_json(self) -> Raw:
-        """The same for programs."""
+        """The headlines as JSON."""
         return {"sentences": list(map(str, self.sentences)), "notes": self.notes}
 
 
 def headlines(results: Results) -> Headlines:
-    """What came out at the one point, or over all points of a sweep."""
+    """The findings at the single point, or over all points of a sweep."""
     said = of_sweep(results) if len(results.manifest["points"]) > 1 else of_point(results)
     return Headlines(said, list(notes(results)))
 
 
 def notes(results: Results) -> Iterator[str]:
-    """What has to be known to take the numbers right: saturated brokers, and that replications are few."""
+    """Notes needed to interpret the numbers: saturated brokers, and few replications."""
     yield from _saturation(results)
     if few := few_replications(results):
         yield few
 
 
 def few_replications(results: Results) -> str:
-    """What it means that there are so few replications; "" where there are enough."""
+    """A note on the consequences of few replications; "" where there are enough."""
     counts = results.runs.groupby(["point", "variant"]).size()
-    least = int(counts.min()) if len(counts) else _FEW  # where all runs failed, nothing is to be taken right
+    least = int(counts.min()) if len(counts) else _FEW  # all runs failed, so there is nothing to interpret
     if least >= _FEW:
         return ""
     if counts.max() == 1:
@@ -81,13 +81,13 @@ def few_replications(results: Results) -> str:
     reach = number(float(half_width(1.0, least - 1, 0.95)), 1)
     some = "" if counts.min() == counts.max() else " at some points"
     return (
-        f"{least} replications{some} are few: a confidence interval reaches {reach} standard errors to each side of its mean (2.0 with "
-        "many) and assumes roughly normal values. Only large differences are found significant; smaller ones may exist."
+        f"{least} replications{some} are few: a confidence interval extends {reach} standard errors to each side of its mean (2.0 with "
+        "many) and assumes roughly normal values. Only large differences become significant; smaller ones may exist."
     )
 
 
 def of_point(results: Results) -> list[Sentence]:
-    """All headline metrics of results of one point: a sentence for each variant that is compared, or for the only one."""
+    """All headline metrics at one point: a sentence for each compared variant, or for the only one."""
     baseline, names = baseline_of(results), variants_of(results)
     rows = compare(results, headline_of(results))
     if names == [baseline]:
@@ -97,7 +97,7 @@ def of_point(results: Results) -> list[Sentence]:
 
 
 def _compared(rows: Sequence[Comparison], variant: str, baseline: str) -> str:
-    """What is better and worse, what differs otherwise, and what is not known to or does not."""
+    """The metrics in which a variant is better, worse, otherwise different, or not significantly different."""
     forms = {
         "better": "better than {b} in {x}",
         "always better": "better than {b} in every replication in {x}",
@@ -115,11 +115,11 @@ def _compared(rows: Sequence[Comparison], variant: str, baseline: str) -> str:
             change = "" if form in {"uncertain", "same"} else f" {_change(row, variant)}"
             found[form].append(label(row.metric.name) + change)
     said = [forms[form].format(b=baseline, x=", ".join(metrics)) for form, metrics in found.items() if metrics]
-    return "; ".join(said) or f"nothing that can be compared with {baseline}"
+    return "; ".join(said) or f"no metric that can be compared with {baseline}"
 
 
 def _form(row: Comparison, variant: str) -> str:
-    """How an outcome is said; "" where there is nothing to compare."""
+    """The form of sentence for an outcome; "" where there is nothing to compare."""
     outcome = row.outcomes[variant]
     test = outcome.test
     if test is None:
@@ -135,7 +135,7 @@ def _form(row: Comparison, variant: str) -> str:
 
 
 def of_sweep(results: Results) -> list[Sentence]:
-    """All headline metrics over the points of a sweep: where each is best, and at how many points variants differ, and by how much."""
+    """All headline metrics over a sweep: where each is best, at how many points variants differ, and by how much."""
     metrics, baseline = headline_of(results), baseline_of(results)
     compared = {metric: compare_points(results, metric) for metric in metrics}
     said = [
@@ -149,9 +149,9 @@ def of_sweep(results: Results) -> list[Sentence]:
 
 
 def _best(results: Results, metric: str, rows: Sequence[Comparison]) -> str:
-    """At which point and with which variant a metric is best; "" where it is the same everywhere, or neither way is better.
+    """The point and variant at which a metric is best; "" where it is the same everywhere, or neither direction is better.
 
-    A metric of what gets through is not best where brokers are saturated.
+    Metrics that cover only deliveries are not compared where brokers are saturated.
     """
     behind = _saturated_points(results) if METRICS[metric].got_through else set()
     found = [
@@ -172,7 +172,7 @@ def _best(results: Results, metric: str, rows: Sequence[Comparison]) -> str:
 
 
 def _span(rows: Sequence[Comparison], variant: str) -> str:
-    """How far a variant's differences reach over the points, and at how many of them they are significant."""
+    """The range of a variant's differences over the points, and the number of points with a significant one."""
     tested = [row for row in rows if row.outcomes[variant].test]
     if not tested:
         return ""
@@ -219,14 +219,14 @@ def _mean(row: Comparison, variant: str) -> str:
 
 
 def _saturated_points(results: Results) -> set[tuple[int, str]]:
-    """The points (their numbers) and variants at which brokers do not keep up in most replications."""
+    """The points (by number) and variants at which brokers are saturated in most replications."""
     means = results.runs.groupby(["point", "variant"], as_index=False)[KEEPS_UP.metric].mean()
     behind = means[means[KEEPS_UP.metric] >= KEEPS_UP.value]
     return set(zip(behind["point"].tolist(), behind["variant"].tolist(), strict=True))
 
 
 def _saturation(results: Results) -> Iterator[str]:
-    """A sentence for each variant with saturated brokers, and one with saturated links, or over all points of a sweep."""
+    """Sentences about saturated brokers and saturated links, for each variant or over all points of a sweep."""
     runs = results.runs
     for what, metric, named in (("broker", KEEPS_UP.metric, _brokers_named), ("link", "saturated_links", _links_named)):
         behind = runs[runs[metric] > 0] if metric in runs else runs.head(0)
@@ -243,7 +243,7 @@ def _saturation(results: Results) -> Iterator[str]:
 
 
 def _of_variant(variant: str, what: str, named: list[str], times: int, count: int) -> str:
-    """What waits where in one run, the first of those of the variant in which brokers, or links, are saturated."""
+    """What is saturated in the variant's first run with saturated brokers or links."""
     more = len(named) - _NAMED
     others = f" and {number(more)} other{'s' if more > 1 else ''}" if more > 0 else ""
     which = f"a {what} is" if len(named) == 1 else f"{number(len(named))} {what}s are"
@@ -252,7 +252,7 @@ def _of_variant(variant: str, what: str, named: list[str], times: int, count: in
 
 
 def _links_named(results: Results, run: str) -> Iterator[str]:
-    """The links and interfaces of a run that cannot carry what is sent over them, the most loaded first, and what share they can."""
+    """The saturated links and interfaces of a run, the most loaded first, with the share that they can carry."""
     brokers, links = results.table(run, "brokers"), results.table(run, "links")
     names = brokers.set_index("broker")["name"]
     loads = [
@@ -275,11 +275,11 @@ def _links_named(results: Results, run: str) -> Iterator[str]:
 
 
 def _brokers_named(results: Results, run: str) -> Iterator[str]:
-    """The brokers of a run that are saturated, the most work first: since when, and what waits there."""
+    """The saturated brokers of a run, the most work first: since when, and what waits there."""
     brokers = results.table(run, "brokers")
     brokers = brokers[brokers["saturated_since"].notna()].sort_values("backlog_seconds", ascending=False, kind="stable")
     yield from (
-        f"broker {name} since {quantity(since, 's')} (it can do {100 * share:.3g} % of the work that has come since; "
+        f"broker {name} since {quantity(since, 's')} (it can do {100 * share:.3g} % of the work that has arrived since; "
         f"{number(messages)} messages there at the end, {quantity(seconds, 's')} of work undone)"
         for name, since, share, messages, seconds in brokers[
             ["name", "saturated_since", "capacity_share", "backlog", "backlog_seconds"]

@@ -1,4 +1,4 @@
-"""What is hottest in one run: topics, brokers and links, and how the load of the hottest brokers goes over time."""
+"""The hottest topics, brokers and links of one run, and the load of the hottest brokers over time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from analysis.tables import runs_of
 from sim.experiments.results import Results
 
 HOTTEST = 10
-"""How many of each are named."""
+"""The number of each that are listed."""
 
 
 class Hottest(NamedTuple):
-    """A table of the hottest of a kind, most first: what they are, the names of columns, and rows of text."""
+    """A table of the hottest of a kind in descending order: the kind, the names of columns, and rows of text."""
 
     what: str
     columns: tuple[str, ...]
@@ -24,9 +24,9 @@ class Hottest(NamedTuple):
 
 
 def hottest(results: Results, variant: str) -> list[Hottest]:
-    """The hottest topics, brokers and links in the first run of a variant; those that there are.
+    """The hottest topics, brokers and links in the first run of a variant, as far as available.
 
-    Topics by the copies that users get; brokers and links by the load that is offered to them, where it is known, or else by messages.
+    Topics are ranked by the copies that users receive, brokers and links by their offered load or, where it is unknown, by messages.
     """
     runs = runs_of(results, variant)[:1]
     return [
@@ -38,7 +38,7 @@ def hottest(results: Results, variant: str) -> list[Hottest]:
 
 
 def hottest_brokers(results: Results, run: str) -> pd.DataFrame:
-    """The brokers of a run with most to do, most first: the columns of the table of brokers, and `messages`."""
+    """The most loaded brokers of a run in descending order: the columns of the table of brokers, and `messages`."""
     brokers = results.table(run, "brokers")
     brokers["messages"] = brokers["received"] + brokers["sent"]
     if "offered_load" not in brokers:
@@ -47,7 +47,7 @@ def hottest_brokers(results: Results, run: str) -> pd.DataFrame:
 
 
 def load_over_time(results: Results, run: str, points: int) -> pd.DataFrame:
-    """The load of the hottest brokers in windows after the warm-up, of which neighbours are merged until about `points` are left.
+    """The load of the hottest brokers in windows after the warm-up, merged until about `points` windows are left.
 
     Columns name, rank (from 0), start, end (s), utilisation (0 … 1), queue_length, messages (per s); 0 where a broker did nothing.
     """

@@ -1,4 +1,4 @@
-"""The load of the hottest brokers over time, as maps: a row for each broker, its colour by window."""
+"""Maps of the hottest brokers' load over time: a row for each broker, coloured by window."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAPS = {
 
 
 def load_maps(results: Results) -> list[Figure]:
-    """For each variant, utilisation and queue of the hottest brokers in its first run; their messages where brokers take no time."""
+    """For each variant, utilisation and queue of the hottest brokers in its first run, or their messages where brokers take no time."""
     variants, found = variants_of(results), list[Figure]()
     for place, variant in enumerate(variants):
         for run in runs_of(results, variant)[:1]:
@@ -68,7 +68,7 @@ def _map(table: pd.DataFrame, column: str, variant: str, place: int) -> Figure:
         f"hot-{column}-{place}",
         "hot",
         f"{what}{f': {variant}' if variant else ''}",
-        f"{caption}; the {len(order)} brokers with most to do, in the first replication. At most "
+        f"{caption}; the {len(order)} brokers with the most to do, in the first replication. At most "
         f"{number(float(most[column]))}: broker {most['name']}, {at}.",
         f"{what} of {len(order)} brokers over time; at most {number(float(most[column]))}, broker {most['name']}, from {at}.",
         {**spec_of(chart), "height": 20 * len(order) + 10},

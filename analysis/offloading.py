@@ -16,7 +16,7 @@ _OBJECTIVES = {"satisfied": "satisfied subscribers", "satisfaction": "sum of sub
 
 
 def capacity_curve(points: Sequence[Raw], policy: str, objective: str) -> Figure:
-    """The chart of a policy's curve: `capacity`, `value` of the objective and perhaps `upper_bounds` at each point, ascending."""
+    """The chart of a policy's curve: `capacity`, `value` of the objective and optionally `upper_bounds` at each point, ascending."""
     names = [policy]
     rows = [{"variant": policy, "capacity": point["capacity"], "value": float(point["value"])} for point in points]
     if any(point["upper_bounds"] for point in points):
@@ -51,5 +51,5 @@ def capacity_curve(points: Sequence[Raw], policy: str, objective: str) -> Figure
         "What capacity buys",
         "",
         f"{title} against capacity by {policy}: {number(last['value'])} at {number(last['capacity'])}.",
-        {**spec_of(chart), "title": f"What capacity buys ({policy})", "height": 320},
+        {**spec_of(chart), "title": f"Value of capacity ({policy})", "height": 320},
     )

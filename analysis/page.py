@@ -1,4 +1,4 @@
-"""What all pages share: one HTML file that holds everything, for a browser without a network."""
+"""Common parts of all pages, each one self-contained HTML file that works offline."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from sim.base.naming import Raw
 _SECTIONS: dict[str, Raw] = tomllib.loads(
     (files("analysis") / "templates" / "sections.toml").read_text(encoding="utf-8")
 )
-"""Of each section: its title, and the text above its charts."""
+"""The title of each section, and the text above its charts."""
 
 
 def render(template: str, charts: list[Figure], **values: Any) -> str:
-    """The page that a template makes of the values, with its charts and what draws them."""
+    """Render a template with values, charts and the scripts that draw them."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("analysis"), autoescape=True, finalize=_shown, trim_blocks=True, lstrip_blocks=True
     )
@@ -33,16 +33,16 @@ def render(template: str, charts: list[Figure], **values: Any) -> str:
 
 
 def section(name: str, charts: Sequence[Figure]) -> Raw:
-    """A section by its name, as templates take it: id, title, text, and those of the charts that belong in it."""
+    """A section for templates: id, title, text, and its charts."""
     return {"id": name, **_SECTIONS[name], "figures": [chart for chart in charts if chart.section == name]}
 
 
 def _shown(value: Any) -> Any:
-    """Text that is not markup, without what turns the order of letters around or has no place in a page."""
+    """Text that is not markup, with control characters escaped."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 @cache
 def _bundle() -> Markup:
-    """The charts' JavaScript, which takes a second to put together."""
+    """The charts' JavaScript, which takes a second to bundle."""
     return Markup(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", VEGA_LITE))  # noqa: S704 - a library's own

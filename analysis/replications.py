@@ -1,4 +1,4 @@
-"""How many replications there are, and what runs leave out as their warm-up: what a scenario fixes, and what was found."""
+"""Texts about the number of replications and the warm-up, fixed by a scenario or determined from runs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _LISTED = 8
 
 
 def replications_of(manifest: Raw, point: int) -> int:
-    """How many replications a point should have."""
+    """The number of replications that a point should have."""
     precision = manifest.get("precision")
     return int(precision["points"][point]["replications"] if precision else manifest["replications"])
 
 
 def precision_said(manifest: Raw, point: int | None = None) -> str:
-    """What precision was asked for and whether it was reached, at a point or at all of them; "" where none was asked for."""
+    """The requested precision and whether it was reached, at one or all points; "" where none was requested."""
     asked = manifest.get("precision")
     if not asked:
         return ""
@@ -42,7 +42,7 @@ def precision_said(manifest: Raw, point: int | None = None) -> str:
 
 
 def warm_up_said(manifest: Raw, point: int | None = None) -> str:
-    """What the warm-up was and how it was found, at a point or at all of them; "" where the scenario fixes it."""
+    """The warm-up and how it was determined, at one or all points; "" where the scenario fixes it."""
     found = manifest.get("warm_up")
     if not found:
         return ""

@@ -1,4 +1,4 @@
-"""The report: one HTML file that holds everything, for a browser without a network."""
+"""The report: one self-contained HTML file that works offline."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ from sim.metrics import METRICS, OURS
 
 _TRACE_UNITS = {"bounding_box": "°", "size": "bytes"}
 _LISTED = 10
-"""How many failed runs are listed at most."""
+"""The most failed runs that are listed."""
 
 
 def draw(results: Results, point: int | None = None, trade_off: tuple[str, str] = DEFAULT) -> list[Figure]:
-    """All charts of a report: of a sweep those over its points, then those of one point (by default the first with a run)."""
+    """All charts of a report: for a sweep those over its points, then those of one point (by default the first with a run)."""
     return [*sweep_figures(results, trade_off), *figures(_shown(results, point)[1])]
 
 
 def write_report(
     results: Results, path: Path, charts: Sequence[Figure] | None = None, point: int | None = None
 ) -> None:
-    """Write the report of the results to `path`, in full or not at all; `charts` where they are drawn already."""
+    """Write the report of the results to `path` atomically; `charts` if they are already drawn."""
     write_atomically(path, render_report(results, charts, point).encode())
 
 
 def render_report(results: Results, charts: Sequence[Figure] | None = None, point: int | None = None) -> str:
-    """The report of the results as HTML; the same text for the same results. Of a sweep, one point is shown in detail.
+    """The report of the results as HTML; the same text for the same results. For a sweep, one point is shown in detail.
 
     Raises ResultsError where no run finished.
     """
@@ -126,7 +126,7 @@ def _shown(results: Results, point: int | None) -> tuple[int, Results]:
 
 
 def _sweep(results: Results, point: int, charts: Sequence[Figure]) -> Raw | None:
-    """What the page shows of a sweep; None of results without one."""
+    """The page's values about a sweep; None for results without one."""
     last = len(results.manifest["points"]) - 1
     if last == 0:
         return None
@@ -156,7 +156,7 @@ def _explanation(baseline: str, variants: int, replications: int) -> str:
         means = f"Each number is the mean over {replications} replications, with its 95\u00a0% confidence interval (Student's t)."
     if variants == 1:
         return means
-    differences = f"Below it stands the difference to {baseline} in\u00a0%, taken replication by replication on the same random numbers"
+    differences = f"Below it is the difference to {baseline} in\u00a0%, taken replication by replication on the same random numbers"
     if replications == 1:
         return f"{means} {differences}."
     condition = (
@@ -248,7 +248,7 @@ def _workload(workload: Raw) -> Iterator[tuple[str, str]]:
     for name, value in generator.items():
         if value is not None:
             yield f"generator: {label(name)}", _parameter(value, units.get(name))
-    yield "hash", workload.get("hash") or "none (generated anew for each replication)"
+    yield "hash", workload.get("hash") or "none (generated for each replication)"
 
 
 def _rows(rows: Raw) -> Iterator[tuple[str, str]]:
@@ -299,7 +299,7 @@ def _scenario(results: Results) -> str:
 
 
 def _own(results: Results, variant: str) -> Iterator[tuple[str, ...]]:
-    """Swept keys, split, that a variant sets itself, so that its runs are the same at all their values."""
+    """Swept keys, as paths, that a variant sets itself, so that its runs are the same at all their values."""
     runs, parameters = results.runs[results.runs["variant"] == variant], results.manifest["parameters"]
     for key in parameters:
         others = [*(other for other in parameters if other != key), "replication"]
@@ -310,7 +310,7 @@ def _own(results: Results, variant: str) -> Iterator[tuple[str, ...]]:
 
 
 def _with(changes: Raw, variant: Raw, keys: tuple[str, ...]) -> Raw:
-    """The changes with what the variant has at a key path, if anything."""
+    """The changes, plus the variant's value at a key path, if any."""
     key, *rest = keys
     if key not in variant:
         return dict(changes)
@@ -319,7 +319,7 @@ def _with(changes: Raw, variant: Raw, keys: tuple[str, ...]) -> Raw:
 
 
 def _changes(base: Raw, variant: Raw) -> Raw:
-    """The keys in which a variant differs; all keys of a table that changes its kind."""
+    """The keys in which a variant differs, with all keys of a table whose kind changes."""
     changed = {}
     for key, value in variant.items():
         before = base.get(key)

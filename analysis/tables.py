@@ -1,4 +1,4 @@
-"""The tables of many runs drawn together into what a figure needs: small frames, averaged over replications."""
+"""The tables of many runs reduced to small frames for figures, averaged over replications."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def runs_of(results: Results, variant: str) -> list[str]:
 def over_time(results: Results, metrics: Sequence[str], points: int = 300) -> pd.DataFrame:
     """Metrics by window, with mean and 95 % confidence interval over the replications.
 
-    Columns metric, variant, start, end (s), warm_up, mean, low, high (NaN where there is no interval). Sums are per
-    hour, since windows may be cut. Neighbouring windows are merged until at most about `points` are left. Metrics that
-    have no time series are left out.
+    Columns metric, variant, start, end (s), warm_up, mean, low, high (NaN where there is no interval). Sums are per hour, since the
+    last window may be shorter. Neighbouring windows are merged until at most about `points` are left. Metrics that have no time
+    series are left out.
     """
     frames = [
         _windows(results.table(run, "timeseries"), metrics, points).assign(variant=variant)
@@ -109,11 +109,11 @@ def load_by_rank(results: Results, points: int = 300) -> pd.DataFrame:
 
 
 def busiest_tree(results: Results, variant: str) -> tuple[pd.DataFrame, pd.DataFrame] | None:
-    """The tree of the busiest topic at the end of the variant's first run, and all brokers' places.
+    """The tree of the busiest topic at the end of the variant's first run, and the positions of all brokers.
 
-    The tree has columns topic_name, node, parent, broker, position, role ("root", "subscriber", "relay"), subscribes, depth; parents
-    stand before their children. Brokers have position on the ring, latitude and longitude, NaN where there is none. None where there
-    is no tree.
+    The tree has columns topic_name, node, parent, broker, position, role ("root", "subscriber", "relay"), subscribes, depth;
+    parents precede their children. Brokers have a position on the ring, latitude and longitude, NaN if none. None where there is no
+    tree.
     """
     runs = runs_of(results, variant)
     if not runs:

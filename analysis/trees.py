@@ -17,14 +17,14 @@ from analysis.tables import busiest_tree
 from sim.experiments.results import Results
 
 MOST_NODES = 1000
-"""How many nodes of a tree are drawn, those nearest to its root; and how many brokers around it."""
+"""The most nodes of a tree that are drawn, those nearest to its root, and the most brokers around it."""
 
 Points = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where the nodes of a tree are drawn, x and y from -1 to 1, and all brokers, where they have a place of their own."""
+    """The positions of a tree's nodes, x and y from -1 to 1, and of all brokers, where they have positions."""
 
     name: str
     nodes: Points
@@ -82,7 +82,7 @@ def _tree(results: Results, variant: str) -> list[Figure]:
     if len(tree) < len(whole):
         caption += f" Drawn are the {number(len(tree))} nodes nearest to the root."
     spec = spec_of(alt.layer(*layers))
-    del spec["autosize"]  # a ring is round at any width, and a map keeps its shape
+    del spec["autosize"]  # keeps a ring round and a map in shape at any width
     on = {"ring": "on the ring of brokers", "map": "on the map of brokers", "layers": "in layers by hops"}[layout.name]
     return [
         Figure(
@@ -98,7 +98,7 @@ def _tree(results: Results, variant: str) -> list[Figure]:
 
 
 def _layout(tree: pd.DataFrame, brokers: pd.DataFrame) -> _Layout:
-    """On the ring where there is one, else on the map where brokers stand apart on it, else in layers."""
+    """Lay out on the ring if there is one, else on the map if brokers have distinct positions, else in layers."""
     if brokers["position"].notna().all():
         return _Layout("ring", _on_ring(tree["position"].to_numpy()), _on_ring(brokers["position"].to_numpy()))
     places = brokers[["longitude", "latitude"]]
@@ -138,7 +138,7 @@ def _in_layers(tree: pd.DataFrame) -> Points:
 
 
 def _edges(tree: pd.DataFrame, bent: bool) -> pd.DataFrame:
-    """Each edge from parent to child as points of a line, or of a curve that bends towards the middle, the more the longer it is."""
+    """Each edge from parent to child as points of a line, or of a curve that bends towards the centre, more if it is longer."""
     places = tree.set_index("node")[["x", "y"]]
     children = tree[tree["parent"] >= 0]
     start = places.loc[children["parent"]].to_numpy()[:, None, :]

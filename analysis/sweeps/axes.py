@@ -1,4 +1,4 @@
-"""The axes of a sweep: which swept keys advance together, what they are called, and how their values lie on a chart."""
+"""The axes of a sweep: which swept keys advance together, their names, and how their values are placed on a chart."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _TICKS = 8
 
 @dataclass(frozen=True)
 class Axis:
-    """A swept key with the different values that it takes: numbers ascending, other values in the order of the points.
+    """A swept key with its distinct values: numbers ascending, other values in the order of the points.
 
-    `together` are keys that advance with this one. Numbers are on a logarithmic axis where they lie more evenly there.
+    `together` are keys that advance with this one. Numbers are on a logarithmic axis where that spaces them more evenly.
     """
 
     key: str
@@ -39,7 +39,7 @@ class Axis:
 
     @cached_property
     def kind(self) -> Literal["linear", "log", "category"]:
-        """How the values lie on a chart."""
+        """The type of the chart's axis."""
         if any(isinstance(value, (str, bool)) for value in self.values):
             return "category"
         x = np.array(self.values, dtype=np.float64)
@@ -57,16 +57,16 @@ class Axis:
 
     @property
     def name(self) -> str:
-        """The key with those that advance with it."""
+        """The key with the keys that advance with it."""
         return f"{self.key} (with {', '.join(self.together)})" if self.together else self.key
 
     @property
     def title(self) -> str:
-        """The name with the unit that charts show the values in."""
+        """The name with the unit used in charts."""
         return axis_title(self.name, self.scale[1])
 
     def text(self, value: Value) -> str:
-        """A value as people read it, with its unit."""
+        """A value as text, with its unit."""
         if isinstance(value, bool):
             return str(value).lower()
         if isinstance(value, str):
@@ -81,7 +81,7 @@ class Axis:
         return f"{self.key} = {self.text(value)}"
 
     def x(self) -> alt.X:
-        """A horizontal axis for numbers, divided by the scale; a few of them are its ticks."""
+        """A horizontal axis for numbers, divided by the scale, with a few of them as ticks."""
         few = len(self.values) <= _TICKS
         ticks = [float(value) / self.scale[0] for value in self.values] if few else alt.Undefined
         return alt.X(
@@ -93,12 +93,12 @@ class Axis:
 
 
 def axes_of(results: Results) -> list[Axis]:
-    """The axes of a results folder's points, those with two values or more, in the order in which they are written."""
+    """The axes with at least two values among a results folder's points, in the order in which they are written."""
     return axes(results.points, results.manifest, zipped(results) if results.manifest["sweep"] else None)
 
 
 def drawn(results: Results) -> bool:
-    """Whether the points are a sample, or those of a search, and not a grid: two of them hardly share a value."""
+    """Whether the points are a sample, or those of a search, rather than a grid: they hardly share values."""
     sweep = results.manifest["sweep"]
     if sweep:
         return bool(sweep.get("sample", GRID) != GRID)
@@ -106,14 +106,14 @@ def drawn(results: Results) -> bool:
 
 
 def zipped(results: Results) -> list[list[str]]:
-    """The swept keys that the scenario lets advance together."""
+    """The swept keys that advance together in the scenario."""
     return list(results.manifest["sweep"].get("zip", []))
 
 
 def axes(points: pd.DataFrame, manifest: Raw, zipped: Sequence[Sequence[str]] | None = None) -> list[Axis]:
-    """The axes of points, a column per swept key; `manifest` has the scenario and the variants, as that of results.
+    """The axes of points, a table with a column per swept key; `manifest` has the scenario and the variants, like that of results.
 
-    Keys that are `zipped` are one axis; where that is not known, those that rise or fall together.
+    Keys that are `zipped` are one axis; if that is unknown, keys that rise or fall together.
     """
     found: list[Axis] = []
     for key in points:
@@ -134,7 +134,7 @@ def axes(points: pd.DataFrame, manifest: Raw, zipped: Sequence[Sequence[str]] | 
 
 
 def _together(pairs: pd.DataFrame, count: int) -> bool:
-    """Whether two keys determine one another; and, where they are numbers, one rises or falls with the other."""
+    """Whether two keys determine each other and, if they are numbers, are monotone in each other."""
     if not len(pairs) == count == pairs.iloc[:, 1].nunique():
         return False
     if not all(pd.api.types.is_numeric_dtype(kind) for kind in pairs.dtypes):
@@ -144,7 +144,7 @@ def _together(pairs: pd.DataFrame, count: int) -> bool:
 
 
 def points_said(axes: Sequence[Axis], values: Mapping[Any, Any] | pd.Series) -> str:
-    """A point as people read it: `network.brokers = 20, selection.cluster_size = 5`."""
+    """A point as text: `network.brokers = 20, selection.cluster_size = 5`."""
     return ", ".join(axis.said(values[axis.key]) for axis in axes)
 
 
@@ -156,5 +156,5 @@ def _axis(key: str, values: list[Value], manifest: Raw) -> Axis:
 
 
 def _unevenness(x: NDArray[np.float64]) -> float:
-    """The largest step as a share of the whole, of ascending numbers."""
+    """The largest step of ascending numbers as a share of their range."""
     return float(np.diff(x).max() / (x[-1] - x[0]))

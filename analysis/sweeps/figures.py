@@ -1,4 +1,4 @@
-"""All charts of a sweep: along its axes, maps of two, trade-offs, and what the variance comes from."""
+"""All charts of a sweep: along its axes, maps of two axes, trade-offs, and sensitivities."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from analysis.sweeps.summary import over_points, summarise
 from sim.experiments.results import Results
 
 _FEW = 6
-"""Up to this many values of a second axis get charts, or lines, of their own."""
+"""Up to this many values of a second axis get their own charts or lines."""
 MAPPED = 6
-"""How many variants get heat maps at most."""
+"""The most variants that get heat maps."""
 
 
 def sweep_figures(results: Results, trade_off: tuple[str, str] = DEFAULT) -> list[Figure]:
-    """The charts of a results folder with more than one point, in the order of the report; none of one with a single point."""
+    """The charts of a results folder with more than one point, in the order of the report; none for a single point."""
     if len(results.manifest["points"]) < 2:
         return []
     axes = axes_of(results)
@@ -49,7 +49,7 @@ def sweep_figures(results: Results, trade_off: tuple[str, str] = DEFAULT) -> lis
 def line_charts(
     runs: pd.DataFrame, axes: Sequence[Axis], metrics: Sequence[str], names: Sequence[str]
 ) -> Iterator[Figure]:
-    """Each metric along each axis, means over the others; along one of two axes where the other has a few values, by these.
+    """Each metric along each axis, averaged over the others; if one of two axes has few values, along the other, by these.
 
     `runs` is a table of runs with columns of the axes; `names` are the variants.
     """
@@ -71,7 +71,7 @@ def line_charts(
 def heat_maps(
     runs: pd.DataFrame, axes: Sequence[Axis], metrics: Sequence[str], names: Sequence[str], baseline: str | None
 ) -> Iterator[Figure]:
-    """Of two axes: each metric's means by variant, and the differences to the baseline, a cell for each pair of values."""
+    """For two axes: each metric's means by variant, and the differences to the baseline, a cell for each pair of values."""
     if len(axes) != 2:
         return
     across, up = sorted(axes, key=lambda axis: len(axis.values), reverse=True)
@@ -91,7 +91,7 @@ def heat_maps(
 
 
 def _split(axes: Sequence[Axis]) -> tuple[list[Axis], Axis | None]:
-    """The axes to draw along, and the one whose values have charts of their own."""
+    """The axes to draw along, and the one whose values have their own charts."""
     if len(axes) == 2:
         along_, by = sorted(axes, key=lambda axis: (axis.numeric, len(axis.values)), reverse=True)
         if len(by.values) <= _FEW:
@@ -100,7 +100,7 @@ def _split(axes: Sequence[Axis]) -> tuple[list[Axis], Axis | None]:
 
 
 def _by(runs: pd.DataFrame, axis: Axis, by: Axis, metric: str, names: Sequence[str]) -> Iterator[Figure]:
-    """A chart for each value of the second axis; of a single variant one chart, a line for each value."""
+    """A chart for each value of the second axis; for a single variant one chart with a line for each value."""
     whole = summarise(runs, [axis.key, by.key], [metric])
     if whole.empty:
         return

@@ -17,7 +17,7 @@ from analysis.sweeps.lines import slug
 from sim.metrics import METRICS, Metric
 
 ROW_WIDTH = 44
-"""Cells show their numbers where a row of them has at most this many characters."""
+"""Cells show their numbers if a row of them has at most this many characters."""
 
 
 def mean_map(
@@ -25,7 +25,7 @@ def mean_map(
 ) -> Figure:
     """Draw one variant's means, a cell for each pair of values; the best cell has a frame.
 
-    `table` has columns across.key, up.key and mean, in the metric's unit; `whole` those of all variants, which share the colours.
+    `table` has columns across.key, up.key and mean, in the metric's unit; `whole` the rows of all variants, which share colours.
     """
     factor, unit = scale(METRICS[metric].unit, whole["mean"].abs().max())
     colours = alt.Scale(
@@ -71,7 +71,7 @@ def difference_map(
 
 
 def fits(across: Axis, up: Axis) -> bool:
-    """Whether a map of the two axes can be drawn."""
+    """Whether a map of the two axes is small enough to draw."""
     return len(across.values) * len(up.values) <= CHART_ROWS // 2
 
 

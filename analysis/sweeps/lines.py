@@ -1,4 +1,4 @@
-"""Metrics along one swept axis: lines where its values are numbers, points in rows where they are not, clouds of samples."""
+"""Metrics along one swept axis: lines for numbers, rows of points for categories, scatter plots for samples."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from analysis.sweeps.axes import Axis
 from sim.metrics import METRICS
 
 BARS = 12
-"""Up to this many values confidence intervals are drawn as bars, beyond as bands."""
+"""Up to this many values, confidence intervals are drawn as bars, otherwise as bands."""
 _BINS = 8
 _MARKS = 1500
-"""How many points of a sample a chart draws at most, spread evenly over them."""
+"""The most points of a sample that a chart draws, evenly chosen."""
 _STEEP = 50
 
 
@@ -34,8 +34,8 @@ def along(
 ) -> Figure:
     """A metric along an axis, a line (or, in rows of categories, a point) per variant with its 95 % confidence intervals.
 
-    `table` has columns axis.key, variant (one of `names`), mean, low and high, in the metric's unit. `whole` is all that the charts
-    of this metric show: they have the same range.
+    `table` has columns axis.key, variant (one of `names`), mean, low and high, in the metric's unit. `whole` has all that the
+    charts of this metric show, as they share one range.
     """
     factor, unit = scale(METRICS[metric].unit, whole["mean"].abs().max())
     shown = pd.DataFrame(
@@ -56,9 +56,9 @@ def along(
 
 
 def cloud(table: pd.DataFrame, axis: Axis, metric: str, names: Sequence[str]) -> Figure:
-    """A metric at the points of a sample against one of the swept keys, and the means of equally many neighbours.
+    """A metric at the points of a sample against a swept key, with means over groups of equally many neighbours.
 
-    `table` has columns axis.key, variant and mean; categories count as they are, numbers in up to 8 groups.
+    `table` has columns axis.key, variant and mean; categories are groups themselves, numbers are divided into up to 8.
     """
     whole = table.assign(low=np.nan, high=np.nan)
     factor, unit = scale(METRICS[metric].unit, whole["mean"].abs().max())
@@ -93,21 +93,21 @@ def cloud(table: pd.DataFrame, axis: Axis, metric: str, names: Sequence[str]) ->
         f"line-{metric}-{slug(axis.key)}",
         "lines",
         f"{label(metric)} by {axis.key}",
-        "Marks are the points of the sample, lines are means over equally many neighbours along this axis.",
+        "Marks are the points of the sample, lines are means over groups of equally many neighbours along this axis.",
         _described(lines.assign(said=[number(x) for x in lines["x"]]), axis, metric, unit),
         {**spec_of(chart), "height": 240},
     )
 
 
 def slug(text: str) -> str:
-    """Turn a text into a part of a file name."""
+    """Turn a text into part of a file name."""
     return "".join(c if c.isalnum() or c in "_-" else "-" for c in text)[:60]
 
 
 def _drawing(
     shown: pd.DataFrame, axis: Axis, metric: str, names: Sequence[str], value: alt.Scale, unit: str
 ) -> alt.TopLevelMixin:
-    """Lines over numbers, points in rows of categories; each with its interval."""
+    """Lines over numbers, points in rows for categories, with confidence intervals."""
     title = axis_title(label(metric), unit)
     tooltip = [
         alt.Tooltip("variant:N"),
@@ -139,14 +139,14 @@ def _drawing(
 
 
 def _scale(whole: pd.DataFrame, factor: float) -> alt.Scale:
-    """The scale of a metric's charts, whose values are divided by `factor`: logarithmic where they are far apart."""
+    """The scale of a metric's charts, whose values are divided by `factor`: logarithmic where they span a wide range."""
     if whole["mean"].min() > 0 and whole["mean"].max() > _STEEP * whole["mean"].min():
         return alt.Scale(type="log", domain=_range(whole, factor, positive=True))
     return alt.Scale(zero=False, nice=True, domain=_range(whole, factor))
 
 
 def _range(table: pd.DataFrame, factor: float, positive: bool = False) -> list[float]:
-    """What a chart of the table covers: from 0 where that costs less than half of it."""
+    """The range of a chart of the table: from 0 if that wastes less than half of it."""
     low = float(table[["mean", "low"]].min().min()) / factor
     high = float(table[["mean", "high"]].max().max()) / factor
     if positive:

@@ -28,12 +28,12 @@ from sim.experiments.results import Results
 from sim.metrics import METRICS
 
 _ROWS = 300
-"""Most rows of the table of points."""
+"""The most rows of the table of points."""
 _LISTED = 12
 
 
 def sweep_page(results: Results, charts: Sequence[Figure]) -> Raw:
-    """What the template of a sweep shows; `charts` are those of `sweep_figures`."""
+    """The values for the template of a sweep; `charts` are those of `sweep_figures`."""
     axes, metrics = axes_of(results), headline_of(results)
     rules = (("precision", precision_said(results.manifest)), ("warm-up", warm_up_said(results.manifest)))
     return {
@@ -58,7 +58,7 @@ def sections(results: Results, charts: Sequence[Figure]) -> list[Raw]:
 
 
 def point_said(results: Results, point: int) -> str:
-    """A point as people read it: `network.brokers = 20, selection.cluster_size = 5`."""
+    """A point as text: `network.brokers = 20, selection.cluster_size = 5`."""
     return points_said(axes_of(results), results.manifest["points"][point])
 
 
@@ -83,7 +83,7 @@ def _values(axis: Axis, drawn: bool) -> str:
 
 
 def _sensitivity(results: Results, metrics: Sequence[str]) -> tuple[list[tuple[str, str, str, str, str]], list[str]]:
-    """Rows of the table of indices (metric, variant, key, first order, total), and why others have none."""
+    """Rows of the table of indices (metric, variant, key, first order, total), and the reasons for missing ones."""
     indices, missing = sensitivity(results, metrics)
     rows = []
     for (metric, variant, key), own in indices.groupby(["metric", "variant", "key"], sort=False):
@@ -98,7 +98,7 @@ def _sensitivity(results: Results, metrics: Sequence[str]) -> tuple[list[tuple[s
 
 
 def _table(results: Results, axes: Sequence[Axis], metrics: Sequence[str], summary: pd.DataFrame) -> Raw:
-    """The table of points and variants, as many as fit; each cell as text and as what it is sorted by."""
+    """The table of points and variants, as many as fit; each cell as text and as its sort key."""
     names, baseline = variants_of(results), baseline_of(results)
     shown = max(1, _ROWS // len(names))
     largest = summary["mean"].abs().groupby(summary["metric"]).max()
@@ -138,7 +138,7 @@ def _table(results: Results, axes: Sequence[Axis], metrics: Sequence[str], summa
 
 
 def _found(results: Results, point: int) -> Iterator[tuple[str, str]]:
-    """Warm-up and replications found at a point: a column each in the table of points."""
+    """The warm-up and replications determined at a point: a column each in the table of points."""
     precision, warm_up = results.manifest["precision"], results.manifest["warm_up"]
     if precision:
         yield "precise", "yes" if precision["points"][point]["reached"] else "no"

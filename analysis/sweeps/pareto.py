@@ -18,15 +18,15 @@ from sim.metrics import METRICS
 
 DEFAULT = ("notification_delay", "notification_overhead")
 _MARKS = 2000
-"""How many marks are drawn at most, those of the front first."""
+"""The most marks that are drawn, those of the front first."""
 CROSSED = 60
-"""With more marks than this, only those of the front show their confidence intervals."""
+"""With more marks than this, only those of the front have confidence intervals."""
 LABELLED = 8
-"""How many members of the front the caption lists at most."""
+"""The most members of the front that the caption lists."""
 
 
 def trade_off(text: str) -> tuple[str, str]:
-    """Two metrics as typed, `one,other`. Raises ResultsError where they are not two metrics of which more or less is better."""
+    """Parse two metrics, `one,other`. Raises ResultsError where they are not two metrics with a better direction."""
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in METRICS:
@@ -39,10 +39,10 @@ def trade_off(text: str) -> tuple[str, str]:
 
 
 def pareto(table: pd.DataFrame, metrics: Sequence[str]) -> NDArray[np.bool_]:
-    """Which rows no other row dominates: is as good in all metrics, and better in one. Equal rows are all kept.
+    """Mark the rows that no other row dominates (as good in all metrics, and better in one). Equal rows are all kept.
 
-    `table` has a column per metric; what is better is what `METRICS` says, less where neither is. A row with NaN is never on
-    the front.
+    `table` has a column per metric; the better direction is that of `METRICS`, or lower if neutral. A row with NaN is never on the
+    front.
     """
     signs = [-1.0 if METRICS[metric].better == "higher" else 1.0 for metric in metrics]
     costs = table[list(metrics)].to_numpy(np.float64) * signs
@@ -61,7 +61,7 @@ def pareto(table: pd.DataFrame, metrics: Sequence[str]) -> NDArray[np.bool_]:
 def pareto_plot(
     table: pd.DataFrame, axes: Sequence[Axis], metrics: tuple[str, str] = DEFAULT, names: Sequence[str] = ()
 ) -> Figure | None:
-    """Two metrics against each other at all points: the front joined, what is dominated faded, intervals as thin crosses.
+    """Two metrics against each other at all points: the front joined by a line, dominated marks faded, intervals as thin crosses.
 
     `table` is one of `summarise` by point, with the columns of the axes; `names` are the variants. None where no row has both
     metrics.

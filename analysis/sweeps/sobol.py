@@ -1,4 +1,4 @@
-"""Sensitivity: which swept keys a metric's variance comes from, by Sobol's indices on a Saltelli sample."""
+"""Sensitivity: the share of a metric's variance due to each swept key, by Sobol indices on a Saltelli sample."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def saltelli(results: Results) -> bool:
 
 
 def dimensions(results: Results) -> list[str]:
-    """What the sample varies on its own: swept keys, with those that are zipped to them."""
+    """The dimensions of the sample: swept keys with the keys zipped to them."""
     groups = zipped(results)
     names = (next((keys for keys in groups if key in keys), [key]) for key in results.manifest["parameters"])
     return list(dict.fromkeys(", ".join(keys) for keys in names))
 
 
 def sensitivity(results: Results, metrics: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
-    """First-order and total indices of the metrics' means with 95 % confidence intervals, by variant; and why others have none.
+    """First-order and total indices of the metrics' means with 95 % confidence intervals, by variant, and reasons for missing ones.
 
-    Columns metric, variant, key (swept), order ("first order": the share of the variance that the key explains alone, "total":
-    with all that it interacts with), index, low, high (bootstrap). Where a mean is missing at any point, or all are the same,
-    there is no index, and a sentence says so. Source: Saltelli et al. (2010), as SALib estimates them.
+    Columns metric, variant, key (swept), order ("first order": the share of the variance that the key explains alone, "total": with
+    all its interactions), index, low, high (bootstrap). Where a mean is missing at any point, or all are equal, there is a sentence
+    instead of an index. Source: Saltelli et al. (2010), as SALib estimates them.
     """
     summary = over_points(results, metrics)
     keys = dimensions(results)
@@ -57,7 +57,7 @@ def sensitivity(results: Results, metrics: Sequence[str]) -> tuple[pd.DataFrame,
             what = f"{label(metric)} of {variant}"
             if points != samples * (2 * len(keys) + 2):
                 missing.append(
-                    f"No index of {what}: the sample's {points} points are not all that the estimator needs."
+                    f"No index of {what}: the sample's {points} points are not all those that the estimator needs."
                 )
             elif absent.size:
                 some = ", ".join(map(str, absent[:5])) + (", …" if absent.size > 5 else "")
@@ -78,7 +78,7 @@ def _indices(means: NDArray[np.float64], keys: list[str]) -> Iterator[tuple[str,
 
     problem = {"num_vars": len(keys), "names": keys, "bounds": [[0.0, 1.0]] * len(keys)}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of resamples that happen not to vary
+        warnings.simplefilter("ignore")  # from resamples that happen not to vary
         found = sobol.analyze(problem, means, seed=_SEED)
     for order, index in ((FIRST, "S1"), (TOTAL, "ST")):
         for key, value, half in zip(keys, found[index], found[f"{index}_conf"], strict=True):

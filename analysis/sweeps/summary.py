@@ -27,12 +27,11 @@ def summarise(
     """Metrics by `keys` (columns of the table of runs) and variant, means over replications with 95 % confidence intervals.
 
     Columns: the keys, variant, metric, n (replications), mean, low, high (in the metric's unit), difference,
-    difference_low, difference_high (paired, in % of the baseline's, replication by replication). NaN where there is no
-    interval, no run that is paired with the baseline's, or a pair whose baseline is 0; rows whose metric is defined nowhere are
-    left out.
+    difference_low, difference_high (paired, in % of the baseline's, replication by replication). NaN where there is no interval, no
+    run paired with the baseline's, or a pair whose baseline is 0; rows whose metric is never defined are left out.
 
-    Where points differ in other keys too, a replication's value is its mean over them: over those points at which all variants
-    have a value (variants without any value are passed over), and only in replications that have all of these.
+    Where points differ in other keys too, a replication's value is its mean over the points at which all variants have a value
+    (variants without any value are ignored), and only replications with all of these count.
     """
     frames = [_of_metric(runs, list(keys), metric, baseline) for metric in metrics if metric in runs]
     columns = [*keys, "variant", "metric", *NUMBERS]
@@ -52,7 +51,9 @@ def _of_metric(runs: pd.DataFrame, keys: list[str], metric: str, baseline: str |
         if baseline is not None and variant != baseline and baseline in values:
             other = pd.DataFrame(values[baseline]).reindex(columns=values[variant].columns).to_numpy(np.float64)
             percent = paired_difference_percent(x, other)
-            percent[((other == 0) & ~np.isnan(x)).any(axis=1)] = np.nan  # those of other pairs would stand for all
+            percent[((other == 0) & ~np.isnan(x)).any(axis=1)] = (
+                np.nan
+            )  # percentages would represent only the other pairs
             difference = interval_rows(percent)[1:]
             numbers |= dict(zip(NUMBERS[4:], difference, strict=True))
         table = pd.DataFrame(numbers, values.index, columns=NUMBERS, dtype=np.float64).reset_index()
