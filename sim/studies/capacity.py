@@ -17,7 +17,7 @@ from sim.scenario.keys import text_of
 from sim.studies.search import SATURATED, Bench, LimitVerdict, Measure, looks, verdict
 
 DOUBLINGS = 10
-"""Without an end, the range ends at its beginning doubled this many times."""
+"""Without an end, the range ends at its first value doubled this many times."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class SearchRange:
 
 @dataclass(frozen=True)
 class CapacityQuestion:
-    """What is asked: the smallest value of `key` in `range` at which `limit` holds, or the largest; `unit` is the key's.
+    """The question: the smallest (or largest) value of `key` in `range` at which `limit` holds; `unit` is the key's.
 
     Each decision has the given `confidence` and takes at most `max_replications`. Raises InputError where the confidence is invalid.
     """
@@ -66,12 +66,12 @@ class CapacityQuestion:
             raise InputError(f"--confidence {self.confidence:g}: expected a number between 0 and 1")
 
     def text(self, value: Value) -> str:
-        """A value of the key as people read it, with its unit."""
+        """A value of the key as text, with its unit."""
         return text_of(value, self.unit)
 
     @property
     def confidence_of_look(self) -> float:
-        """The confidence of each interim look at a value, such that all looks together have that of the decision (Bonferroni)."""
+        """The confidence of each interim analysis at a value, such that all together have that of the decision (Bonferroni)."""
         return 1 - (1 - self.confidence) / len(list(looks(self.max_replications)))
 
 
@@ -79,8 +79,8 @@ class CapacityQuestion:
 class Tried:
     """The result at one value: the metric's mean with its confidence interval, and the verdict on the limit.
 
-    "missed" and "met" are sure; "undecided" and "failed" (see `reason`) count as missed, and so does "saturated": brokers do not keep
-    up, so that the metric covers only what was delivered.
+    "missed" and "met" are statistically certain; "undecided" and "failed" (see `reason`) count as missed, and so does "saturated":
+    the metric then covers only what was delivered.
     """
 
     value: Value
@@ -90,7 +90,7 @@ class Tried:
 
     @property
     def met(self) -> bool:
-        """Whether the limit holds, surely."""
+        """Whether the limit certainly holds."""
         return self.verdict == "met"
 
 
@@ -124,15 +124,15 @@ def capacity_of(bench: Bench, question: CapacityQuestion, tell: _Tell = lambda t
 
 
 def capacity(question: CapacityQuestion, measure: Measure, tell: _Tell = lambda tried: None) -> CapacityAnswer:
-    """Find the answer by doubling from the range's beginning, then bisection; `tell` is called with each tried value.
+    """Find the answer by doubling from the range's first value, then bisection; `tell` is called with each tried value.
 
-    It assumes that the metric is monotone in the value, apart from randomness. Then the answer's neighbour on the side of the range
-    where the limit does not hold has been tried too, and missed.
+    It assumes that the metric is monotone in the value, apart from randomness. The answer's neighbour on the side where the limit
+    does not hold has then been tried too, and has missed.
     """
     tried: dict[int, Tried] = {}
 
     def beyond(index: int) -> bool:
-        """Whether the value lies beyond the threshold at which the limit begins, or ceases, to be met."""
+        """Whether the value is beyond the threshold at which the limit begins, or ceases, to hold."""
         if index not in tried:
             tried[index] = _judge(question, question.range[index], measure)
             tell(tried[index])
@@ -146,10 +146,10 @@ def capacity(question: CapacityQuestion, measure: Measure, tell: _Tell = lambda 
 
 
 def first_beyond(beyond: Callable[[int], bool], size: int, doubled: Callable[[int], int]) -> int | None:
-    """The first index below `size` from which on `beyond` is true, None where it is not even at the last.
+    """The first index below `size` at which `beyond` is true, None where it is false even at the last.
 
-    Exponential search (Bentley & Yao 1976): the threshold is bracketed by steps that grow, then bisected. `doubled` gives a
-    larger index. The one found and that before it have been asked for.
+    Exponential search (Bentley & Yao 1976): the threshold is bracketed by growing steps, then bisected. `doubled` returns a larger
+    index. `beyond` has been called for the index found and the one before.
     """
     low, high = -1, 0
     while not beyond(high):
@@ -163,7 +163,7 @@ def first_beyond(beyond: Callable[[int], bool], size: int, doubled: Callable[[in
 
 
 def _judge(question: CapacityQuestion, value: Value, measure: Measure) -> Tried:
-    """Add replications at one value until the confidence interval of the metric's mean lies wholly on one side of the limit."""
+    """Add replications at one value until the confidence interval of the metric's mean is entirely on one side of the limit."""
     limit = question.limit
     for n in looks(question.max_replications):
         measured = measure({question.key: value}, n)
@@ -182,8 +182,8 @@ def _judge(question: CapacityQuestion, value: Value, measure: Measure) -> Tried:
 def values(first: str, last: str | None = None, step: str | None = None, *, integer: bool = True) -> SearchRange:
     """The range as typed; `last` is 1,024 times the first by default. Raises InputError where a value is not a number.
 
-    The step is 1 by default. Unless only integers are allowed it is 0.1, 0.01, … where the range is short: at most a hundredth of
-    the range, or the first value where the last is not given.
+    The step is 1 by default. Unless only integers are allowed, it is 0.1, 0.01, … for short ranges: at most a hundredth of the
+    range, or of the first value if the last is not given.
     """
     read = {
         name: _read(name, text) for name, text in (("from", first), ("to", last), ("step", step)) if text is not None
@@ -209,14 +209,16 @@ def capacity_sentences(question: CapacityQuestion, found: CapacityAnswer) -> lis
     else:
         said.append(f"{key} = {text(found.answer.value)} is the {wanted} value {every} at which {limit}.")
         if found.answer.value == between[len(between) - 1 if question.largest else 0]:
-            said.append(f"It is where the range {'ends' if question.largest else 'begins'}: others were not tried.")
+            said.append(
+                f"It is the {'last' if question.largest else 'first'} value of the range: values beyond were not tried."
+            )
     said.append(
         f"Each decision has a confidence of {100 * question.confidence:g} %, "
-        f"if {question.limit.metric} rises or falls with {key} all the way."
+        f"provided that {question.limit.metric} is monotone in {key}."
     )
     if open_ := [text(one.value) for one in found.tried if one.verdict == "undecided"]:
         more = f"undecided after {question.max_replications} replications, which counts as missed"
-        said.append(f"At {', '.join(open_)} it is {more}; more (--max-replications) may tell.")
+        said.append(f"At {', '.join(open_)} it is {more}; more (--max-replications) may decide.")
     if failed := [text(one.value) for one in found.tried if one.verdict == "failed"]:
         said.append(f"At {', '.join(failed)} there is no result, which counts as missed.")
     if saturated := [text(one.value) for one in found.tried if one.verdict == "saturated"]:
@@ -242,5 +244,5 @@ def _number(value: Fraction) -> Value:
 
 
 def _show(value: Fraction) -> str:
-    """A number as text, as people write it."""
+    """A number as text."""
     return f"{_number(value):g}"

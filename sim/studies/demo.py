@@ -79,7 +79,7 @@ def _people() -> MobilityWorkload:
 def _write_checkins(people: MobilityWorkload, path: Path) -> str:
     streams = Streams(SEED)
     rows = write_checkins(path, people.checkins(streams), DIRT, streams.generator("workload.dirt"))
-    return f"{sum(rows.values()):,} rows, {sum(rows.values()) - rows['good']:,} of them of no use"
+    return f"{sum(rows.values()):,} rows, {sum(rows.values()) - rows['good']:,} of them invalid"
 
 
 def _prepare(people: MobilityWorkload, folder: Path, say: _Say) -> Workload:
@@ -108,7 +108,7 @@ def _check_room(folder: Path) -> None:
         raise InputError(f"{folder}: is a file; give a new folder")
     other = sorted({entry.name for entry in folder.glob("*")} - {CHECKINS, _WORKLOAD, RESULTS, REPORT})
     if other:
-        raise InputError(f"{folder}: holds '{other[0]}', which no demo has written; give an empty or new folder")
+        raise InputError(f"{folder}: contains '{other[0]}', which no demo has written; give an empty or new folder")
 
 
 @contextmanager

@@ -24,9 +24,9 @@ from sim.scenario.tuning import Parameter, Tune, TunedRange
 from sim.studies.search import Values
 
 DRAWS = 10
-"""How many times to sample from the model for a point not tried yet; after that, points are drawn uniformly."""
+"""How many times to sample from the model for a new point; after that, points are drawn uniformly."""
 DIGITS = 6
-"""Significant digits of drawn numbers: what is shown is what is run."""
+"""Significant digits of drawn numbers, so that the numbers shown are those run."""
 
 TrialOutcome = Literal["complete", "pruned", "failed"]
 STATES: dict[str, TrialOutcome] = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
@@ -36,7 +36,7 @@ STATES: dict[str, TrialOutcome] = {"COMPLETE": "complete", "PRUNED": "pruned", "
 class TrialResult:
     """The result of a finished trial: its state, number of replications, and the reason if it was pruned or failed.
 
-    `means` has those of the metrics to tune for, `excess` by how much each limit is missed (0 or less if it is kept).
+    `means` has the means of the objectives, `excess` by how much each limit is missed (0 or less if it is met).
     """
 
     values: Values
@@ -50,16 +50,16 @@ class TrialResult:
 class Journal:
     """The trials of the study called `name`; a file may hold several studies.
 
-    A trial is one line of the file, written when it has ended. What is drawn follows from the seed and the trials before, so that
-    one that was interrupted, of which the file knows nothing, is drawn again. Whoever opens a file must be the only one.
-    Raises ResultsError where it is damaged.
+    A trial is one line of the file, written when it has ended. Draws are determined by the seed and the earlier trials, so that an
+    interrupted trial, which is not in the file, is drawn again. Only one process may have the file open. Raises ResultsError where
+    it is damaged.
     """
 
     def __init__(self, path: Path, name: str, wanted: Tune, seed: int) -> None:
         self._wanted = wanted
         self._key = Streams(seed).key("tune")
         self._kept = _open(path, name, wanted)
-        self._drawn = _study(wanted)  # in memory: trials that are drawn but not finished are in no file
+        self._drawn = _study(wanted)  # in memory, as unfinished trials are not in the file
         self._drawn.add_trials(self._kept.trials)
         self._tried = {_text(ended.values) for ended in self.ended}
 
@@ -71,9 +71,9 @@ class Journal:
             yield TrialResult(values, STATES[trial.state.name], said["replications"], said["reason"])
 
     def draw(self, start: Values) -> Values | None:
-        """Draw a point not tried yet, or None where there is none; the first has the values of `start` where allowed.
+        """Draw a point not tried yet, or None where there is none; the first one has the values of `start` where allowed.
 
-        Source: the tree-structured Parzen estimator (Bergstra et al. 2011), on all parameters jointly where one metric counts.
+        Source: the tree-structured Parzen estimator (Bergstra et al. 2011), on all parameters jointly for a single objective.
         """
         sizes = [parameter.size for parameter in self._wanted.vary.values()]
         if None not in sizes and len(self._tried) >= prod(size or 0 for size in sizes):
@@ -135,8 +135,8 @@ def _open(path: Path, name: str, wanted: Tune) -> optuna.Study:
             return optuna.load_study(study_name=name, storage=storage)
         return _study(wanted, storage=storage, study_name=name)
     except (ValueError, KeyError, TypeError):
-        remedy = "remove it, and the trials are repeated from the existing runs"
-        raise ResultsError(f"{path}: damaged, not a journal of trials; {remedy}") from None
+        remedy = "remove it to repeat the trials from the existing runs"
+        raise ResultsError(f"{path}: not a journal of trials, or damaged; {remedy}") from None
 
 
 def _drop_half_a_line(path: Path) -> None:

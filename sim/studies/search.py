@@ -34,7 +34,7 @@ from sim.workloads.format.manifest import read_manifest
 from sim.workloads.format.mapped import write_mapped
 
 FEW = 3
-"""Fewest replications before a decision: two hardly determine the standard deviation."""
+"""The fewest replications before a decision: two hardly determine the standard deviation."""
 
 Values = Raw
 """The value of each varied key, as written in a scenario file."""
@@ -46,7 +46,7 @@ SATURATED = "delays and deliveries there cover only what was delivered, and no l
 class Measured:
     """The metrics of the first replications of a point, None where undefined.
 
-    `failure` is the reason why one of them failed; then the metrics are meaningless.
+    `failure` is the reason if one of them failed, in which case the metrics are meaningless.
     """
 
     metrics: Sequence[Mapping[str, float | int | None]]
@@ -64,15 +64,15 @@ class Measured:
 
 
 Measure = Callable[[Values, int], Measured]
-"""Measures a point in the given number of replications; existing ones are not repeated."""
+"""Function that measures a point in the given number of replications; existing ones are not repeated."""
 
 
 class Bench:
     """One variant of a scenario (None: the first), ready to be run at any point while the context lasts.
 
     The results folder `out` (None: the default one of `command`) and the engine are opened once. `overrides` and `workload` are
-    those of `load_scenario`. Raises InputError where one of them is wrong, the scenario leaves open what a search has to know, or
-    the folder has results of another question.
+    those of `load_scenario`. Raises InputError where one of them is wrong, the scenario lacks what a search needs, or the folder
+    has results of another question.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Bench:
         return [spec.hash for spec in self._plan([self.point({})], self.subject.replications)]
 
     def check(self, vary: Mapping[str, Iterable[RawValue]]) -> None:
-        """Raises InputError where the variant itself cannot be run, a key cannot vary, or not to one of these values."""
+        """Raise InputError where the variant itself cannot be run, or a key cannot vary or take one of these values."""
         self._plan([self.point({})], 1)
         for key, values in vary.items():
             if key.partition(".")[0] in SHARED:
@@ -137,7 +137,7 @@ class Bench:
                     raise InputError(f"{key} cannot be {toml.text(value)}: {wrong}") from None
 
     def is_integer(self, key: str) -> bool:
-        """Whether a key of the variant takes integers only; also true where that is not known."""
+        """Whether a key of the variant takes only integers; also True if unknown."""
         return is_integer(Scenario, _path(key), self.subject) is not False
 
     def unit_of(self, key: str) -> str:
@@ -184,7 +184,7 @@ class Bench:
         if run not in self._metrics:
             manifest = self.store.finished(run)
             if manifest is None:
-                raise ResultsError(f"{self.store.folder / 'runs' / run}: damaged; remove it, and it is run again")
+                raise ResultsError(f"{self.store.folder / 'runs' / run}: damaged; remove it to repeat the run")
             self._metrics[run] = manifest["metrics"]
         return self._metrics[run]
 
@@ -239,13 +239,13 @@ def value_at(scenario: Scenario, key: str) -> RawValue:
 
 
 def _resolved(scenario: Scenario, key: str, said: RawValue) -> Value:
-    """A value as tables hold it: a number, or text."""
+    """A value as stored in tables: a number or text."""
     found = value_at(scenario, key)
     return found if isinstance(found, (int, float, str)) else toml.text(said)
 
 
 def looks(replications: int) -> Iterator[int]:
-    """The numbers of replications after which to check whether they suffice: a few, doubled each time, up to all."""
+    """The numbers of replications after which to check whether they suffice: a few, doubled each time, up to the maximum."""
     n = FEW
     while n < replications:
         yield n

@@ -30,9 +30,9 @@ JOURNAL, TRIALS = "trials.journal", "trials.parquet"
 
 @dataclass(frozen=True)
 class Trial:
-    """A tried point with its results; `number` counts from 1.
+    """A tried point with its results; `number` starts at 1.
 
-    A pruned trial was given up early, a failed one has no metrics; `reason` is the reason.
+    A pruned trial was stopped early, a failed one has no metrics; `reason` says why.
     """
 
     number: int
@@ -68,8 +68,8 @@ _Tell = Callable[[Tuned], None]
 def tune_scenario(bench: Bench, wanted: Tune, tell: _Tell = lambda tuned: None) -> Tuned:
     """Tune a variant; the same study in its results folder is resumed.
 
-    The folder gets a table of all trials, and results with a point for each that was completed. Raises InputError where what is
-    wanted is not complete, or not possible.
+    The folder gets a table of all trials, and results with a point for each that was completed. Raises InputError where the request
+    is incomplete or impossible.
     """
     wanted = wanted.checked().typed(bench.is_integer)
     bench.check({key: parameter.examples for key, parameter in wanted.vary.items()})
@@ -93,7 +93,7 @@ def _identity(bench: Bench, wanted: Tune) -> str:
 
 
 def frame(tuned: Tuned, wanted: Tune) -> pd.DataFrame:
-    """A row per trial: how it ended, its values, and each metric's mean with its 95 % confidence interval (units: `sim.metrics`)."""
+    """A row per trial: its state, its values, and each metric's mean with its 95 % confidence interval (units: `sim.metrics`)."""
     best = {trial.number for trial in tuned.best}
     columns: dict[str, list[RawValue]] = {
         "trial": [trial.number for trial in tuned.trials],
@@ -121,7 +121,7 @@ def tune_sentences(tuned: Tuned, wanted: Tune) -> list[str]:
     counts = {state: sum(trial.state == state for trial in tuned.trials) for state in ("complete", "pruned", "failed")}
     said = [
         f"{len(tuned.trials)} trials: {counts['complete']} completed, "
-        f"{counts['pruned']} given up early, {counts['failed']} failed."
+        f"{counts['pruned']} pruned (stopped early), {counts['failed']} failed."
     ]
     if tuned.exhausted:
         said.append("All points were tried.")
@@ -144,7 +144,7 @@ def _write(tuned: Tuned, wanted: Tune, path: Path) -> None:
 def tune(
     wanted: Tune, measure: Measure, replications: int, journal: Journal, start: Values, tell: _Tell = lambda tuned: None
 ) -> Tuned:
-    """Make all trials that the journal lacks, one after another; `tell` is called with all so far whenever one has ended.
+    """Perform all trials that the journal lacks, one after another; `tell` is called with all so far after each.
 
     The first one takes the values of `start`, where they are allowed. An interrupted trial is drawn and measured again.
     """
@@ -163,7 +163,7 @@ def tune(
 
 
 def pareto_front(trials: Iterable[Trial], wanted: Tune) -> tuple[Trial, ...]:
-    """The completed trials within the limits that no other dominates; of equal ones, the first."""
+    """The completed trials within the limits that no other dominates; the first of equal ones."""
     found: dict[tuple[float, ...], Trial] = {}
     for trial in _rivals(trials, wanted):
         # signed so that all are minimised
@@ -180,7 +180,7 @@ def _rivals(trials: Iterable[Trial], wanted: Tune) -> list[Trial]:
 def _try(
     number: int, values: Values, wanted: Tune, measure: Measure, replications: int, before: Sequence[Trial]
 ) -> Trial:
-    """Make one trial: add replications until all are done, or the trial is certainly not among the best."""
+    """Perform one trial: add replications until all are done, or the trial is statistically certain not to be among the best."""
     rivals = _rivals(before, wanted)
     for n in looks(replications):
         measured = measure(values, n)
@@ -195,7 +195,7 @@ def _try(
 
 
 def _hopeless(trial: Trial, wanted: Tune, rivals: Sequence[Trial]) -> str:
-    """Why a trial is surely not among the best: a limit is significantly missed, or a rival better in all metrics; else ""."""
+    """Why a trial is certainly not among the best: a limit is significantly missed, or another is better in all metrics; else ""."""
     for limit in wanted.limits:
         if verdict(limit, trial.interval(limit.metric)) == "missed":
             return f"misses {limit}"
@@ -206,13 +206,13 @@ def _hopeless(trial: Trial, wanted: Tune, rivals: Sequence[Trial]) -> str:
 
 
 def _surely_worse(trial: Trial, rival: Trial, metric: str, sign: int) -> bool:
-    """Whether the confidence interval of the paired differences lies on the wrong side of 0 (common random numbers)."""
+    """Whether the confidence interval of the paired differences (common random numbers) is entirely on the wrong side of 0."""
     values = trial.measured.values(metric)
     return paired_t(sign * values, sign * rival.measured.values(metric)[: values.size]).difference.ends[0] > 0
 
 
 def _recalled(number: int, ended: TrialResult, measure: Measure) -> Trial:
-    """A trial restored from the journal; its runs are in the results, or are repeated."""
+    """A trial restored from the journal; its runs are in the results or are repeated."""
     if ended.state == "failed":
         return _failed(number, ended.values, ended.reason)
     measured = measure(ended.values, ended.replications)
@@ -226,7 +226,7 @@ def _failed(number: int, values: Values, reason: str) -> Trial:
 
 
 def _ended(trial: Trial, wanted: Tune) -> TrialResult:
-    """The part of a trial that the journal keeps, and draws others by."""
+    """The part of a trial that the journal keeps, and from which it draws others."""
     means: dict[str, float] = {}
     if trial.state != "failed":
         means = {
