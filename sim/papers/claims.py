@@ -1,4 +1,4 @@
-"""A paper as data: what it claims, what a number must be for a claim to hold, the verdict on it, and what is misprinted."""
+"""A paper's claims as data: the number that tests each, the values that agree, the verdict, and the paper's misprints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERDICTS: tuple[ClaimVerdict, ...] = get_args(ClaimVerdict)
 
 @dataclass(frozen=True)
 class Target:
-    """What the paper has, as `text`, and the values that agree with it: from `low` to `high`, both included."""
+    """The paper's value as `text`, and the values that agree with it: from `low` to `high`, both included."""
 
     text: str
     low: float
@@ -25,27 +25,27 @@ class Target:
 
     @property
     def signed(self) -> bool:
-        """Whether it is a change of which the paper gives the direction alone."""
+        """Whether it is a change for which the paper gives only the direction."""
         return self in (RISES, FALLS)
 
 
 def near(value: float, tolerance: float, unit: str = "") -> Target:
-    """A number that the paper prints; what differs from it by the tolerance at most agrees."""
+    """A number printed in the paper; values within the tolerance agree."""
     return Target(f"{value:,g}{unit}", value - tolerance, value + tolerance)
 
 
 def at_most(value: float, tolerance: float, unit: str = "") -> Target:
-    """A bound that the paper prints."""
+    """An upper bound printed in the paper."""
     return Target(f"at most {value:,g}{unit}", -math.inf, value + tolerance)
 
 
 def between(low: float, high: float, unit: str = "") -> Target:
-    """What the paper gives no number for, but a range of it in words."""
+    """A range that the paper gives in words, not numbers."""
     return Target(f"{low:,g} to {high:,g}{unit}", low, high)
 
 
 def at_least(value: float, unit: str = "") -> Target:
-    """What the paper calls "over" so much."""
+    """A lower bound, "over" a number in the paper."""
     return Target(f"over {value:,g}{unit}", value, math.inf)
 
 
@@ -69,16 +69,16 @@ class ClaimedQuantity:
     of: Callable[[pd.DataFrame], pd.Series]
 
     def interval(self, runs: pd.DataFrame) -> Interval:
-        """Its mean over the replications with the 95 % confidence interval; no value at all where there are no runs."""
+        """Its mean over the replications with the 95 % confidence interval; without a value where there are no runs."""
         return mean_interval(self.of(runs) if len(runs) else [])
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of the paper, the number that tests it, and the reason for how it came out.
+    """One statement of the paper, the number that tests it, and the reason for the outcome.
 
-    `section` names the runs, `where` (column → value) those of them that count; `reading` says in which reading of the paper, ""
-    where there is only one. `place` is where the paper says it.
+    `section` names the runs, `where` (column → value) selects those that count; `reading` is the reading of the paper, "" if there
+    is only one. `place` is the place in the paper.
     """
 
     section: str
@@ -102,7 +102,7 @@ def in_readings(claims: Iterable[Claim], readings: Sequence[str]) -> Iterator[Cl
 
 @dataclass(frozen=True)
 class Misprint:
-    """Something that is wrong in the paper, and the test (file::name) that shows it."""
+    """An error in the paper, and the test (file::name) that shows it."""
 
     place: str
     printed: str
@@ -111,10 +111,10 @@ class Misprint:
 
 
 def judge(number: Interval, target: Target) -> ClaimVerdict:
-    """The verdict on a claim, by one rule, from the number with its 95 % confidence interval and the values that agree with the paper.
+    """The verdict on a claim, from the number with its 95 % confidence interval and the values that agree with the paper.
 
     It reproduces where the whole interval agrees, does not where none of it does, and reproduces in part where some of it does. A
-    number without an interval (one replication, or all the same) is its own. Without any number the claim was not run.
+    number without an interval (one replication, or equal values) is taken as the interval. Without a number the claim was not run.
     """
     if number.n == 0:
         return "not run"

@@ -1,4 +1,4 @@
-"""The page of a paper: its claims and ours, verdicts with reasons, charts of each figure, misprints, and how it was run."""
+"""The page of a paper: its claims beside our numbers, verdicts with reasons, charts of each figure, misprints, and how it was run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MARKS = {"reproduces": "better", "in part": "unclear", "does not": "worse", "not
 
 @dataclass(frozen=True)
 class SectionRuns:
-    """The table of a section's runs (columns of `runs.parquet`, `point`, what the points stand for) and what was run."""
+    """The table of a section's runs (columns of `runs.parquet`, `point`, and the values of points) and what was run."""
 
     runs: pd.DataFrame
     scenario: str
@@ -35,7 +35,7 @@ class SectionRuns:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """All that was run for a paper; `sections` are by the folders of their runs."""
+    """All runs for a paper; `sections` are keyed by the folders of their runs."""
 
     paper: Paper
     sections: Mapping[str, SectionRuns]
@@ -54,7 +54,7 @@ class Reproduction:
 
 
 def write_page(reproduction: Reproduction, path: Path) -> None:
-    """Write the page to `path`, in full or not at all."""
+    """Write the page to `path` atomically."""
     write_atomically(path, render_page(reproduction).encode())
 
 
@@ -107,7 +107,7 @@ def _shared(reproduction: Reproduction) -> Iterator[tuple[str, SectionRuns]]:
 
 
 def statements(paper: Paper) -> list[list[Claim]]:
-    """The claims, those together that are one statement in several readings."""
+    """The claims, grouped by statement across readings."""
     groups: dict[tuple[str, str, str], list[Claim]] = {}
     for claim in paper.claims:
         groups.setdefault((claim.section, claim.place, claim.statement), []).append(claim)
@@ -115,12 +115,12 @@ def statements(paper: Paper) -> list[list[Claim]]:
 
 
 def claims_summary(reproduction: Reproduction) -> list[str]:
-    """How the verdicts are spread, a sentence for each reading."""
+    """The number of each verdict, in a sentence for each reading."""
     paper, tables = reproduction.paper, reproduction.tables
     sentences = []
     for reading in paper.readings:
         claims = [claim for claim in paper.claims if claim.reading in ("", reading)]
-        if not claims:  # of a figure alone, of which the paper claims nothing
+        if not claims:  # a single figure without claims
             continue
         counts = Counter(judge(claim.number(tables), claim.target) for claim in claims)
         words = [f"{counts[verdict]} {_many(verdict, counts[verdict])}" for verdict in VERDICTS if counts[verdict]]
@@ -155,7 +155,7 @@ def _claim(claims: Sequence[Claim], reproduction: Reproduction) -> dict[str, Any
 
 
 def _agrees(target: Target) -> str:
-    """Which values agree, where the text does not say so itself."""
+    """The values that agree, where the text does not imply them."""
     if target.signed or target == LESS or target.low == target.high or target.high == float("inf"):
         return ""
     return f"up to {target.high:,g}" if target.low == float("-inf") else f"{target.low:,g} to {target.high:,g}"

@@ -1,4 +1,4 @@
-"""A paper as data: what is run for it, its claims and misprints, and the charts and tables that its page shows."""
+"""A paper as data: its runs, claims and misprints, and the charts and tables of its page."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from sim.papers.sweeps import Computed, PaperSweep, SweepSetting
 class Chart:
     """A metric (mean and 95 % confidence interval) against a column `x` of the table of runs, a line for each value of `colour`.
 
-    `x_title` is its axis; where `x` is no number, its values stand in the order of the runs. With `by`, there is a chart for each
-    value of that column, side by side. With `relative_to`, it shows by how many % the variants differ from this one. With
-    `variants`, it shows these alone.
+    `x_title` is its axis; values of `x` that are not numbers are in the order of the runs. With `by`, there is a chart for each
+    value of that column, side by side. With `relative_to`, it shows the variants' differences from this one in %. With `variants`,
+    it shows only these.
     """
 
     metric: str
@@ -43,7 +43,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture that the paper's own function draws of the table of runs, `height` pixels high; `text` describes it."""
+    """A picture drawn from the table of runs by a function of the paper, `height` pixels high; `text` describes it."""
 
     title: str
     text: str
@@ -55,7 +55,7 @@ class Drawing:
 class PaperTable:
     """Means with 95 % confidence intervals: a row for each value of the column `rows`, and the `metrics`.
 
-    Of a single metric the columns are the variants, unless these are the rows; else they are the metrics. With `by`, there is a
+    For a single metric the columns are the variants, unless these are the rows; otherwise they are the metrics. With `by`, there is a
     table for each value of that column. With `relative_to`, each number has its paired difference to that variant below it, in %.
     """
 
@@ -73,9 +73,9 @@ class PaperTable:
 
 @dataclass(frozen=True)
 class Derived:
-    """A number beside the metrics of a run, and its name in words with its unit.
+    """A number in addition to the metrics of a run, and its name in words with its unit.
 
-    A computed table has it as a column; else `of` makes it from a table that has `columns`.
+    A computed table has it as a column; otherwise `of` computes it from a table that has `columns`.
     """
 
     name: str
@@ -86,9 +86,9 @@ class Derived:
 
 @dataclass(frozen=True)
 class Section:
-    """A figure of the paper, or a question that it leaves open, and what is shown of its runs.
+    """A figure of the paper, or an open question, and the charts and tables of its runs.
 
-    `runs` names their folder; the section's own key where it shares them with no other.
+    `runs` names their folder; by default the section's key, if it does not share them with another.
     """
 
     key: str
@@ -105,16 +105,16 @@ class Section:
 
     @property
     def figure(self) -> str:
-        """What it is asked for by: `1a` for figure 1(a)."""
+        """Its name on the command line: `1a` for figure 1(a)."""
         return self.key.removeprefix("fig-")
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper and what is known of it. `readings` are the ways to read it, the one that reproduces it first; or "" alone.
+    """A paper to reproduce. `readings` are the ways to read it, the one that reproduces it first; or only "".
 
-    Plug-in group `brokersim.paper`: the name that `brokersim reproduce` is given stands for one of these. `sweeps` gives what is
-    run or computed for it, of scenario files in the package `scenarios`. `smaller` is what a quick look has less of.
+    Plug-in group `brokersim.paper`: `brokersim reproduce` takes its name. `sweeps` returns its runs and computations, from scenario
+    files in the package `scenarios`. `smaller` describes what a quick look reduces.
     """
 
     title: str
@@ -142,7 +142,7 @@ class Paper:
         return axis_title(label(metric), METRICS[metric].unit.replace("count", ""))
 
     def only(self, figure: str) -> Paper:
-        """The paper with one figure alone, or all panels of one, and the claims about it. Raises InputError where there is none."""
+        """The paper with only one figure, or all panels of one, and the claims about it. Raises InputError where there is none."""
         panel = re.compile(re.escape(figure) + "[a-z]?")
         sections = tuple(section for section in self.sections if panel.fullmatch(section.figure))
         if not sections:
@@ -159,12 +159,12 @@ def read_paper(
     drawings: Mapping[str, tuple[Drawing, ...]] = MappingProxyType({}),
     by_section: bool = True,
 ) -> Paper:
-    """The paper whose words, sections and misprints stand in `page.toml` of this folder.
+    """Read the paper whose texts, sections and misprints are in `page.toml` of this folder.
 
-    Beside the fields of `Paper` the file has `reasons`: a claim whose reason is the name of one of them has its text. A chart there
-    may have several `metrics`: it is as many charts. `derived` are numbers beside those that the file names; `drawings` belong to
-    sections, by their keys. Claims stand in the order of the sections, unless not
-    `by_section`. Raises PluginError where the file does not describe a paper.
+    Besides the fields of `Paper` the file has `reasons`, texts by the names that claims use as reasons. A chart there may have
+    several `metrics`, which makes as many charts. `derived` are numbers in addition to those in the file; `drawings` belong to
+    sections, by key. Claims are in the order of the sections if `by_section`. Raises PluginError where the file does not describe a
+    paper.
     """
     file = folder / "page.toml"
     page, _ = toml.read(file)
@@ -184,7 +184,7 @@ def read_paper(
 
 
 def find_paper(name: str) -> Paper:
-    """The paper of this name. Raises InputError where there is none, PluginError where what bears the name is no paper."""
+    """The paper of this name. Raises InputError where there is none, PluginError where the plug-in of this name is not a paper."""
     if name not in (known := plugins.names("paper")):
         raise InputError(unknown("paper", name, known))
     found = plugins.load_entry("paper", name)

@@ -1,4 +1,4 @@
-"""The numbers that claims are tested by. Each is taken per replication, whose points and variants share what is random."""
+"""The numbers that test claims. Each is computed per replication, whose points and variants share random numbers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _extreme(table: pd.DataFrame, largest: bool) -> pd.Series:
 def _quantity(
     name: str, unit: str = ""
 ) -> Callable[[Callable[Concatenate[pd.DataFrame, _P], pd.Series]], Callable[_P, ClaimedQuantity]]:
-    """Make of a function of a table of runs and of what is asked for a quantity of that; `name` has its arguments in braces."""
+    """Decorator: makes a quantity of a function of a table of runs and arguments, which `name` has in braces."""
 
     def decorate(of: Callable[Concatenate[pd.DataFrame, _P], pd.Series]) -> Callable[_P, ClaimedQuantity]:
         @wraps(of)
@@ -59,7 +59,7 @@ def largest_ratio(runs: pd.DataFrame, metric: str, variant: str, baseline: str, 
 
 @_quantity("mean gain of {variant} over {baseline}", " %")
 def mean_gain(runs: pd.DataFrame, metric: str, variant: str, baseline: str, by: str) -> pd.Series:
-    """By how many per cent a variant is below another, mean over the points."""
+    """By how many per cent a variant is below another, averaged over the points."""
     return (100 * (1 - _table(runs, metric, variant, by) / _table(runs, metric, baseline, by))).mean(axis=1)
 
 
@@ -85,7 +85,7 @@ def shift(runs: pd.DataFrame, metric: str, variant: str, by: str) -> pd.Series:
 
 
 def extreme_step(metric: str, variant: str, by: str, largest: bool) -> ClaimedQuantity:
-    """Of the relative changes between neighbouring points the one that is largest (or smallest) on average."""
+    """The relative change between neighbouring points that is largest (or smallest) on average."""
 
     def of(runs: pd.DataFrame) -> pd.Series:
         table = _table(runs, metric, variant, by)
@@ -120,13 +120,13 @@ def gain(runs: pd.DataFrame, metric: str, variant: str, baseline: str, by: str, 
 
 @_quantity("{metric} of {variant}")
 def mean_of(runs: pd.DataFrame, metric: str, variant: str) -> pd.Series:
-    """A number itself, mean over all that a replication has of it."""
+    """A number itself, averaged within each replication."""
     return runs[runs["variant"] == variant].groupby("replication")[metric].mean()
 
 
 @_quantity("least {metric} of {variant}, {by} {point}", " %")
 def least(runs: pd.DataFrame, metric: str, variant: str, by: str, point: object, over: str) -> pd.Series:
-    """The least value at one point, over all that another column has."""
+    """The least value at one point, over all values of another column."""
     chosen = runs[(runs["variant"] == variant) & (runs[by] == point) & runs[over].notna()]
     return chosen.groupby("replication")[metric].min()
 

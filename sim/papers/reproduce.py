@@ -1,4 +1,4 @@
-"""A paper reproduced: all runs of its figures, and one page that lays its claims beside ours."""
+"""Reproduce a paper: all runs of its figures, and one page with its claims beside our numbers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OFTEN = 5.0  # s, between two lines about the same section
 
 _Say = Callable[[str], None]
 Do = Callable[..., Results]
-"""Performs an experiment's runs in a results folder, with the options that were asked for."""
+"""Performs an experiment's runs in a results folder, with the requested options."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class ReproductionRequest:
     figure: str = ""
 
     def __post_init__(self) -> None:
-        """Raises InputError where there is no such paper, or scale."""
+        """Raises InputError where there is no such paper, or the scale is not allowed."""
         find_paper(self.paper)
         if not 0 < self.scale <= 1:
             raise InputError(f"--scale {self.scale:g}: allowed: above 0, up to 1")
 
     @property
     def command(self) -> str:
-        """The command that asks for the same."""
+        """The command line of the request."""
         figure = f" {self.figure}" if self.figure else ""
         scale = f" --scale {self.scale:g}" if self.scale < 1 else ""
         data = " --data DIR" if self.data else ""
@@ -73,8 +73,8 @@ def reproduce(
 ) -> Reproduction:
     """Run what is missing in `out` and write the page there; `say` is called with each step.
 
-    A folder of results for each section, and the page `index.html`, or that of the figure that is asked for. Raises
-    InputError where `out` holds something else, the data is not what is expected, or there is no such figure.
+    `out` gets a folder of results for each section, and the page `index.html`, or that of the requested figure. Raises InputError
+    where `out` contains something else, the data is not as expected, or there is no such figure.
     """
     paper = find_paper(request.paper)
     _check_room(out, paper)
@@ -98,7 +98,7 @@ def reproduce(
 
 
 def _made(parts: Sequence[PaperSweep | Computed], setting: SweepSetting, code: str, do: Do, say: _Say) -> SectionRuns:
-    """What one section shows: a sweep, or a table in parts, computed by this version of the code."""
+    """The runs of one section: a sweep, or a table in parts, computed by this version of the code."""
     first = parts[0]
     if isinstance(first, PaperSweep):
         return _run(first, setting, do, say)
@@ -109,7 +109,7 @@ def _made(parts: Sequence[PaperSweep | Computed], setting: SweepSetting, code: s
 
 
 def _table(part: Computed, setting: SweepSetting, code: str, say: _Say) -> pd.DataFrame:
-    """A table that is computed, or the one that is there."""
+    """A computed table; an existing one is reused."""
     path = setting.folder / part.section / f"{part.part}.parquet"
     identity = {b"version": code.encode(), b"identity": part.identity.encode()}
     known = pq.read_schema(path).metadata if path.is_file() else {}
@@ -139,7 +139,7 @@ def _run(sweep: PaperSweep, setting: SweepSetting, do: Do, say: _Say) -> Section
 
 
 def _progress(section: str, runs: int, say: _Say) -> Progress:
-    """Says now and then how many runs are done."""
+    """Report the number of finished runs from time to time."""
     done, last = 0, time.monotonic()
 
     def tell(_spec: RunSpec, fraction: float) -> None:
@@ -161,5 +161,5 @@ def _check_room(folder: Path, paper: Paper) -> None:
     other = sorted({entry.name for entry in folder.glob("*")} - known)
     if other:
         raise InputError(
-            f"{folder}: holds '{other[0]}', which no reproduction has written; give an empty or new folder"
+            f"{folder}: contains '{other[0]}', which no reproduction has written; give an empty or new folder"
         )

@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class PaperPoint:
-    """A point of a sweep: its name, what it stands for (columns of the table of runs), and the keys that it lays over the scenario."""
+    """A point of a sweep: its name, its values (columns of the table of runs), and the scenario keys that it overrides."""
 
     name: str
     values: Mapping[str, Any]
@@ -29,9 +29,9 @@ class PaperPoint:
 
 @dataclass(frozen=True)
 class PaperSweep:
-    """A scenario file at all `points`, which have the same keys; `keys` has those that are the same at all of them.
+    """A scenario file at all `points`, which override the same keys; `keys` are overridden at all points alike.
 
-    `section` names the folder of its results, `notes` say what a reader should know.
+    `section` names the folder of its results, `notes` are sentences for the reader.
     """
 
     section: str
@@ -42,7 +42,7 @@ class PaperSweep:
     notes: tuple[str, ...] = ()
 
     def experiment(self, scenario: Path) -> Experiment:
-        """Every variant at every point, as one experiment, so that all of them are run side by side."""
+        """All variants at all points as one experiment, so that all runs share one engine."""
         said = {"replications": self.replications, **self.keys}
         overrides = [f"{key}={json.dumps(value)}" for key, value in said.items()]
         swept = {key: [point.keys[key] for point in self.points] for key in self.points[0].keys}
@@ -52,7 +52,7 @@ class PaperSweep:
         return load_scenario(scenario, overrides)
 
     def table(self, results: Results) -> pd.DataFrame:
-        """The table of runs: that of the results, with `point`, the point's name, and the values that it stands for."""
+        """The results' table of runs, with the name of the `point` and its values."""
         runs = results.runs.drop(columns=list(results.manifest["parameters"]))
         frames = [
             runs[runs["point"] == number].assign(**{"point": point.name, **point.values})
@@ -63,11 +63,11 @@ class PaperSweep:
 
 @dataclass(frozen=True)
 class Computed:
-    """A section whose table is computed and not simulated; `scenario` is the file that describes of what.
+    """A section whose table is computed, not simulated, from the scenario file `scenario`.
 
-    `table` makes it, with columns `variant`, `point`, `replication`, `seed`, those that points stand for, and numbers. It is kept in
-    the section's folder until another version of the program, or another `identity` of the inputs, is asked for it. Several of one
-    section are the parts of its table, each kept by its name.
+    `table` computes it, with columns `variant`, `point`, `replication`, `seed`, the values of points, and numbers. It is kept in
+    the section's folder for the same version of the program and the same `identity` of the inputs. Several of one section are parts
+    of its table, each kept by its name.
     """
 
     section: str
@@ -80,7 +80,7 @@ class Computed:
 
 @dataclass(frozen=True)
 class SweepSetting:
-    """What sweeps are made for: a `scale` (above 0, up to 1) to make them smaller by, and folders.
+    """The setting of sweeps: a `scale` (above 0, up to 1) to reduce them by, and folders.
 
     `scenarios` has the paper's scenario files, `folder` is where files may be written, `data` has the user's own data, if any.
     """
@@ -91,23 +91,23 @@ class SweepSetting:
     data: Path | None
 
     def shown(self, scenario: str) -> str:
-        """A scenario file, as the page and messages name it."""
+        """A scenario file, as named on the page and in messages."""
         return f"{self.scenarios.name}/{scenario}"
 
     def replications(self, full: int) -> int:
-        """As many as the scale leaves, two at least."""
+        """The scaled number of replications, at least two."""
         return max(2, round(full * self.scale))
 
     def lasting(self, full: float, least: float) -> float:
-        """A horizon, long enough for what happens now and then to happen."""
+        """A scaled horizon, long enough for rare events."""
         return max(full * self.scale, min(full, least))
 
     def sized(self, full: int) -> int:
-        """A size that can be chosen freely, fifty at least."""
+        """A scaled size, at least fifty."""
         return max(min(full, 50), round(full * self.scale))
 
 
 def thinned(values: Sequence[_T], scale: float) -> list[_T]:
-    """The first, the last, and evenly spread ones between, as many as the scale leaves."""
+    """The first, the last, and evenly spaced values between, as many as the scale leaves."""
     count = max(2, round(len(values) * scale))
     return [values[round(i * (len(values) - 1) / (count - 1))] for i in range(count)]

@@ -19,7 +19,7 @@ from sim.papers.paper import Chart, Drawing, Paper, PaperTable, Section
 
 
 def charts_of(paper: Paper, section: Section, runs: pd.DataFrame) -> list[Figure]:
-    """All charts of a section, those that differ in one column alone side by side, with one scale, and its drawings."""
+    """All charts of a section, with those that differ in only one column side by side on one scale, and its drawings."""
     figures: list[Figure] = []
     for number_of, chart in enumerate(section.charts):
         if isinstance(chart, Drawing):
@@ -31,7 +31,7 @@ def charts_of(paper: Paper, section: Section, runs: pd.DataFrame) -> list[Figure
 
 
 def _file(name: str) -> str:
-    """The name as that of a file."""
+    """The name as a file name."""
     return re.sub("[^A-Za-z0-9]+", "-", name)
 
 

@@ -1,4 +1,4 @@
-"""What “Generating Subscriptions and Publications” claims, and why that comes out as it does."""
+"""The claims of “Generating Subscriptions and Publications”, and the reasons for their outcomes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WORDS = {"million": 1e6, "billion": 1e9}
 
 
 def claims() -> Iterator[Claim]:
-    """All of both tables and of sections 6.2 and 7."""
+    """All claims of both tables and of sections 6.2 and 7."""
     statement = "A publication of algorithm 2 matches its target and nothing else"
     reason = "Step (d)(ii) as printed; corrected, none is missed."
     missed = ClaimedQuantity("targets missed, m = 4, mean over z from 2 to 7", " %", _missed)
@@ -75,7 +75,7 @@ def _table_2() -> Iterator[Claim]:
 
 
 def _over_z(name: str, unit: str, metric: str, of: Callable[[pd.DataFrame], float]) -> ClaimedQuantity:
-    """A number that follows from the table of a metric by z and overlap, for each replication."""
+    """A number derived from a metric by z and overlap, per replication."""
 
     def numbers(runs: pd.DataFrame) -> pd.Series:
         found = {

@@ -1,4 +1,4 @@
-"""“Generating Subscriptions and Publications”: what is shown of what we design and publish."""
+"""“Generating Subscriptions and Publications”: the page and its drawings."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from sim.papers.content.runs import sweeps
 from sim.papers.paper import Drawing, read_paper
 
 ROWS = 2
-"""Dots one above the other in a drawing of sets."""
+"""The dots in one column of a drawing of sets."""
 
 
 def _dots(members: pd.DataFrame) -> pd.DataFrame:
-    """Where each subscription is drawn: sets from left to right, in columns of two, those in common between their sets."""
+    """The position of each subscription: sets from left to right, in columns of two, common ones between their sets."""
     sets = members.groupby("subscription")["subset"].agg(["min", "max"])
     dots = sets.join(members.drop_duplicates("subscription").set_index("subscription")["target"])
-    dots["place"] = dots["min"] + dots["max"]  # even where it is in one set, odd between two
+    dots["place"] = dots["min"] + dots["max"]  # even inside one set, odd between two
     dots = dots.sort_values(["place", "target"], key=lambda column: column.where(column >= 0, len(members)))
     x, left = [], 0
     for _, cell in dots.groupby("place"):
@@ -34,7 +34,7 @@ def _dots(members: pd.DataFrame) -> pd.DataFrame:
 
 
 def _drawing(point: str, variant: str, targets: bool, runs: pd.DataFrame) -> alt.TopLevelMixin:
-    """Subscriptions as dots in the sets that they are in; with `targets`, those of one target are joined by a line."""
+    """Draw subscriptions as dots in their sets; with `targets`, those of one target are joined by a line."""
     members = runs[(runs["point"] == point) & (runs["variant"] == variant)]
     dots = _dots(members)
     placed = members.merge(dots[["subscription", "x", "y"]], on="subscription")

@@ -1,4 +1,4 @@
-"""What is computed for "Generating Subscriptions and Publications": targets counted and hit, and what the printed algorithm misses."""
+"""The computations for "Generating Subscriptions and Publications": targets counted, matched, and missed as printed."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from sim.workloads.content.sizes import Sizes, constant, poisson
 
 SCENARIO = "content/targets.toml"
 SAMPLED = 2000
-"""Targets of a grid that are tried for each z, as it has too many to try them all."""
+"""The number of a grid's targets that are tried for each z, as there are too many to try all."""
 FIGURES = {
     "7.1": [("three sets, v = 2", 17, 2)],
     "7.2": [("overlapping", 22, 2), ("disjoint", 21, 0)],
 }
-"""Of each figure, the subscriptions that are drawn and how many two sets have in common; each set has seven."""
+"""The subscriptions drawn in each figure, and how many two sets have in common; each set has seven."""
 DRAWN_FIELDS, DRAWN_SIZE = 10, 4
 TRIED = 100
-"""Targets of the printed algorithm that are tried for each z."""
+"""The number of the printed algorithm's targets that are tried for each z."""
 PRINTED = {"m = 2": constant(2), "m = 4": constant(4), "Poisson 4": poisson(4)}
 
 
@@ -49,7 +49,7 @@ def sweeps(setting: SweepSetting) -> Iterator[Computed]:
 
 
 def _counted(path: Path, variants: Sequence[str], replications: int) -> pd.DataFrame:
-    """Alpha and beta of full subsets, by trying all their targets and by formula, and of the best that one could think of."""
+    """Alpha and beta of full subsets, by trying all their targets and by formula, and of an ideal (impossible) set."""
     experiment = load_scenario(path)
     rows: list[dict[str, Any]] = []
     for variant, replication in itertools.product(experiment.variants, range(replications)):
@@ -90,7 +90,7 @@ def _counted(path: Path, variants: Sequence[str], replications: int) -> pd.DataF
 
 
 def _across(path: Path, replications: int) -> pd.DataFrame:
-    """Targets of two and three within subsets, and all sets that do not contradict themselves."""
+    """Targets of two and three within subsets, compared with all sets without contradictions."""
     experiment = load_scenario(path)
     rows: list[dict[str, Any]] = []
     for variant, replication in itertools.product(experiment.variants, range(replications)):
@@ -114,7 +114,7 @@ def _across(path: Path, replications: int) -> pd.DataFrame:
 
 
 def _full(design: Design, subsets: int) -> Design:
-    """The design without the last subset where that has fewer members than the others, as the paper counts."""
+    """The design without its last subset if that has fewer members than the others, as counted in the paper."""
     if not isinstance(design, Subsets):
         return design
     rows = design.indptr[subsets]
@@ -127,7 +127,7 @@ def _full(design: Design, subsets: int) -> Design:
 
 
 def _targets(design: Design, match: int, generator: np.random.Generator) -> NDArray[np.int32]:
-    """All different targets of subsets; so many drawn ones of a grid."""
+    """All distinct targets of subsets; `GRID_TARGETS` random ones of a grid."""
     if not isinstance(design, Subsets):
         return design.targets(match, SAMPLED, generator, likely="targets")
     chosen = [
@@ -148,7 +148,7 @@ def _hit(design: Design, targets: NDArray[np.int32], generator: np.random.Genera
 
 
 def _compatible(design: Design) -> dict[int, float]:
-    """How many sets of two and of three subscriptions do not contradict themselves."""
+    """The number of sets of two and of three subscriptions without contradictions."""
     wanted = design.conjunctions
     asked = np.full((len(wanted), wanted.fields), -1)
     asked[np.repeat(np.arange(len(wanted)), np.diff(wanted.indptr)), wanted.field] = wanted.value
@@ -189,14 +189,14 @@ def _drawn() -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Printed:
-    """What algorithm 2 makes where it is followed to the letter, but for subscriptions, which are counted: field → value of each."""
+    """The result of algorithm 2 as printed, with counted subscriptions: field → value of each."""
 
     subscriptions: list[dict[int, int]]
     subsets: list[list[int]]
 
     @classmethod
     def made(cls, subscriptions: int, fields: int, sizes: Sizes, generator: np.random.Generator) -> Printed:
-        """So many subscriptions; values never run out."""
+        """Make `count` subscriptions, with an unlimited supply of values."""
         drawn = iter(np.minimum(sizes(generator, 4 * subscriptions), fields).tolist())
         made: list[dict[int, int]] = []
         subsets: list[list[int]] = []
@@ -223,7 +223,7 @@ class Printed:
         return cls(made, subsets)
 
     def matched(self, target: Sequence[int]) -> list[int]:
-        """All subscriptions that match whatever carries all predicates of a target."""
+        """All subscriptions that match every publication with all predicates of a target."""
         carried = {field: value for member in target for field, value in self.subscriptions[member].items()}
         return [s for s, wants in enumerate(self.subscriptions) if wants.items() <= carried.items()]
 
@@ -233,7 +233,7 @@ def _some(items: list[int], count: int, generator: np.random.Generator) -> list[
 
 
 def _printed(replications: int) -> pd.DataFrame:
-    """Which share of the targets of the printed algorithm, drawn as the paper draws them, some other subscription matches too."""
+    """The share of the printed algorithm's targets, drawn as in the paper, that another subscription matches too."""
     rows: list[dict[str, Any]] = []
     for (name, sizes), replication in itertools.product(PRINTED.items(), range(replications)):
         generator = Streams(1, replication).generator("workload.subscriptions")

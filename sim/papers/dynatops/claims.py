@@ -1,4 +1,4 @@
-"""What “DYNATOPS” claims, and what tests it; reasons by their names in `page.toml`."""
+"""The claims of “DYNATOPS” and the numbers that test them; reasons are named in `page.toml`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAST = 0.2
 
 
 def claims() -> Iterator[Claim]:
-    """All of section IV and of the introduction, figure by figure."""
+    """All claims of section IV and the introduction, figure by figure."""
     yield from _trace()
     yield from _location()
     yield from _poisson()
@@ -31,7 +31,7 @@ def claims() -> Iterator[Claim]:
 def _claim(
     figure: str, statement: str, number: ClaimedQuantity, target: Target, reason: str, place: str = "fig. {}({})"
 ) -> Claim:
-    """A claim about a panel of a figure, such as 6a; `place` where the paper says it, with the figure and the panel filled in."""
+    """A claim about a panel of a figure, such as 6a; `place` is the place in the paper, with the figure and the panel filled in."""
     return Claim(f"fig-{figure}", place.format(figure[:-1], figure[-1]), statement, number, target, reason)
 
 

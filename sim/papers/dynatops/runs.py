@@ -1,4 +1,4 @@
-"""What is run and computed for "DYNATOPS" (Zhao, Kim, Venkatasubramanian): its figures, its table II, and what it leaves open."""
+"""The runs and computations for "DYNATOPS" (Zhao, Kim, Venkatasubramanian): its figures, table II, and open questions."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ BROKERS = (3, 5, 10, 20)
 """Brokers of a cluster in the Poisson model."""
 FREE_DAYS, FREE_HOURS = (2, 7, 14, 28), (5, 10, 20, 40)
 SIZES = {"brokers": ((10, 100), (100, 100), (1000, 100)), "topics": ((100, 50), (100, 500), (100, 5000))}
-"""Brokers and topics of the points of figure 10 and table II, by what is varied."""
+"""Brokers and topics of the points of figure 10 and table II, by the quantity varied."""
 REPLICATIONS = 3
-"""At any scale: intervals of two say nothing."""
+"""At any scale, as intervals of two are meaningless."""
 PUBLICATIONS = 1000
-"""Of each topic, where a policy is asked once: those of the scenarios in a reconfiguration-free period."""
+"""Publications of each topic where a policy is asked once: those of the scenarios in a reconfiguration-free period."""
 TIMES, STAYS = (1, 2, 3, 5, 10, 20, 50), (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 7.0, 14.0, 30.0)
 """Visits to a cell, and days, at which the curves of figure 5 are shown."""
 PAPER_SHARES = {
@@ -54,7 +54,7 @@ PAPER_SHARES = {
     "stays_under_day": 0.5,
     "stays_over_week": 0.1,
 }
-"""Published of the paper's trace: 450 thousand visits, 160 thousand pairs, of 40 thousand users."""
+"""Published figures of the paper's trace: 450 thousand visits, 160 thousand pairs, 40 thousand users."""
 
 
 def sweeps(setting: SweepSetting) -> Iterator[PaperSweep | Computed]:
@@ -118,7 +118,7 @@ def _periods(hours: float, variants: Sequence[str]) -> dict[str, Any]:
 
 
 def _visits(path: Path, setting: SweepSetting) -> pd.DataFrame:
-    """How often users come back, how long they stay: shares of the workload, and what the paper publishes of its trace."""
+    """How often users return and how long they stay: shares of the workload, and the paper's published figures of its trace."""
     rows: list[dict[str, Any]] = []
     users = setting.sized(USERS)
     scenario = load_scenario(path, (f"workload.users={users}",)).base
@@ -151,7 +151,7 @@ def _visits(path: Path, setting: SweepSetting) -> pd.DataFrame:
 
 
 def _savings(path: Path, setting: SweepSetting, patterns: Sequence[str]) -> pd.DataFrame:
-    """What each policy of the scenario saves against consistent hashing, and the CPU time that it takes."""
+    """The savings of each policy of the scenario over consistent hashing, and its CPU time."""
     rows: list[dict[str, Any]] = []
     for varied, sizes in SIZES.items():
         for pattern, (brokers, topics) in product(patterns, sizes if setting.scale > 0.5 else sizes[:2]):
@@ -203,7 +203,7 @@ def _saved(before: float, after: float) -> float:
 
 
 def _problem(scenario: Scenario, replication: int) -> ReconfigurationProblem:
-    """The brokers as they stand at first, and as many publications of each topic as a period has on average."""
+    """The initial placement of brokers, with the mean number of publications of each topic per period."""
     workload = prepare_workload(scenario, replication, None)
     network = build(scenario, workload, replication)
     network.users.join_all()

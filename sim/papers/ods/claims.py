@@ -1,4 +1,4 @@
-"""What “Maximizing the Number of Satisfied Subscribers” claims, and why that comes out as it does."""
+"""The claims of “Maximizing the Number of Satisfied Subscribers”, and the reasons for their outcomes."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ READINGS = ("sparse", "dense")
 B3M, FB3M, SLOW, PORTFOLIO = "GreedyB3M", "ModifiedGreedyFB3M", "ModifiedGreedyFB3MSlow", "ours: portfolio"
 BOUND, BEST = "bound of the paper", "best proven bound"
 RATIOS = {2: 0.87, 27: 0.83, 276: 0.75, 2763: 0.82}
-"""Of GreedyB3M to the paper's bound, by tau."""
+"""The ratio of GreedyB3M to the paper's bound, by tau."""
 TOLERANCE = 0.02
-"""Of ratios: the paper prints two digits, and its trace is another."""
+"""The tolerance of ratios: the paper prints two digits, and has a different trace."""
 LESS_THAN, AT_MOST = 20.0, 33.0
 """Seconds that ModifiedGreedyFB3M takes for all values of tau, and for one of them."""
 
 
 def claims() -> Iterator[Claim]:
-    """All of section VII and of the abstract, each for both shapes."""
+    """All claims of section VII and the abstract, each for both shapes."""
     for reading in READINGS:
         yield from in_readings(_trace(f"spotify-{reading}"), [reading])
     yield from in_readings((*_capacities(), *_ratios(), *_times()), READINGS)
@@ -116,7 +116,7 @@ def _times() -> Iterator[Claim]:
 
 
 def _at_full_size(quantity: ClaimedQuantity) -> ClaimedQuantity:
-    """A number that there is at full size alone."""
+    """A number that exists only at full size."""
     return replace(quantity, of=lambda runs: quantity.of(runs[runs["scale"] == 1]))
 
 

@@ -1,4 +1,4 @@
-"""What is run for "Maximizing the Number of Satisfied Subscribers": decisions on workloads of two shapes, and what none exceeds."""
+"""The computations for "Maximizing the Number of Satisfied Subscribers": decisions on workloads of two shapes, and upper bounds."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ PAPER = "paper"
 PAPER_RATIOS = {B3M: RATIOS, FB3M: {2763: 0.9}}
 PAPER_TRACE = {"topics": 1.1e6, "subscribers": 4.9e6, "event_rate": 2763.0, "lowest_tau": 0.1, "highest_tau": 100.0}
 SLOWLY, LEAST, TINY = 0.01, 0.001, 0.0001
-"""The slow policy is asked at so much of the scale, but the least at least; compiled is by a tiny one."""
+"""The share of the scale at which the slow policy is asked, the minimum scale, and a tiny one for compiling."""
 
 
 def sweeps(setting: SweepSetting) -> Iterator[Computed]:
     """All that the page shows, by the folders of its tables; decisions take long at full size, and are kept in parts."""
     path, scale = setting.scenarios / SCENARIO, setting.scale
-    replications = range(min(3, int(1 / scale)))  # as many as together are no larger than full size
+    replications = range(min(3, int(1 / scale)))  # as many as are together no larger than full size
     yield Computed("trace", SCENARIO, f"{scale}", partial(_trace, path, scale, replications))
     for replication, shape in itertools.product(replications, READINGS):
         table = partial(_decisions, path, scale, shape, replication)
@@ -52,19 +52,19 @@ def sweeps(setting: SweepSetting) -> Iterator[Computed]:
 
 @dataclass(frozen=True)
 class _Case:
-    """The scenario's policies by its variants, and the problem of a workload; `of` is what all rows about it have in common."""
+    """The scenario's policies by its variants, and the problem of a workload; `of` has the columns common to all rows about it."""
 
     policies: Mapping[str, OffloadingPolicy]
     problem: OffloadingProblem
     of: Mapping[str, Any]
 
     def at(self, tau: int) -> dict[str, Any]:
-        """What all rows about one threshold have in common."""
+        """The columns common to all rows about one threshold."""
         return {**self.of, "tau": tau, "threshold": f"{tau:,}", "panel": f"{self.of['reading']}, τ = {tau:,}"}
 
 
 def _case(path: Path, scale: float, shape: str, replication: int) -> _Case:
-    """The workload is that of `brokersim generate` with the seed of the scenario, one higher for each replication."""
+    """Create a case with the workload of `brokersim generate`, whose seed is the scenario's plus the replication."""
     asked = (f'workload.kind="spotify-{shape}"', f"workload.scale={scale}", 'workload.publications="none"')
     experiment = load_scenario(path, asked)
     tables = {variant: scenario.offloading for variant, scenario in experiment.variants.items()}
@@ -79,7 +79,7 @@ def _case(path: Path, scale: float, shape: str, replication: int) -> _Case:
 
 
 def _trace(path: Path, scale: float, replications: Iterable[int]) -> pd.DataFrame:
-    """What is published of the paper's trace, and the workloads; topics and subscribers are those at scale 1."""
+    """Published figures of the paper's trace, and those of the workloads; topics and subscribers are those at scale 1."""
     rows: list[dict[str, Any]] = []
     for replication, shape in itertools.product(replications, READINGS):
         case = _case(path, scale, shape, replication)
@@ -102,7 +102,7 @@ def _trace(path: Path, scale: float, replications: Iterable[int]) -> pd.DataFram
 
 
 def _decisions(path: Path, scale: float, shape: str, replication: int) -> pd.DataFrame:
-    """What policies reach at each threshold, with all of the capacity, parts of it, and on the way there."""
+    """The values that policies reach at each threshold, with the whole capacity, parts of it, and during one run."""
     _compile(path)
     case = _case(path, scale, shape, replication)
     rows: list[dict[str, Any]] = []
@@ -125,7 +125,7 @@ def _decisions(path: Path, scale: float, shape: str, replication: int) -> pd.Dat
 
 @dataclass
 class _Question:
-    """One of the two problems at one threshold: what variants reach, by steps of the capacity, and what nothing exceeds."""
+    """One of the two problems at one threshold: the values of variants by steps of the capacity, and upper bounds."""
 
     problem: OffloadingProblem
     objective: Objective
@@ -137,7 +137,7 @@ class _Question:
         return self.problem.with_capacity(self.problem.capacity * step / STEPS)
 
     def ask(self, variant: str, policy: OffloadingPolicy) -> None:
-        """Let a policy decide; controls at the whole capacity alone."""
+        """Let a policy decide; baselines only at the whole capacity."""
         topics, self.seconds[variant] = _decide(policy, self.problem)
         self._note(variant, STEPS, topics)
         if not variant.startswith(CONTROL):
@@ -190,7 +190,7 @@ class _Question:
 
 
 def _slow(path: Path, scale: float, replications: Iterable[int]) -> pd.DataFrame:
-    """F-B3M and its slow version: CPU time, how many times that of the other it is, and how many picks are not the same."""
+    """F-B3M and its slow version: CPU times, their ratio, and the number of different picks."""
     _compile(path)
     rows: list[dict[str, Any]] = []
     for replication, shape in itertools.product(replications, READINGS):
@@ -208,14 +208,14 @@ def _slow(path: Path, scale: float, replications: Iterable[int]) -> pd.DataFrame
 
 def _decide(policy: OffloadingPolicy, problem: OffloadingProblem) -> tuple[NDArray[np.int32], float]:
     """The picks, and the CPU time (s) from the interests on."""
-    fresh = replace(problem)  # nothing is derived of it yet
+    fresh = replace(problem)  # without cached values
     began = time.process_time()
     topics = policy.decide(fresh).topics
     return topics, time.process_time() - began
 
 
 def _compile(path: Path) -> None:
-    """Have all policies decide once, so that no time is that of compiling."""
+    """Let all policies decide once, so that no measured time includes compiling."""
     case = _case(path, TINY, READINGS[0], 0)
     for policy in case.policies.values():
         policy.decide(case.problem)

@@ -1,4 +1,4 @@
-"""What “Publish-Subscribe Overlay Network Design” claims, and why that comes out as it does."""
+"""The claims of “Publish-Subscribe Overlay Network Design”, and the reasons for their outcomes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LINKS = "at most so many times the links of GM"
 
 
 def claims() -> Iterator[Claim]:
-    """All of section 6.4 and table 1 in both readings, and of the worked examples."""
+    """All claims of section 6.4 and table 1 in both readings, and of the worked examples."""
     yield from in_readings((*_figures(), *_shapes(), *_bounds()), READINGS)
     yield from _examples()
 

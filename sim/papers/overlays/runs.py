@@ -1,4 +1,4 @@
-"""What is run for "Publish-Subscribe Overlay Network Design" (Onus & Richa): the points of its figures, and further questions."""
+"""The runs for "Publish-Subscribe Overlay Network Design" (Onus & Richa): the points of its figures, and further questions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sim.overlay.topic_connected.interests import BrokerInterests
 from sim.papers.sweeps import PaperPoint, PaperSweep, SweepSetting, thinned
 
 READINGS = {"coin flips": "coin-flips", "exactly s": "exact"}
-"""The ways to read the paper's interest model, and what the workload calls them."""
+"""The readings of the paper's interest model, and their names in the workload."""
 EXAMPLES = {
     "example I": ("example-1", 20),
     "example II": ("example-2", 21),
@@ -53,7 +53,7 @@ def sweeps(setting: SweepSetting) -> Iterator[PaperSweep]:
 
 
 def _figure(section: str, column: str, points: Sequence[tuple[int, int, int]], setting: SweepSetting) -> PaperSweep:
-    """Nodes, topics and subscriptions of each point, of which one is swept, in each reading."""
+    """Nodes, topics and subscriptions of each point, one of them swept, in each reading."""
     found = []
     for reading in READINGS:
         for nodes, topics, each in points:
@@ -83,12 +83,12 @@ def _listed(path: Path, nodes: int) -> dict[str, Any]:
 
 
 def _real(setting: SweepSetting) -> PaperSweep:
-    """The real interests that are there, and notes on those that are not."""
+    """The real interests that are available, and notes on those that are not."""
     points, notes = [], []
     for name, (file, delimiter, header) in REAL.items():
         source = _found(setting.data, file)
         if source is None:
-            where = f"{setting.data} has no {file}" if setting.data else "give the folder of its files by --data"
+            where = f"{setting.data} has no {file}" if setting.data else "give the folder of its files with --data"
             notes.append(f"{name} was not run: {where}.")
             continue
         rows = list(_wants(source, delimiter, header).values())
