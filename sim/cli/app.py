@@ -34,7 +34,7 @@ from sim.cli.options import option
 from sim.cli.terminal import listing, printable_streams, printable_traceback
 from sim.files.atomic import check_name
 
-# What the machine, or a path that was named, does not allow: no fault of ours.
+# what the system, or a given path, does not allow: not a fault of brokersim
 _NOT_OURS = {
     errno.ENOSPC,
     errno.EDQUOT,
@@ -117,7 +117,7 @@ def main() -> None:
         with printable_streams():
             _run()
     finally:
-        sys.excepthook = printable_traceback  # in place of Typer's
+        sys.excepthook = printable_traceback  # instead of Typer's
 
 
 def _run() -> None:

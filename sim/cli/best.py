@@ -1,4 +1,4 @@
-"""`brokersim best`: the point and variant that is best in one metric, under limits on others."""
+"""`brokersim best`: the best point and variant by one metric, under limits on others."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def best(
 ) -> None:
     """Rank the points and variants of results by one metric, under limits on others.
 
-    Shows whether limits hold on average or surely (with the whole 95 % confidence interval), which others cannot be distinguished
-    from the best,
-    and the best variant with its point's values as arguments of `brokersim run`. Exit status 1 where none meets the limits.
+    Shows whether limits hold on average or surely (with the whole 95 % confidence interval), which candidates cannot be
+    distinguished from the best, and the best variant with its point's values as arguments of `brokersim run`. Exit status 1 if none
+    meets the limits.
     """
     from analysis.best import best_for_each
     from analysis.collection import collect

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @run_options(without=("fail_fast", "verify"))
 def capacity(
     scenario: ScenarioFile,
-    vary: Annotated[str, option("KEY", "The key to search a value for, such as network.brokers.")],
+    vary: Annotated[str, option("KEY", "The key whose value to search for, such as network.brokers.")],
     until: Annotated[str, option("LIMIT", "The limit to meet, such as 'notification_delay_p99 < 200ms'.")],
     from_: Annotated[str, option("--from A", "The smallest value to try.")] = "1",
     to: Annotated[str | None, option("B", "The largest value to try; 1,024 times the smallest by default.")] = None,
@@ -27,13 +27,15 @@ def capacity(
         str | None,
         option(
             "S",
-            "Distance between neighbouring values; 1 by default, less where a key takes fractions and the range is short.",
+            "Distance between neighbouring values; 1 by default, less if the key takes fractions and the range is short.",
         ),
     ] = None,
     largest: Annotated[bool, option("--largest", "Search for the largest value instead.")] = False,
-    confidence: Annotated[float, option("P", "Confidence of each decision whether the limit holds at a value.")] = 0.95,
+    confidence: Annotated[
+        float, option("P", "Confidence of each decision on whether the limit holds at a value.")
+    ] = 0.95,
     max_replications: Annotated[
-        int, option("N", "Most replications at a value; if still undecided, the limit counts as missed.", min=2)
+        int, option("N", "Maximum replications at a value; if still undecided, the limit counts as missed.", min=2)
     ] = 30,
     variant: Variant = None,
     *,
@@ -45,9 +47,9 @@ def capacity(
 ) -> None:
     """Find the smallest value of a key at which a limit holds, or the largest.
 
-    Values are doubled until the limit is crossed, then bisected, which assumes that the metric rises or falls with the key all
-    the way. At each, replications are added until the confidence interval of the metric's mean lies on one side of the limit.
-    Runs that are already in the results folder are not repeated. Exit status 1 if the limit holds nowhere.
+    Values are doubled until the limit is crossed, then bisected, which assumes that the metric is monotone in the key. At each,
+    replications are added until the confidence interval of the metric's mean is on one side of the limit. Runs that are already in
+    the results folder are not repeated. Exit status 1 if the limit holds at no value.
     """
     from sim.scenario.expressions import Limit
     from sim.studies import capacity as study

@@ -33,11 +33,9 @@ def compare(
     export: Annotated[
         list[Path] | None, option("FILE", "Also write the comparison as .csv, .parquet or .tex. May be repeated.")
     ] = None,
-    figures: Annotated[
-        Path | None, option("DIR", "Also write every chart as PNG, SVG and PDF into this folder.")
-    ] = None,
+    figures: Annotated[Path | None, option("DIR", "Also write every chart as PNG, SVG and PDF to this folder.")] = None,
 ) -> None:
-    """Compare results: means, differences to a baseline with tests, and what was run differently.
+    """Compare results: means, tested differences to a baseline, and the keys in which they differ.
 
     Runs of the same seed, replication and workload are paired; others are compared by Welch's test.
     """

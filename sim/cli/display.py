@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from sim.scenario.experiment import Experiment
 
 FEW = 50
-"""Runs of which each gets a line of its own where there is no terminal."""
-OFTEN = 5.0  # s, between two lines where there are more
+"""The number of runs up to which each gets its own line without a terminal."""
+OFTEN = 5.0  # s, between two lines if there are more
 LITTLE = 0.1
-"""Runs' worth of work that is too little to estimate the time of others by."""
+"""The amount of work, in runs, that is too little to estimate the time of others."""
 LINES = 8
-"""Points that are shown at a time, at most."""
+"""The most points that are shown at a time."""
 
 
 class Pace:
     """The rate of runs per second; None until it is known. Times are those of one clock, in s.
 
-    The first run imports and compiles, before its first part and again where its result is written, which takes several
-    times as long as a run may. So the clock starts with the first part, and anew when the first run has ended. Where no
-    parts are reported, many machines may be at work and end together: there it starts with the work.
+    The first run also imports and compiles, before its first part and again when its result is written, which may take several
+    times as long as a run. So the clock starts with the first part, and restarts when the first run has ended. If no parts are
+    reported, many machines may be working and end together, so it starts with the work.
     """
 
     def __init__(self, began: float) -> None:
         self.rate: float | None = None
-        self._since, self._before = began, 0.0  # when the clock started, and what was done by then
+        self._since, self._before = began, 0.0  # when the clock started, and what was already done then
         self._parts = self._ended = False
 
     def part(self, now: float, done: float) -> None:
@@ -63,7 +63,7 @@ class Pace:
 class Display:
     """Counts runs and reports failures; its methods are a `Progress` and an `OnFailure`.
 
-    Runs that rounds to come will have, too, are counted from the beginning: at least `total`, at most `most`.
+    Runs of future rounds are counted from the beginning: at least `total`, at most `most`.
     """
 
     def __init__(self, experiment: Experiment | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -71,8 +71,8 @@ class Display:
         self.known = self.there = self.done = self.failures = 0
         self.clock, self.began = clock, clock()
         self.pace = Pace(self.began)
-        self.part = 0.0  # of the runs that are under way, what is done
-        self._parts: dict[tuple[int, str, str], float] = {}  # of each run that is not done
+        self.part = 0.0  # the share done of each run in progress
+        self._parts: dict[tuple[int, str, str], float] = {}  # the point or variant of each unfinished run
         self._shown: set[str] = set()  # tracebacks
 
     @property
@@ -82,7 +82,7 @@ class Display:
 
     @property
     def of(self) -> str:
-        """How many runs there are, as text: `108`, or `108 to 400` where it depends on what comes out."""
+        """The number of runs as text: `108`, or `108 to 400` if it depends on results."""
         return f"{self.total} to {self._most}" if self._most > self.total else str(self.total)
 
     def __call__(self, spec: RunSpec, fraction: float) -> None:
@@ -136,7 +136,7 @@ def display(experiment: Experiment, quiet: bool = False) -> Generator[Display]:
 
 
 class _Plain(Display):
-    """A line per run that is done, or now and then, with the time that the others may take."""
+    """A line per finished run, or from time to time, with the estimated time left."""
 
     def __init__(self, experiment: Experiment) -> None:
         super().__init__(experiment)
@@ -156,7 +156,7 @@ class _Plain(Display):
 
 
 class _Live(Display):
-    """A bar for all runs, and one for each point (without a sweep, for each variant) that is under way."""
+    """A bar for all runs, and one for each point (without a sweep, for each variant) in progress."""
 
     def __init__(self, experiment: Experiment, bars: Bars) -> None:
         super().__init__(experiment)
@@ -164,7 +164,7 @@ class _Live(Display):
         self._sweep = len(experiment.points) > 1
         self._all = bars.add_task("all", total=None, said="")
         self._lines: dict[str, TaskID] = {}  # most recently updated last
-        self._runs: dict[str, dict[tuple[str, str], float]] = {}  # of each line: how far its runs are
+        self._runs: dict[str, dict[tuple[str, str], float]] = {}  # the progress of each line's runs
 
     def say(self, text: str) -> None:
         self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -203,7 +203,7 @@ def _live() -> Generator[Bars]:
     from rich.progress import BarColumn, Progress, TextColumn
 
     columns = (
-        TextColumn("{task.description}", markup=False),  # a name may hold [ and ]
+        TextColumn("{task.description}", markup=False),  # a name may contain [ and ]
         BarColumn(),
         TextColumn("{task.fields[said]}", markup=False),
     )

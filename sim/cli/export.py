@@ -29,8 +29,8 @@ def export(
 ) -> None:
     r"""Write a scenario's overlay, or a topic's tree, as GraphML.
 
-    It is as it stands once all users have joined. Nodes have their broker's number, name and place, edges their round-trip time. What
-    XML cannot hold of a name is written as JSON does, such as \u001b.
+    It is the state once all users have joined. Nodes have their broker's number, name and position, edges their round-trip time.
+    Characters that XML cannot hold are escaped as in JSON, such as \u001b.
     """
     from sim.experiments.export import export as as_graph
     from sim.experiments.export import write_graphml

@@ -35,7 +35,7 @@ SHOWN = {"mean": "mean", "minimum": "least", "median": "median", "p95": "95 % be
 
 
 class Generate(TyperCommand):
-    """A command whose options include the parameters of the given kind, which its help lists."""
+    """A command whose options, and their help, include the parameters of the given kind."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[__name__] = list(args)
@@ -65,7 +65,7 @@ class Generate(TyperCommand):
 def generate(
     context: typer.Context,
     kind: Annotated[
-        str, argument("KIND", "content, mobility, poisson or another kind; its parameters are options, too.")
+        str, argument("KIND", "content, mobility, poisson or another kind; its parameters are options too.")
     ],
     out: Annotated[
         Path | None, option("WORKLOAD", "The folder to write; a workload already there is replaced.")
@@ -94,7 +94,7 @@ def generate(
     if out is None and checkins is None:
         raise InputError("nothing to write: give --out WORKLOAD, --checkins FILE or both")
     if dirt and checkins is None:
-        raise InputError("--dirt spoils rows of the raw file: give --checkins FILE, too")
+        raise InputError("--dirt spoils rows of the raw file: give --checkins FILE too")
     found = plugins.load("workload", kind)
     if checkins is not None and not hasattr(found, "checkins"):
         raise InputError(f"--checkins: a {kind} workload has no check-ins (allowed: mobility)")
@@ -120,7 +120,7 @@ def describe(
 ) -> None:
     """Summarise a workload.
 
-    Counts, rates, distributions, span, and what became of a trace's rows.
+    Shows counts, rates, distributions, time span, and what became of a trace's rows.
     """
     from sim.workloads.format.folder import load_workload
     from sim.workloads.format.summary import summarise_workload
@@ -131,7 +131,7 @@ def describe(
         return
     console = terminal.console()
     for title, heads, rows in _tables(summary):
-        console.print(title, style="bold")  # a title of the table's own would be broken at the table's width
+        console.print(title, style="bold")  # a table's own title would be wrapped at the table's width
         console.print(terminal.plain_table(heads, rows, ("", "changes", "rate")))
 
 
@@ -139,9 +139,9 @@ def _tables(summary: Raw) -> Iterator[tuple[str, Sequence[str], Iterable[Sequenc
     """The titles, the heads and the rows of a summary's tables."""
     users, spread, rows = summary["counts"]["users"], summary["distributions"], summary["rows"]
     yield f"{summary['workload']}: a workload of kind {summary['kind']}", (), _facts(summary)
-    yield "What is in it", ("", "count", "rate"), _counts(summary["counts"], summary["rates"])
+    yield "Contents", ("", "count", "rate"), _counts(summary["counts"], summary["rates"])
     yield (
-        "How it is spread",
+        "Distributions",
         ("", *SHOWN.values()),
         [
             (words, *(_number(spread[name][key]) for key in SHOWN))

@@ -13,9 +13,9 @@ from sim.base.memory import need
 from sim.base.naming import Raw, RawValue
 
 SHOWN = 40
-"""Entries of a list that are printed, at most."""
+"""The most entries of a list that are printed."""
 _BYTES = 10
-"""Bytes of memory per byte of a file, once its numbers and lists are objects."""
+"""Bytes of memory per byte of a file, as Python objects."""
 
 
 def read_instances(source: Path) -> tuple[list[RawValue], bool]:
@@ -36,9 +36,9 @@ def print_solutions(solutions: list[Raw], listed: bool) -> None:
 
 
 def policy_of(promises: Any, name: str) -> Any:
-    """A policy of the group that the promises are for, with its default parameters; None for "none".
+    """The policy of this name in the promises' group, with its default parameters; None for "none".
 
-    Raises InputError where there is none of this name.
+    Raises InputError where there is none.
     """
     from sim import plugins
 
@@ -51,6 +51,6 @@ def policy_of(promises: Any, name: str) -> Any:
 
 
 def few(texts: Iterable[object], count: int) -> str:
-    """The first of so many entries of a list, and where the others are."""
+    """The first entries of a list as text, and how to see the others."""
     shown = ", ".join(map(str, islice(texts, SHOWN)))
     return shown + (f", … and {count - SHOWN:,} more (all of them: --json)" if count > SHOWN else "")

@@ -18,13 +18,13 @@ from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Decision, Objective, OffloadingProblem
 from sim.policies.offloading.process import Capacity, make_problem, parse_capacity
 
-_KINDS = ("(of all)", "(of each)")  # as what tau is read
+_KINDS = ("(of all)", "(of each)")  # the types that tau is read as
 
 
 class _Instance(Instance):
-    """A problem: `interests` holds the topics of each subscriber, any number of times and in any order; topics are named by place.
+    """A problem: `interests` has the topics of each subscriber, in any order and possibly repeated; topics are named by position.
 
-    `event_rate` and `cost` (None: one for each notification) are by topic, `tau` is that of all subscribers or of each.
+    `event_rate` and `cost` (None: 1 per notification) are by topic, `tau` is for all subscribers or for each.
     """
 
     interests: list[list[int]]
@@ -55,7 +55,7 @@ class _Instance(Instance):
                 )
 
     def problem(self) -> OffloadingProblem:
-        """The problem in arrays."""
+        """The problem as arrays."""
         rows = [sorted(set(row)) for row in self.interests]
         indptr = np.zeros(len(rows) + 1, np.int64)
         np.cumsum([len(row) for row in rows], out=indptr[1:])
@@ -81,7 +81,7 @@ class KeepAll:
 
 
 def solution(problem: OffloadingProblem, decision: Decision, objective: Objective, bounds: bool = False) -> Raw:
-    """The evaluation of a decision, for JSON; `upper_bounds` is empty without `bounds`."""
+    """The evaluation of a decision as JSON; `upper_bounds` is empty without `bounds`."""
     found = outcome(problem, decision.topics)
     proven = {}
     if bounds:
@@ -102,12 +102,12 @@ def solution(problem: OffloadingProblem, decision: Decision, objective: Objectiv
 
 
 def _plain(number: float) -> float | int:
-    """Whole numbers as such, as far as float64 has all of them."""
+    """Whole numbers as integers, up to the limit of exact float64."""
     return int(number) if number < 2**53 and float(number).is_integer() else float(number)
 
 
 def read_problem(content: RawValue, place: Keys = ()) -> OffloadingProblem:
-    """The problem of a JSON object. Raises InputError with a sentence on the first mistake; `place` is the object's position."""
+    """The problem of a JSON object. Raises InputError for the first mistake; `place` is the object's position."""
     instance = _Instance.read(content, place)
     try:
         return instance.problem()

@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, and what those have in common that do runs."""
+"""Arguments and options that commands share, and common parts of commands that perform runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def option(usage: str, help: str, **more: Any) -> Any:
-    """A command's option by its usage, such as `--from TIME`, `--json` or `TIME`; its name follows from the parameter's by default."""
+    """A command's option by its usage, such as `--from TIME`, `--json` or `TIME`; its name is the parameter's by default."""
     names = [word for word in usage.split() if word.startswith("-")]
     metavar = next((word for word in usage.split() if not word.startswith("-")), None)
     return typer.Option(*names, metavar=metavar, help=help, **more)
@@ -39,17 +39,17 @@ Quiet = Annotated[bool, option("--quiet -q", "Show no progress.")]
 
 @dataclass(frozen=True)
 class Overrides:
-    """What is laid over a scenario file."""
+    """The overrides of a scenario file."""
 
     set_: list[str] | None = declared(
         "--set KEY=VALUE",
         "Override a key, such as network.brokers=200; variant.NAME.KEY=VALUE for one variant. May be repeated.",
         None,
     )
-    workload: Path | None = declared("DIR", "A workload folder, in place of the one named in the scenario.", None)
+    workload: Path | None = declared("DIR", "A workload folder, instead of the one named in the scenario.", None)
 
     def load(self, scenario: Path, *more: str) -> Experiment:
-        """The scenario with it, and with more overrides."""
+        """Load the scenario with these and more overrides."""
         from sim.scenario.reader import load_scenario
 
         return load_scenario(scenario, [*(self.set_ or ()), *more], self.workload)
@@ -61,14 +61,14 @@ EVERY_RUN_OPTION = tuple(one.name for one in fields(RunOptions))
 def run_options(
     names: Iterable[str] = EVERY_RUN_OPTION, without: Iterable[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command, in place of its parameter `options: RunOptions`, an option for each of these fields."""
+    """Replace a command's parameter `options: RunOptions` by an option for each of these fields."""
     return partial(grouped, run=[name for name in names if name not in without])
 
 
 def grouped(command: Callable[..., None], run: Iterable[str] = EVERY_RUN_OPTION) -> Callable[..., None]:
-    """Give a command, in place of each parameter that is a dataclass of options (`declared`), an option for each of its fields.
+    """Replace each parameter of a command that is a dataclass of options (`declared`) by an option for each of its fields.
 
-    Of `RunOptions`, those in `run`.
+    For `RunOptions`, only the fields in `run`.
     """
     hints = get_type_hints(command, include_extras=True)
     signature = inspect.signature(command)
@@ -109,5 +109,5 @@ def resumable(folder: Path) -> Generator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        print(f"brokersim: interrupted; finished runs are kept in {folder}, the same command goes on", file=sys.stderr)
+        print(f"brokersim: interrupted; finished runs are kept in {folder}, the same command resumes", file=sys.stderr)
         raise typer.Exit(130) from None

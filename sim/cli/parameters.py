@@ -19,7 +19,7 @@ class Given(NamedTuple):
 
 
 class Described(NamedTuple):
-    """The description of a parameter: `default` is "" where there is none, and `kind` says what is allowed."""
+    """The description of a parameter: `default` is "" where there is none, and `kind` is what is allowed."""
 
     key: str
     kind: str
@@ -37,7 +37,7 @@ def described(model: type[Any]) -> Iterator[Described]:
 
 
 def settings(texts: Sequence[str]) -> list[Given]:
-    """Those given as `--set KEY=VALUE`."""
+    """Parameters given as `--set KEY=VALUE`."""
     found = []
     for text in texts:
         key, equals, value = text.partition("=")
@@ -48,7 +48,7 @@ def settings(texts: Sequence[str]) -> list[Given]:
 
 
 def options(arguments: Sequence[str]) -> list[Given]:
-    """Those given as options of their names, `--per-user 5` or `--per-user=5`."""
+    """Parameters given as options of their names, `--per-user 5` or `--per-user=5`."""
     found, left = [], list(arguments)
     while left:
         option, equals, value = left.pop(0).partition("=")
@@ -63,7 +63,7 @@ def options(arguments: Sequence[str]) -> list[Given]:
 
 
 def parameters(model: type[Any], given: Sequence[Given]) -> Any:
-    """The model's parameters of these texts; later ones count. Raises InputError with all that is wrong."""
+    """The model's parameters from these texts; later ones override. Raises InputError with all mistakes."""
     from pydantic import ValidationError
 
     from sim.base.validation import dotted, problems, validate

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sim.scenario.experiment import Experiment
 
 SHOWN = 6
-"""Values of a swept key that are shown, at most."""
+"""The most values of a swept key that are shown."""
 
 
 @run_options(("jobs",))
@@ -68,7 +68,7 @@ def _lines(experiment: Experiment, found: Outlook) -> Iterator[tuple[str, str]]:
         seconds = found.seconds
         yield (
             "time",
-            "unknown: no run is there yet" if seconds is None else f"about {format_duration(seconds)} in {jobs}",
+            "unknown: there is no run yet" if seconds is None else f"about {format_duration(seconds)} in {jobs}",
         )
 
 

@@ -1,4 +1,4 @@
-"""`brokersim prepare`: raw traces to workloads, by Spark."""
+"""`brokersim prepare`: turn raw traces into workloads with Spark."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ app = typer.Typer(no_args_is_help=True, help="Turn raw traces into workloads.")
 
 
 def layouts() -> list[tuple[str, str]]:
-    """Those of files of check-ins."""
+    """The layouts of check-in files."""
     from sim.workloads.traces.layouts import LAYOUTS
 
     return options.layouts(LAYOUTS.values())
@@ -51,7 +51,7 @@ def checkins(
     min_visits: Annotated[int, option("", "Use only users with at least this many visits.", min=0)] = 0,
     consistent: Annotated[
         Literal["monthly"] | None,
-        option("", "Use only users who check in in every month, from the first to the last."),
+        option("", "Use only users who check in every month, from the first to the last."),
     ] = None,
     sample: Annotated[float, option("", "Use only a random share of the users.", min=0, max=1)] = 1.0,
     friends: Annotated[int, option("", "Number of friends drawn for each user.", min=0)] = 4,
@@ -62,7 +62,7 @@ def checkins(
 ) -> None:
     """Turn files of check-ins into a location workload: cells as topics, visits, drawn friends, publications.
 
-    A check-in has a user, a time, and a latitude and longitude, or a space that holds both, or a place.
+    A check-in has a user, a time, and a latitude and longitude (or one field with both) or a place.
     """
     from sim.workloads.traces.checkins import check_layouts
     from sim.workloads.traces.layouts import LAYOUTS
@@ -89,7 +89,7 @@ def checkins(
 
 
 def _places(files: list[str] | None, columns: str | None, checkins: Layout) -> tuple[list[Path], Layout] | None:
-    """The files of places and their layout: that of the preset, else the check-ins' own but for the columns."""
+    """The files of places and their layout: that of the preset, otherwise the check-ins' layout with other columns."""
     from sim.workloads.traces.layouts import PLACE_LAYOUTS, guess_layout, lay_over
     from sim.workloads.traces.sources import find_sources
 

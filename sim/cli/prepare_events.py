@@ -1,4 +1,4 @@
-"""`brokersim prepare events`: any broker's log of who subscribed to, published and received what, made an event workload."""
+"""`brokersim prepare events`: turn a broker's log of subscriptions, publications and deliveries into an event workload."""
 
 from __future__ import annotations
 
@@ -51,13 +51,15 @@ def events(
     ] = "clean",
     mqtt_filters: Annotated[
         bool,
-        option("--mqtt-filters", "Expand the wildcards + and #: such a subscription is to all topics that it matches."),
+        option(
+            "--mqtt-filters", "Expand the wildcards + and #: such a subscription counts for all topics that it matches."
+        ),
     ] = False,
     size: Annotated[int, option("", "Size of a publication, in bytes, where the log has none.", min=0)] = 100,
     span: options.Window,
     spark: options.SparkOptions,
 ) -> None:
-    """Turn a broker's log into a workload: sessions, subscriptions, publications, and the deliveries to check runs with.
+    """Turn a broker's log into a workload: sessions, subscriptions, publications, and the deliveries to check runs against.
 
     Rows have a time, an action, a client, a topic and, if known, a size in bytes and the publisher of what was delivered.
     """
@@ -83,7 +85,7 @@ def events(
 
 
 def _unmatched(workload: Workload, expanded: bool) -> str:
-    """How many subscriptions match nothing that is published, with an example; filters that could yet be expanded apart."""
+    """A note on subscriptions that match nothing published, with an example, and on filters that could be expanded."""
     from sim.workloads.models.event_log import filters_unexpanded, looks_unsupported
     from sim.workloads.models.mqtt import is_filter, is_shared
 

@@ -1,4 +1,4 @@
-"""`brokersim prepare follows`: who follows what and what is published on it, made a workload of interests and publications."""
+"""`brokersim prepare follows`: turn a record of follows and events into a workload of interests and publications."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Span = Literal["day", "month"] | None
 Tables = dict[str, tuple[list[str] | None, str | None]]
-"""Of follows and of events: the files, and their columns."""
+"""The files and columns of follows, and those of events."""
 
 
 def layouts() -> list[tuple[str, str]]:
@@ -31,7 +31,7 @@ def layouts() -> list[tuple[str, str]]:
 @grouped
 def follows(
     out: options.Out,
-    folder: Annotated[Path | None, argument("[FOLDER]", "The folder of a public data set that --format names.")] = None,
+    folder: Annotated[Path | None, argument("[FOLDER]", "The folder of the public data set named by --format.")] = None,
     format: Annotated[
         str | None,
         option(
@@ -40,8 +40,12 @@ def follows(
             "[what the first of them look like]",
         ),
     ] = None,
-    follows: Annotated[list[str] | None, option("FILE", "Files, or patterns, of who follows what.")] = None,
-    events: Annotated[list[str] | None, option("FILE", "Files, or patterns, of what is published when.")] = None,
+    follows: Annotated[
+        list[str] | None, option("FILE", "Files, or patterns, of follows (which user follows which topic).")
+    ] = None,
+    events: Annotated[
+        list[str] | None, option("FILE", "Files, or patterns, of events (what is published when).")
+    ] = None,
     follows_columns: Annotated[
         str | None,
         option(
@@ -51,14 +55,14 @@ def follows(
         ),
     ] = None,
     events_columns: Annotated[
-        str | None, option("NAMES", "The fields of events, likewise: time, topic and perhaps publisher.")
+        str | None, option("NAMES", "The fields of events, in the same form: time, topic and perhaps publisher.")
     ] = None,
     *,
     text: options.LayoutOptions,
     spread: Annotated[
         Span, option("", "Event times give only a day or a month: draw the time within it, by row and seed.")
     ] = None,
-    period: Annotated[str, option("TIME", "The period that event rates count events in.")] = "1d",
+    period: Annotated[str, option("TIME", "The period of event rates.")] = "1d",
     span: options.Window,
     sample: Annotated[float, option("", "Use only the follows of a random share of the users.", min=0, max=1)] = 1.0,
     seed: Annotated[int, option("", "Seed of the random draws.", min=0)] = 1,
@@ -101,11 +105,11 @@ def follows(
 def _preset(
     format: str | None, folder: Path | None, tables: Tables, text: options.LayoutOptions, spread: Span
 ) -> Trace:
-    """A public data set, of which the options say no more than where it is and the time zone."""
+    """A public data set, for which only the folder and the time zone are options."""
     from sim.workloads.traces.follow_tables import PRESETS, preset_trace
 
     if folder is None:
-        raise InputError(f"--format {format} takes the folder that its files are in")
+        raise InputError(f"--format {format} needs the folder of its files")
     if format is None:
         raise InputError(f"--format ({', '.join(PRESETS)}) is needed: which data set is in the folder {folder}")
     if format not in PRESETS:
@@ -115,17 +119,17 @@ def _preset(
     said |= {**text.texts, "time-format": text.time_format, "spread": spread}
     for name, value in said.items():
         if value not in (None, []):
-            raise InputError(f"--{name}: has no effect with --format {format}, which defines what its files hold")
+            raise InputError(f"--{name}: has no effect with --format {format}, which defines the contents of its files")
     return preset_trace(format, folder, text.time_zone)
 
 
 def _free(format: str | None, tables: Tables, text: options.LayoutOptions, spread: Span) -> Trace:
-    """Files of any kind, whose fields the options name."""
+    """Files of any layout, whose fields the options name."""
     from sim.workloads.traces.follow_tables import free_trace
     from sim.workloads.traces.layouts import lay_over
 
     plain = {name: _plain(f"--{name}", files, format) for name, (files, _) in tables.items()}
-    # Else to hear that there are none
+    # otherwise report that there are none
     lines = [layout for layout, _ in plain.values() if layout.kind == "text"] or [plain["follows"][0]]
     laid: dict[str, tuple[Layout, Inputs]] = {}
     for name, (layout, files) in plain.items():
@@ -138,7 +142,7 @@ def _free(format: str | None, tables: Tables, text: options.LayoutOptions, sprea
 
 
 def _plain(option: str, files: list[str] | None, format: str | None) -> tuple[Layout, Inputs]:
-    """The files of an option and how they are written: as `format` names it, or as the first file looks."""
+    """The files of an option and their layout: named by `format`, or detected from the first file."""
     from sim.workloads.traces.follow_tables import PRESETS
     from sim.workloads.traces.layouts import PLAIN, guess_layout
     from sim.workloads.traces.sources import find_sources

@@ -37,9 +37,9 @@ Columns = Annotated[
 
 @dataclass(frozen=True)
 class LayoutOptions:
-    """What options say of a layout beside its columns."""
+    """Options of a layout besides its columns."""
 
-    delimiter: str | None = declared("TEXT", "What separates the fields of a line; tab for a tab.", None)
+    delimiter: str | None = declared("TEXT", "What separates the fields of a line; tab stands for a tab.", None)
     header: bool | None = declared("--header/--no-header", "The first line of each file names the fields.", None)
     quote: bool | None = declared(
         "--quote/--no-quote", 'Fields may be quoted, as in "a, b"; the default for comma-separated files.', None
@@ -49,16 +49,16 @@ class LayoutOptions:
         "How times are written: a Spark datetime pattern, iso, epoch (s) or epoch-ms; several are tried in order.",
         None,
     )
-    time_zone: str | None = declared("ZONE", "Time zone of times that name none, such as Europe/Paris. [UTC]", None)
+    time_zone: str | None = declared("ZONE", "Time zone of times without one, such as Europe/Paris. [UTC]", None)
 
     @property
     def texts(self) -> Raw:
-        """What only text files have, as `lay_over` takes it."""
+        """The options of text files only, as `lay_over` takes them."""
         return {"delimiter": self.delimiter, "header": self.header, "quote": self.quote}
 
     @property
     def times(self) -> Raw:
-        """How times are written, as `lay_over` takes it."""
+        """The formats of times, as `lay_over` takes them."""
         return {"time_formats": self.time_format or (), "time_zone": self.time_zone}
 
 
@@ -70,7 +70,7 @@ class Window:
     to: str | None = declared("--to TIME", "Use only rows before this ISO date or time.", None)
 
     def micros(self, zone: str) -> tuple[int | None, int | None]:
-        """The first time and the end in µs since 1970, each None where it is not said; what names no zone is in `zone`."""
+        """The first time and the end in µs since 1970, each None if not given; times without a zone are in `zone`."""
         start, stop = (_instant(name, text, zone) for name, text in (("--from", self.from_), ("--to", self.to)))
         if start is not None and stop is not None and start >= stop:
             raise InputError(f"--from '{self.from_}', --to '{self.to}': the first must be before the second")
@@ -90,7 +90,7 @@ class SparkOptions:
 
     @contextmanager
     def started(self, sources: Sequence[Source]) -> Iterator[tuple[Any, Raw]]:
-        """A session for these files, which the pipelines alone know, and what they take beside their own options."""
+        """Start a session for these files, and return it with the common arguments of pipelines."""
         from sim.spark import spark_session
 
         with progress_lines(self.quiet) as progress:
@@ -100,12 +100,12 @@ class SparkOptions:
                 yield spark, {"partitions": self.partitions, "progress": progress}
 
 
-SHORT = 64 << 20  # bytes of input that are read in a few seconds
+SHORT = 64 << 20  # bytes of input read in a few seconds
 FORMAT = "The layout of the files, by a name below; other layout options override it. [default: detected from the first file]"
 
 
 def layouts(presets: Iterable[Layout | Preset]) -> list[tuple[str, str]]:
-    """The names of presets and plain layouts, and what they are."""
+    """The names and descriptions of presets and plain layouts."""
     from sim.workloads.traces.layouts import PLAIN
 
     return [(layout.name, layout.text) for layout in (*presets, *PLAIN.values())]
@@ -118,9 +118,9 @@ def choose_layout(
     columns: str | None,
     over: LayoutOptions,
 ) -> Layout:
-    """The layout by options: a preset or plain layout by name, or that of the first file, overridden by the other options.
+    """Choose a layout: a preset or plain layout by name, or that of the first file, overridden by the other options.
 
-    Raises InputError where the name is unknown, or is missing and so are the columns.
+    Raises InputError where the name is unknown, or both name and columns are missing.
     """
     from sim.workloads.traces.layouts import PLAIN, guess_layout, lay_over
 
@@ -134,7 +134,7 @@ def choose_layout(
 
 
 def rows_said(workload: Workload) -> str:
-    """What became of a trace's rows."""
+    """A text about what became of a trace's rows."""
     from sim.workloads.traces.quarantine import describe_reasons
 
     rows = workload.rows or {}
@@ -156,16 +156,16 @@ def _instant(option: str, text: str | None, zone: str) -> int | None:
         raise InputError(
             f"{option} '{text}': expected an ISO date or time, such as 2009-03-01 or 2009-03-01T12:00"
         ) from None
-    if before < after and len(text.strip()) > len("2009-03-01"):  # a day begins even where clocks skip midnight
+    if before < after and len(text.strip()) > len("2009-03-01"):  # a day begins even if clocks skip midnight
         raise InputError(f"{option} '{text}': clocks in {zone} skipped this time")
     return micros
 
 
 @contextmanager
 def progress_lines(quiet: bool) -> Iterator[Callable[[str, str], None]]:
-    """Show steps on stderr: on a terminal one line with the step and its tasks, else a line per step; nothing when quiet.
+    """Show steps on stderr: on a terminal one line with the step and its tasks, otherwise a line per step; nothing when quiet.
 
-    What is implausible in a trace is reported in any case.
+    Implausible data in a trace is always reported.
     """
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""Problems as people write them in JSON: models with what their keys say against one another."""
+"""Problems in JSON: models that check their keys against one another."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sim.base.validation import Mistake, dotted, nested, problems, show
 
 
 class Strict(BaseModel):
-    """A JSON object with no other keys than the model's, and no other types."""
+    """A JSON object with only the model's keys and types."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class Instance(Strict):
-    """A problem; topics are named by their place."""
+    """A problem; topics are named by position."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -33,7 +33,7 @@ class Instance(Strict):
 
     @classmethod
     def read(cls, content: RawValue, place: Keys = ()) -> Self:
-        """The problem of a JSON object. Raises InputError with a sentence on the first mistake; `place` is the object's position."""
+        """The problem of a JSON object. Raises InputError for the first mistake; `place` is the object's position."""
         if not isinstance(content, dict):
             required = [key for key, field in cls.model_fields.items() if field.is_required()]
             text = f"expected an object with the keys {', '.join(required)} (got {show(content)})"
@@ -47,7 +47,7 @@ class Instance(Strict):
 
 
 def wrong_topics(key: str, rows: Sequence[Sequence[int]], topics: int) -> Iterator[Mistake]:
-    """Topics in lists that are none of so many."""
+    """Yield the topics in lists that are out of range."""
     for number, row in enumerate(rows):
         for i, topic in enumerate(row):
             if not 0 <= topic < topics:

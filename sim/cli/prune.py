@@ -11,7 +11,7 @@ import typer
 from sim.cli.options import argument, option
 
 SHOWN = 20
-"""Runs that are listed, at most."""
+"""The most runs that are listed."""
 
 
 def prune(
@@ -21,14 +21,14 @@ def prune(
     """Remove the runs in a folder that its results do not need.
 
     A changed key leaves runs behind, which would be used again if it were changed back. They are listed with their sizes, and
-    removed after confirmation. Nothing else is touched.
+    removed after confirmation. No other file is removed.
     """
     from analysis.formatting import quantity
     from sim.experiments.orphans import orphans
 
     with orphans(results) as (found, foreign):
         for path in foreign:
-            print(f"brokersim: {path} is not a run of brokersim, or holds other files; left alone", file=sys.stderr)
+            print(f"brokersim: {path} is not a run of brokersim, or contains other files; left alone", file=sys.stderr)
         if not found:
             print(f"{results}: nothing to remove")
             return

@@ -1,4 +1,4 @@
-"""Reconfiguration problems as people write them down: node ids, topic hashes and lists, on a Chord ring."""
+"""Reconfiguration problems in JSON: node ids, topic hashes and lists, on a Chord ring."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Id = Annotated[int, Field(ge=0)]
 
 
 class MoveCost(Strict):
-    """What moving brokers costs."""
+    """The cost of moving brokers."""
 
     constants: list[Quantity]
 
@@ -31,7 +31,7 @@ class MoveCost(Strict):
 class RingProblem(Instance):
     """A problem on a Chord ring of 2^bits ids.
 
-    `mapping` holds the node id of each broker, `subscriptions` its topics by their place in `topic_hashes`, `rtt` (None: a hop is one
+    `mapping` has the node id of each broker, `subscriptions` its topics by their position in `topic_hashes`, `rtt` (None: a hop is one
     unit of delay) the round-trip times between brokers. `move_cost`: the constants of eq. 11; None: moving is free.
     """
 
@@ -81,7 +81,7 @@ class RingProblem(Instance):
         return np.array(sorted(self.node_ids), np.int64)
 
     def problem(self) -> ReconfigurationProblem:
-        """The problem in arrays; numbers of publications are integers where all are whole."""
+        """The problem as arrays; numbers of publications are integers where all are whole."""
         routes = chord_routes(self.ids, np.array(self.topic_hashes, np.int64), self.bits)
         wanted = np.zeros((len(self.topic_hashes), len(self.node_ids)), np.bool_)
         for broker, topics in enumerate(self.subscriptions):
@@ -103,7 +103,7 @@ class RingProblem(Instance):
         )
 
     def solution(self, problem: ReconfigurationProblem, decision: Reconfiguration) -> Raw:
-        """What the decision comes to, in node ids and numbers that JSON has."""
+        """The evaluation of a decision as JSON, with node ids."""
         objective, ids = CostModel(problem), self.ids
         before = objective.cost
         objective.place(decision.node_of)
@@ -124,4 +124,4 @@ def _repeated(key: str, values: list[int]) -> Iterator[Mistake]:
     if len(set(values)) < len(values):
         counts = Counter(values)
         i, value = next((i, value) for i, value in enumerate(values) if counts[value] > 1 and value in values[:i])
-        yield (key, i), f"expected ids that are all different (got {value} again)"
+        yield (key, i), f"expected distinct ids (got {value} again)"

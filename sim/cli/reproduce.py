@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def papers() -> Iterator[tuple[str, str]]:
-    """The names of the papers that there are, and what they stand for."""
+    """The names and titles of all papers."""
     from sim import plugins
     from sim.papers.paper import find_paper
 
@@ -46,8 +46,8 @@ def reproduce(
 ) -> None:
     """Reproduce a paper's figures.
 
-    Writes one page with the paper's claims, our results, and verdicts with reasons. Runs that are in the folder already are
-    not run again.
+    Writes one page with the paper's claims, our results, and verdicts with reasons. Runs that are already in the folder are not
+    repeated.
     """
     from sim.papers import reproduce as study
 
@@ -67,7 +67,7 @@ def reproduce(
 
 
 def _print(made: Reproduction) -> None:
-    """The claims and verdicts as a table, in the reading that counts as the reproduction, and how they are spread in each."""
+    """Print the claims and verdicts as a table, in the reading that counts as the reproduction, and their counts in each."""
     from rich import box
     from rich.table import Table
 

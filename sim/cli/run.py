@@ -45,15 +45,15 @@ def run(
     if check_deliveries:
         from analysis import deliveries
 
-        deliveries.traces_of(experiment)  # reports missing deliveries before anything is run
+        deliveries.traces_of(experiment)  # report missing deliveries before anything is run
     folder = out if out is not None else default_folder(experiment)
     pages = set(folder.glob("*.html"))
     results = _run(experiment, folder, options, quiet)
 
-    from sim.cli import shown  # what is shown takes longer to load than many a run
+    from sim.cli import shown  # the display code takes longer to load than many a run
 
     for page in sorted(pages - set(folder.glob("*.html"))):
-        print(f"brokersim: {page} showed other runs than there are now, and was removed", file=sys.stderr)
+        print(f"brokersim: {page} showed runs other than the present ones, and was removed", file=sys.stderr)
     for note in results.notes:
         print(f"note: {note}", file=sys.stderr)
     checks = deliveries.check_deliveries(results, experiment) if check_deliveries else []
@@ -66,9 +66,7 @@ def run(
         print(f"\nResults: {results.folder}")
     if results.failed:
         runs = len(results.failed) + len(results.runs)
-        print(
-            f"brokersim: {len(results.failed)} of {runs} runs failed; --retry-failed does them again", file=sys.stderr
-        )
+        print(f"brokersim: {len(results.failed)} of {runs} runs failed; --retry-failed repeats them", file=sys.stderr)
     if results.failed or not all(check.differing.empty for check in checks):
         raise typer.Exit(1)
 
@@ -82,6 +80,6 @@ def _run(experiment: Experiment, folder: Path, options: RunOptions, quiet: bool)
         with resumable(folder), display(experiment, quiet) as progress:
             return run_experiment(experiment, folder, options, progress, progress.failed)
     except RunFailed:
-        kept = f"finished runs are kept in {folder}, the same command goes on"
+        kept = f"finished runs are kept in {folder}, the same command resumes"
         print(f"brokersim: stopped; {kept} with the others, or --retry-failed with this one too", file=sys.stderr)
         raise typer.Exit(1) from None

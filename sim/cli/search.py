@@ -31,7 +31,7 @@ def bench(
     options: RunOptions,
     named: Iterable[str],
 ) -> Generator[Bench]:
-    """The variant, ready to be run, with those metrics of a user's own that texts (names or limits) begin with.
+    """The variant, ready to be run, with the users' own metrics that occur at the beginning of `texts` (names or limits).
 
     Its results go to the command's default folder where `out` is None.
     """
@@ -46,7 +46,7 @@ def bench(
 
 
 def said(bench: Bench, values: Mapping[str, RawValue]) -> str:
-    """The options by which `brokersim run` takes these values."""
+    """The options that pass these values to `brokersim run`."""
     from sim.scenario.keys import option_of
 
     pairs = (f"{bench.path(key)}={option_of(value, bench.unit_of(key))}" for key, value in values.items())

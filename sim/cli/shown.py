@@ -1,4 +1,4 @@
-"""What `run`, `compare` and `best` show of results: tables and findings on a terminal, and the same as JSON for programs."""
+"""The output of `run`, `compare` and `best`: tables and findings on a terminal, and the same as JSON."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from sim.scenario.expressions import Limit
 from sim.scenario.keys import text_of
 
 PLAIN_WIDTH = 140
-"""Columns of what is not shown on a terminal: a row of a sweep is long."""
+"""The width of tables that are not printed on a terminal, as rows of a sweep are long."""
 SHOWN = 20
-"""Rows of a table that are shown, at most: pairs of topic and subscriber, points and variants."""
+"""The most rows of a table that are shown: pairs of topic and subscriber, points and variants."""
 
 
 def print_summary(results: Results) -> None:
     """Print the headline metrics by variant with confidence intervals and differences to the baseline, and the findings.
 
-    Of a sweep, the first points: a row for each point and variant.
+    For a sweep, the first points, with a row for each point and variant.
     """
     console = terminal.console()
     console.print(results.manifest["title"], style="bold")
@@ -96,7 +96,7 @@ def _points(results: Results) -> Table:
 
 
 def print_check(check: DeliveryCheck) -> None:
-    """The deliveries of one run beside those of the trace; of many pairs, only those that differ most."""
+    """Print the deliveries of one run beside those of the trace; of many pairs, only those that differ most."""
     rows = check.counts if len(check.counts) <= SHOWN else check.differing.head(SHOWN)
     console = terminal.console()
     console.print(f"\nDeliveries of {check.variant}, replication {check.replication + 1}", style="bold")
@@ -111,9 +111,9 @@ def print_check(check: DeliveryCheck) -> None:
 
 
 def summary_json(results: Results, checks: Sequence[DeliveryCheck] = ()) -> Raw:
-    """The summary for programs: all metrics of all variants, null where there is no confidence interval, difference or test.
+    """The summary as JSON: all metrics of all variants, null where there is no confidence interval, difference or test.
 
-    Of a sweep, the headline metrics at all points.
+    For a sweep, the headline metrics at all points.
     """
     table = compare_table(results, headline_of(results) if len(results.points) > 1 else None)
     place = ("point", "label") if len(results.points) > 1 else ()
@@ -138,7 +138,7 @@ def summary_json(results: Results, checks: Sequence[DeliveryCheck] = ()) -> Raw:
 
 
 def console() -> Console:
-    """Where tables are printed; names are shown as they are, and never read as markup."""
+    """The console for tables; names are shown unchanged, and never read as markup."""
     return terminal.console(width=PLAIN_WIDTH)
 
 
@@ -151,7 +151,7 @@ def print_headlines(said: Headlines, to: Console) -> None:
 
 
 def print_comparison(collection: Collection) -> None:
-    """Print a table for each metric, how the numbers were computed, the findings, and what was run differently."""
+    """Print a table for each metric, how the numbers were computed, the findings, and the keys in which they differ."""
     to = console()
     to.print(collection.manifest["title"], style="bold")
     shown_tables = comparison_tables(collection)
@@ -199,7 +199,7 @@ def print_hottest(collection: Collection) -> None:
 
 
 def comparison_json(collection: Collection) -> Raw:
-    """The comparison for programs: every metric, point and variant; null where there is no confidence interval, difference or test."""
+    """The comparison as JSON: every metric, point and variant; null where there is no confidence interval, difference or test."""
     table = compare_table(collection, headline_of(collection))
     return {
         "results": list(dict.fromkeys(str(source.results.folder) for source in collection.sources)),
@@ -261,13 +261,13 @@ def _ranked(collection: Collection, rankings: Sequence[Ranking], top: int) -> Ta
 
 
 def _sentences(collection: Collection, ranking: Ranking, explain: bool) -> Iterator[str]:
-    """How many meet the limits, how many cannot be distinguished from the best, and which is the best."""
+    """Sentences on how many candidates meet the limits, how many cannot be distinguished from the best, and which is best."""
     count, tied = len(ranking.candidates), sum(candidate.tied for candidate in ranking.candidates)
     if ranking.missed:
         missed = ", ".join(f"{_do(number)} not meet {limit}" for limit, (number, _) in ranking.missed.items())
         yield f"{count} of {ranking.count} {'meets' if count == 1 else 'meet'} the limits: {missed}."
     if ranking.missed and explain:
-        yield "A limit holds on average where the mean is within it, surely where its whole 95 % confidence interval is."
+        yield "A limit holds on average if the mean is within it, surely if its whole 95 % confidence interval is."
     if tied:
         others = "1 other" if tied == 1 else f"{tied} others"
         yield (
@@ -289,7 +289,7 @@ def _fixed(collection: Collection, ranking: Ranking) -> str:
 
 
 def rankings_json(collection: Collection, rankings: Sequence[Ranking], top: int) -> Raw:
-    """The rankings for programs, in a list where keys are held fixed; null where there is no confidence interval or difference."""
+    """The rankings as JSON, in a list if keys are held fixed; null where there is no confidence interval or difference."""
 
     def as_dict(candidate: Candidate) -> Raw:
         return {
@@ -328,7 +328,7 @@ def _sure(bound: Bound) -> str:
 
 
 def none_meets(collection: Collection, ranking: Ranking) -> str:
-    """Of how many points and variants none meets all limits, and by how much."""
+    """The message if no point and variant meets all limits, and by how much they are missed."""
     missed_limits = ", ".join(
         f"{limit} ({_nearest(limit, *missed, ranking.count)})" for limit, missed in ranking.missed.items()
     )

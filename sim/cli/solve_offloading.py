@@ -1,4 +1,4 @@
-"""`brokersim solve offloading`: which topics a back end keeps, how many subscribers that satisfies, and the value of capacity."""
+"""`brokersim solve offloading`: which topics a back end keeps, how many subscribers this satisfies, and the value of capacity."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 STEPS = 20
 LONG = 1_000_000
-"""Number of interests from which on progress is shown."""
+"""The number of interests from which on progress is shown."""
 
 
 def offloading(
@@ -45,7 +45,7 @@ def offloading(
         str | None,
         option(
             "X",
-            "Most that the kept topics may cost: a number, or a share of all topics' cost, such as 10%; overrides the file's.",
+            "Maximum cost of the kept topics: a number, or a share of all topics' cost, such as 10%; overrides the file's.",
         ),
     ] = None,
     tau: Annotated[
@@ -71,9 +71,9 @@ def offloading(
 ) -> None:
     """Choose the topics that a back end of limited capacity keeps.
 
-    A subscriber is satisfied by tau events per period, or by all events of its topics if these are fewer. Topics are named by
-    their place in event_rate, from 0. More keys, with their defaults: "cost": null ([per topic], in place of one for each
-    notification), "seed": 1. Of a workload, interests are those at its start, and rates are per its period.
+    A subscriber is satisfied by tau events per period, or by all events of its topics if these are fewer. Topics are named by their
+    position in event_rate, from 0. More keys, with their defaults: "cost": null ([per topic], instead of 1 per notification),
+    "seed": 1. For a workload, interests are those at its start, and rates are per period of the workload.
     """
     from sim.cli.offloading_problems import KeepAll
     from sim.policies.promises import OffloadingPromises
@@ -83,7 +83,7 @@ def offloading(
     given = _given(capacity, tau, seed)
     contents, listed = ([None], False) if source.is_dir() else read_instances(source)
     if len(contents) != 1 and (one := "--out" if out else "--plot" if plot else None):
-        raise InputError(f"{one} is for one curve: {source} holds a list of {len(contents)}")
+        raise InputError(f"{one} is for one curve: {source} has a list of {len(contents)}")
     solutions = []
     with progress_lines(quiet) as tell:
         for i, content in enumerate(contents):
@@ -99,7 +99,7 @@ def offloading(
         print_solutions(solutions, listed)
     else:
         _show(source, policy, chosen.objective, solutions, listed)
-    # written last, so that a full disk does not cost the results already printed
+    # written last, so that a full disk does not lose the printed results
     if out is not None:
         _write_table(out, solutions[0]["curve"])
     if plot is not None:
@@ -112,12 +112,12 @@ def offloading(
 def _check(
     source: Path, steps: int | None, out: Path | None, plot: Path | None, curve: bool, names: bool, json_: bool
 ) -> None:
-    """Options that have no place beside the others, before anything takes long."""
+    """Reject options that do not go together, before anything takes long."""
     for name, value in (("--steps", steps), ("--out", out), ("--plot", plot)):
         if value is not None and not curve:
-            raise InputError(f"{name} is for the curve (give --curve, too)")
+            raise InputError(f"{name} is for the curve (give --curve too)")
     if names and not (json_ and source.is_dir()):
-        raise InputError("--names is for the JSON of a workload (give --json, and a workload's folder)")
+        raise InputError("--names is for the JSON of a workload (give --json and a workload's folder)")
     if out is not None and out.suffix != ".csv":
         raise InputError(f"--out {out}: the curve is written as .csv (as JSON: --json)")
     if plot is not None:
@@ -127,7 +127,7 @@ def _check(
 
 
 def _given(capacity: str | None, tau: str | None, seed: int | None) -> Raw:
-    """What the command says in place of the file, by the file's keys."""
+    """The values given on the command line instead of in the file, by the file's keys."""
     from sim.policies.offloading.process import parse_capacity
 
     given: Raw = {}
@@ -147,7 +147,7 @@ def _given(capacity: str | None, tau: str | None, seed: int | None) -> Raw:
 
 
 def _problem(source: Path, content: RawValue, given: Raw, place: Keys, tell: Tell) -> OffloadingProblem:
-    """That of a workload's folder, or of what a file has at a place."""
+    """The problem of a workload's folder, or of an object in a file."""
     from sim.cli.offloading_problems import read_problem
 
     if source.is_dir():
@@ -181,7 +181,7 @@ def _of_folder(source: Path, given: Raw, tell: Tell) -> OffloadingProblem:
 
 
 def _solve(policy: OffloadingPolicy, problem: OffloadingProblem, bounds: bool, steps: int, tell: Tell) -> Raw:
-    """The decision in numbers that JSON has; with `steps` also those at smaller capacities, without their topics."""
+    """The decision as JSON; with `steps` also those at smaller capacities, without their topics."""
     from sim.cli.offloading_problems import solution
     from sim.policies.offloading.curve import decisions
 
@@ -190,7 +190,7 @@ def _solve(policy: OffloadingPolicy, problem: OffloadingProblem, bounds: bool, s
     decision = policy.decide(problem)
     seconds = time.process_time() - started
     if bounds:
-        tell("bounding what can be reached", "")
+        tell("computing upper bounds", "")
     found = solution(problem, decision, policy.objective, bounds)
     if not steps:
         return {**found, "seconds": seconds}
@@ -202,7 +202,7 @@ def _solve(policy: OffloadingPolicy, problem: OffloadingProblem, bounds: bool, s
 
 
 def _point(found: Raw) -> Raw:
-    """What a curve has of a decision: all but the topics, of which it tells the number."""
+    """A decision as a point of a curve: the number of topics replaces the topics."""
     rest = {key: value for key, value in found.items() if key not in ("topics", "capacity")}
     return {"capacity": found["capacity"], "kept": len(found["topics"]), **rest}
 
@@ -215,7 +215,7 @@ def _names(folder: Path, topics: Sequence[int]) -> list[str]:
 
 
 def _write_table(path: Path, points: Sequence[Raw]) -> None:
-    """The curve as CSV; the bound is the lowest of all, and empty where none was asked for."""
+    """The curve as CSV; the bound is the lowest of all, and empty if none was requested."""
     from sim.files.atomic import whole_file
 
     columns = [key for key in points[0] if key != "upper_bounds"]
@@ -250,11 +250,11 @@ def _show(source: Path, policy: str, objective: str, solutions: list[Raw], liste
         for line in _notes(solutions[0], objective):
             console.print(line)
     if workload and (changes := workload["counts"]["subscription_events"]):
-        console.print(f"Interests are those at the start; {changes:,} later changes of subscriptions do not count.")
+        console.print(f"Interests are those at the start; {changes:,} later changes of subscriptions are ignored.")
 
 
 def _table(solutions: Sequence[Raw], objective: str, curve: bool = False) -> Table:
-    """A row for each decision; of a curve, with what the step before it did not have."""
+    """A row for each decision; for a curve, only with values that differ from the previous step."""
     mean = objective == "satisfied"
     bounded = any(solution["upper_bounds"] for solution in solutions)
     columns = {
@@ -289,9 +289,9 @@ def _table(solutions: Sequence[Raw], objective: str, curve: bool = False) -> Tab
 def _notes(solution: Raw, objective: str) -> Iterator[str]:
     """Results that are not in the table: subscribers that need nothing, the bounds, and the topics, if few."""
     if free := solution["free"]:
-        yield f"{free:,} of {solution['subscribers']:,} subscribers need nothing; they are counted nowhere else."
+        yield f"{free:,} of {solution['subscribers']:,} subscribers need nothing; they are not counted above."
     if solution["cost"] > solution["capacity"]:
-        yield f"Over capacity: these topics cost {_number(solution['cost'])}, and capacity limits none of them."
+        yield f"Over capacity: these topics cost {_number(solution['cost'])}, and the policy ignores the capacity."
     if solution["upper_bounds"]:
         what = {"satisfied": "satisfied subscribers", "satisfaction": "the sum of satisfaction"}[objective]
         bounds = ", ".join(f"{name} {_number(bound)}" for name, bound in solution["upper_bounds"].items())

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sim.overlay.topic_connected.measures import Measures
 
 SMALL = 12
-"""Most nodes for which the optimum is computed as well."""
+"""The most nodes for which the optimum is computed as well."""
 
 
 def overlay(
@@ -43,7 +43,7 @@ def overlay(
             "low-oda: how many times heavier a link must be to raise the maximum degree; at least 1; 1.5 by default.",
         ),
     ] = None,
-    strict: Annotated[bool, option("--strict", "low-oda: compare with > as in the paper's prose, not ≥.")] = False,
+    strict: Annotated[bool, option("--strict", "low-oda: compare with > as in the paper's text, not ≥.")] = False,
     bounds: Annotated[
         bool,
         option("--bounds", f"Also compute lower bounds of the number of edges; the optimum for up to {SMALL} nodes."),
@@ -53,8 +53,8 @@ def overlay(
 ) -> None:
     """Design a topic-connected overlay.
 
-    In it, the subscribers of each topic are connected among themselves. The nodes of a workload are its users, with the
-    interests that they have at its start.
+    In it, the subscribers of each topic are connected among themselves. The nodes of a workload are its users, with their interests
+    at its start.
     """
     from sim.overlay.topic_connected.design import ALGORITHMS
 
@@ -63,11 +63,11 @@ def overlay(
         raise InputError(f"--algorithm: {unknown('design', algorithm, ALGORITHMS)}")
     for name, given in (("--k", k is not None), ("--strict", strict)):
         if given and algorithm != "low-oda":
-            raise InputError(f"{name} is for low-oda alone (got --algorithm {algorithm})")
+            raise InputError(f"{name} is only for low-oda (got --algorithm {algorithm})")
     factor = None if k is None else _factor(k)
     instances, listed = _read(source)
     if graphml is not None and len(instances) != 1:
-        raise InputError(f"--graphml writes one graph: {source} holds a list of {len(instances)}")
+        raise InputError(f"--graphml writes one graph: {source} has a list of {len(instances)}")
     try:
         solutions = [_solve(wanted, chosen, factor, strict, bounds) for wanted in instances]
     except InputError as error:
@@ -138,7 +138,7 @@ def _bounds(interests: BrokerInterests) -> dict[str, int]:
 
 
 def _write_graph(path: Path, wanted: list[list[int]], edges: NDArray[np.int32]) -> None:
-    """GraphML, whose attributes are no lists: a node's topics are written one after the other, with spaces."""
+    """Write GraphML, which has no lists as attributes: a node's topics are separated by spaces."""
     import networkx as nx
 
     from sim.files.atomic import whole_file

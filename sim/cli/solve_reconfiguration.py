@@ -33,8 +33,8 @@ def reconfiguration(
     """Find places for brokers on a Chord ring, with less overhead and delay.
 
     Costs are those of DYNATOPS: messages to brokers that only relay a topic, and delay_weight for each hop to one that wants
-    it, weighted by the topic's publications. Topics are named by their place in topic_hashes, from 0. More keys, with their
-    defaults: "rtt": null ([[…] between brokers], in place of hops), "count_rendezvous": false, "move_cost": {"constants": [1, 1, 1]}
+    it, weighted by the topic's publications. Topics are named by their position in topic_hashes, from 0. More keys, with their
+    defaults: "rtt": null ([[…] between brokers], instead of hops), "count_rendezvous": false, "move_cost": {"constants": [1, 1, 1]}
     (null: moving is free), "seed": 1.
     """
     from sim.cli.reconfiguration_problems import RingProblem

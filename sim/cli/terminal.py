@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 PLAIN_WIDTH = 100
-"""Width of tables that are printed elsewhere than on a terminal."""
+"""Width of tables that are not printed on a terminal."""
 
 
 class _Printable:
-    """A stream on which all text is printable."""
+    """A stream that makes all text printable."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -42,7 +42,7 @@ class _Printable:
 
 @contextmanager
 def printable_streams() -> Iterator[None]:
-    """While the body runs, all that is printed is printable; styles and bars come from a `console`."""
+    """Make all output printable while the body runs; styles and bars come from a `console`."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = _Printable(sys.stdout), _Printable(sys.stderr)
     try:
@@ -52,15 +52,15 @@ def printable_streams() -> Iterator[None]:
 
 
 def printable_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """What Python does with an error that nobody has caught, printable."""
+    """Print an uncaught exception as Python does, but printable."""
     with printable_streams():
         sys.__excepthook__(kind, error, trace)
 
 
 def console(stderr: bool = False, width: int = PLAIN_WIDTH) -> Console:
-    """Where tables, bars and styles are printed: names are shown as they are, printable, and never read as markup.
+    """The console for tables, bars and styles: names are made printable, and never read as markup.
 
-    `width` is that elsewhere than on a terminal.
+    `width` applies if the output is not a terminal.
     """
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
@@ -80,7 +80,7 @@ def console(stderr: bool = False, width: int = PLAIN_WIDTH) -> Console:
 
 
 def listing(title: str, entries: Callable[[], Iterable[tuple[str, str]]]) -> type[TyperCommand]:
-    """Commands whose help ends with a list of names and what each of them is, made when the help is asked for."""
+    """A command class whose help ends with a list of names and descriptions, computed on demand."""
 
     class Listing(TyperCommand):
         def format_epilog(self, ctx: Any, formatter: Any) -> None:
@@ -91,12 +91,12 @@ def listing(title: str, entries: Callable[[], Iterable[tuple[str, str]]]) -> typ
 
 
 def print_json(value: RawValue) -> None:
-    """Print what a command has found, for programs."""
+    """Print a command's result as JSON."""
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def speaker(quiet: bool) -> Callable[[str], None]:
-    """Prints lines on standard error; none where it has to be quiet."""
+    """A function that prints lines on standard error, or nothing when quiet."""
 
     def say(line: str) -> None:
         if not quiet:
@@ -106,7 +106,7 @@ def speaker(quiet: bool) -> Callable[[str], None]:
 
 
 def plain_table(heads: Sequence[str], rows: Iterable[Iterable[str]], left: Container[str] = ("",)) -> Table:
-    """A table of numbers, but for the columns in `left`, which are text; without heads it has two of text."""
+    """A table of numbers, except for the text columns in `left`; without heads it has two text columns."""
     from rich import box
     from rich.table import Table
 

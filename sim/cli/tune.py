@@ -24,7 +24,7 @@ def tune(
     minimise: Annotated[list[str] | None, option("METRIC", "A metric to minimise. May be repeated.")] = None,
     maximise: Annotated[list[str] | None, option("METRIC", "A metric to maximise. May be repeated.")] = None,
     subject_to: Annotated[
-        list[str] | None, option("LIMIT", "A limit that has to hold, such as 'load_stddev < 0.5'. May be repeated.")
+        list[str] | None, option("LIMIT", "A limit to meet, such as 'load_stddev < 0.5'. May be repeated.")
     ] = None,
     vary: Annotated[
         list[str] | None,
@@ -41,9 +41,9 @@ def tune(
 ) -> None:
     """Search for the parameters at which metrics are best.
 
-    The search is defined by the scenario's [tune] table, or by options, which override it. A point is given up after
-    few replications where it is surely worse than the best. The same command resumes an interrupted search, and a larger
-    number of trials continues it. Exit status 1 if no point keeps the limits.
+    The search is defined by the scenario's [tune] table, or by options, which override it. A point is abandoned after a few
+    replications if it is certainly worse than the best. The same command resumes an interrupted search, and a larger number of
+    trials continues it. Exit status 1 if no point meets the limits.
     """
     from sim.scenario.tuning import Tune
     from sim.studies import tune as study
@@ -92,7 +92,7 @@ def _print(bench: Bench, tuned: Tuned, wanted: Tune) -> None:
 
 
 def _metrics(trial: Trial, wanted: Tune) -> list[str]:
-    """Each metric's mean in a fitting unit, and its confidence interval."""
+    """Each metric's mean in a suitable unit, and its confidence interval."""
     from analysis.formatting import describe, scale, with_unit
     from sim.metrics import METRICS
 
