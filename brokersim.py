@@ -1,6 +1,6 @@
-"""The command `brokersim` (also `python -m brokersim`): makes the path safe, then starts.
+"""The command `brokersim` (also `python -m brokersim`): makes the import path safe, then starts.
 
-It stands beside the packages, not in one of them: which `sim` is imported is what it settles.
+It is beside the packages, not in one of them, because it decides which `sim` is imported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PACKAGES = ("sim", "analysis", "scenarios")
 
 
 def make_safe(path: list[str], home: str) -> None:
-    """Have `home` searched before folders that hold something named as one of our packages; plug-ins there are still found."""
+    """Search `home` before folders that contain something named like one of our packages; plug-ins there are still found."""
     rivals = [
         place for place in path if place != home and any(PathFinder.find_spec(name, [place]) for name in PACKAGES)
     ]
@@ -23,9 +23,9 @@ def make_safe(path: list[str], home: str) -> None:
 
 
 def main() -> None:
-    """Run the command line, whatever is named as our packages are, on PYTHONPATH or in the current folder."""
+    """Run the command line, even if PYTHONPATH or the current folder contains something named like our packages."""
     make_safe(sys.path, str(Path(__file__).parent))
-    os.environ["PYTHONSAFEPATH"] = "1"  # the processes that it starts don't search the current folder
+    os.environ["PYTHONSAFEPATH"] = "1"  # child processes don't search the current folder
 
     from sim.cli.app import main
 

@@ -5,7 +5,7 @@
     results = sim.run("scenarios/quickstart.toml", out="results/quickstart")
     results.runs.groupby("variant")["notification_delay"].mean()
 
-What is named here is imported when it is first used, so that `import sim` costs nothing.
+Names are imported on first use, so that `import sim` is fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Metrics of a user's own: plug-ins that compute one from the tables of a run, and join it to the others."""
+"""Users' own metrics: plug-ins that compute a metric from the tables of a run."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ TableColumns = Mapping[str, NDArray[Any]]
 
 
 class OwnMetric(Protocol):
-    """A metric of a user's own. Plug-in group `brokersim.metric`.
+    """A user's own metric. Plug-in group `brokersim.metric`.
 
-    The class has a nested `Parameters(sim.plugins.Parameters)`, its declaration `metric`, and is made by `OwnMetric(parameters)`.
+    The class has a nested `Parameters(sim.plugins.Parameters)` and the declaration `metric`, and is created by `OwnMetric(parameters)`.
     """
 
     metric: Metric
     """The declaration, under the name that the entry point has."""
 
     def compute(self, tables: Mapping[str, TableColumns]) -> Any:
-        """The metric of a run, from its tables as they are written: a pure function.
+        """The metric of a run, a pure function of its tables as written.
 
-        Without a rule over windows: one number over what comes after the warm-up, or None where it is undefined. With one: a number
-        for each window, of which the metric is the sum or the average over time, or the sum of which is what stands above the ratio.
+        Without a rule over windows: one number for the time after the warm-up, or None where it is undefined. With a rule: a number
+        for each window, from which the metric is the sum or the average over time; for a ratio they are the numerator.
         """
 
 
 class Tables(Mapping[str, TableColumns]):
-    """The tables of a run by the names of their files, such as "delays": read-only columns, NaN where they have no number."""
+    """The tables of a run by the names of their files, such as "delays"; columns are read-only, with NaN for missing numbers."""
 
     def __init__(self, tables: Mapping[str, Mapping[str, Any]]) -> None:
         self._tables = tables
@@ -64,7 +64,7 @@ def _frozen(values: pa.Array) -> NDArray[Any]:
 
 
 class MetricPromises(Promises):
-    """What a metric of a user's own promises."""
+    """The contract of a user's own metric."""
 
     group, protocol = "metric", OwnMetric
 
@@ -94,17 +94,17 @@ class MetricPromises(Promises):
 
     @promise("compute")
     def columns(self, _: Any, tables: Mapping[str, TableColumns]) -> Iterator[str]:
-        """The time series has no column of the metric's yet; of a ratio it has those below."""
+        """The time series does not have the metric's column yet; for a ratio it has those of the denominator."""
         metric, series = self.plugin.metric, tables["timeseries"]
         if metric.windows is not None and metric.column in series:
-            yield f"the time series has a column '{metric.column}' already"
+            yield f"the time series already has a column '{metric.column}'"
         for part in (metric.windows.below, metric.windows.less) if isinstance(metric.windows, Ratio) else ():
             if part and part not in series:
                 yield f"the time series has no column '{part}' (it has: {', '.join(series)})"
 
 
 def compute(name: str, parameters: Parameters, tables: Tables) -> tuple[MetricValue, dict[str, NDArray[np.float64]]]:
-    """A metric of a run, and the column that it adds to the time series. Raises BrokenPromise where it is none."""
+    """A metric of a run, and the columns that it adds to the time series. Raises BrokenPromise where the result is not valid."""
     made: OwnMetric = make(MetricPromises, name, parameters)
     metric, found, series = made.metric, made.compute(tables), tables["timeseries"]
     if metric.windows is None:

@@ -53,7 +53,7 @@ def load(group: str, name: str) -> Any:
 
 
 def load_entry(group: str, name: str) -> Any:
-    """What the entry point of this name, which there is, stands for. Raises PluginError where it cannot be imported."""
+    """Load the object of an existing entry point. Raises PluginError where it cannot be imported."""
     try:
         return _entries(group)[name].load()
     except Exception as error:  # its module may raise anything when imported
@@ -61,7 +61,7 @@ def load_entry(group: str, name: str) -> Any:
 
 
 def _entry(group: str, name: str) -> str:
-    """An entry point, as messages name it."""
+    """An entry point, as named in messages."""
     return f"plug-in brokersim.{group}:{name} ({_entries(group)[name].value})"
 
 
@@ -79,8 +79,8 @@ def described(kind: type) -> str:
 class Promise:
     """What a plug-in promises, in one sentence.
 
-    `check` yields what is wrong with what one of the plug-in's `members` returned, a method, or holds, an attribute. A promise
-    that is `costly` is left to `sim.conformance`, and not looked at in a run.
+    `check` yields what is wrong with the return value (of a method) or the value (of an attribute) of one of the plug-in's
+    `members`. A promise that is `costly` is checked by `sim.conformance` only, not in a run.
     """
 
     sentence: str
@@ -90,7 +90,7 @@ class Promise:
 
 
 def promise(*members: str, costly: bool = False) -> Callable[[Callable[..., Iterator[str]]], Promise]:
-    """Makes a method of `Promises` the check of a promise about members; its docstring is the promise's sentence."""
+    """Decorator: makes a method of `Promises` the check of a promise about members; its docstring is the promise's sentence."""
     return lambda check: Promise(" ".join((check.__doc__ or "").split()), members, check, costly)
 
 
@@ -108,10 +108,10 @@ def broken(kind: type, promise: Promise, wrong: str) -> BrokenPromise:
 
 
 class Promises:
-    """Watches one plug-in: `plugin` is an object of its class whose methods raise BrokenPromise where they break a promise.
+    """Watches one plug-in: `plugin` is an instance whose methods raise BrokenPromise where they break a promise.
 
-    The promises of a group are those attributes of its subclass of this class that are a `Promise`. `protocol` is what its plug-ins
-    have, `optional` what they may have beside, `parameters` the base of their Parameters.
+    Each group has a subclass; its attributes that are a `Promise` are the group's promises. `protocol` is what its plug-ins must
+    have, `optional` what they may have, `parameters` the base of their Parameters.
     """
 
     group: ClassVar[str]
@@ -120,14 +120,14 @@ class Promises:
     parameters: ClassVar[type[Parameters]] = Parameters
 
     complete = Promise(
-        "The class has Parameters that extend those of its group, and all members of its protocol, as that calls them."
+        "The class has Parameters that extend those of its group, and all members of its protocol with their signatures."
     )
-    refusing = Promise("What it cannot do it refuses by a ScenarioError or InputError; it raises nothing else.")
+    refusing = Promise("What it cannot do it refuses with a ScenarioError or InputError; it raises nothing else.")
     strict = Promise("Its Parameters refuse keys that they do not know.", costly=True)
-    unchanged = Promise("It changes nothing that it is given.", costly=True)
-    lasting = Promise("What it has returned stays as it was.", costly=True)
-    same = Promise("It does the same whenever it is made and asked the same.", costly=True)
-    independent = Promise("It leaves the random state of Python and of NumPy alone.", costly=True)
+    unchanged = Promise("It does not modify its arguments.", costly=True)
+    lasting = Promise("What it has returned does not change later.", costly=True)
+    same = Promise("It is deterministic: the same arguments give the same result.", costly=True)
+    independent = Promise("It does not use the global random state of Python or NumPy.", costly=True)
 
     def __init__(self, kind: type, *arguments: Any, costly: bool = False) -> None:
         self.kind, self.setting, self.costly = kind, arguments[-1], costly
@@ -174,18 +174,18 @@ class Promises:
 
     @classmethod
     def listed(cls) -> list[Promise]:
-        """The promises of the group, and before them those of all groups."""
+        """The promises of all groups, then those of this group."""
         return [value for each in reversed(cls.__mro__) for value in vars(each).values() if isinstance(value, Promise)]
 
     def breaches(self, member: str, found: Any, *arguments: Any) -> Iterator[BrokenPromise]:
-        """How what a member returned for arguments, or holds, breaks its promises: the first of them, as others may build on it."""
+        """The first promise that a member's return value for these arguments, or its value, breaks; later ones may rely on it."""
         for promise, check in self._checks.get(member, ()):
             self.member = member
             try:
                 wrong = next(check(self, found, *arguments), None)
             except (BrokersimError, MemoryError):
                 raise
-            except Exception as error:  # of a kind that the check did not think of
+            except Exception as error:  # a value of a kind that the check does not expect
                 reason = f"{type(error).__name__}: {error}; promised: {promise.sentence}"
                 wrong = f"{member} is {cut(repr(found))} ({reason})"
             if wrong is not None:
@@ -193,7 +193,7 @@ class Promises:
                 return
 
     def held(self) -> Iterator[tuple[str, Any]]:
-        """The plug-in's attributes, which stay the same."""
+        """The plug-in's attributes that promises are about, with their values."""
         return ((member, getattr(self.plugin, member)) for member in self._attributes)
 
     def _asked(self, member: str, method: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
@@ -203,7 +203,7 @@ class Promises:
         return found
 
     def _guarded(self, what: str, call: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
-        """What a call returns; an error that nobody meant becomes one sentence, with the line of the plug-in's that it comes from."""
+        """What a call returns; an unexpected error becomes a BrokenPromise with the line of the plug-in's source."""
         try:
             return call(*arguments, **named)
         except (BrokersimError, MemoryError):
@@ -222,18 +222,18 @@ class Promises:
 
 
 def _refusal(call: Callable[..., Any], arguments: Sequence[Any]) -> str | None:
-    """Why something cannot be called with arguments, where its signature says so."""
+    """Why the signature does not accept these arguments; None where it does."""
     try:
         inspect.signature(call).bind(*arguments)
     except TypeError as error:
         return str(error)
-    except ValueError:  # it has no signature that can be read
+    except ValueError:  # its signature cannot be inspected
         pass
     return None
 
 
 def make(promises: type[Promises], name: str, *arguments: Any) -> Any:
-    """The plug-in of this name in a group, made of arguments; one from elsewhere is watched. Raises BrokenPromise."""
+    """Create the plug-in of this name in a group; a third-party one is watched. Raises BrokenPromise."""
     kind = load(promises.group, name)
     if are_ours(kind):
         return kind(*arguments)

@@ -70,9 +70,9 @@ class RunRecord:
 
 
 def prepare_workload(scenario: Scenario, replication: int, base: Workload | None) -> Workload:
-    """The workload of one replication: generated anew, or the prepared `base`.
+    """The workload of one replication: newly generated, or the prepared `base`.
 
-    Of a prepared workload each replication after the first draws the friends anew, and every one the users, if asked for.
+    If the scenario asks for it, friends of a prepared workload are redrawn in each replication after the first, users in all.
     """
     streams = Streams(scenario.seed, replication)
     table = scenario.workload
@@ -122,7 +122,7 @@ def _check(scenario: Scenario, workload: Workload) -> float:
     check_steps(scenario, horizon)
     if scenario.brokers.service.matching and workload.content is None:
         raise ScenarioError(
-            f"brokers.service.matching: a {workload.kind} workload has topics, and no content to match (allowed: 0)"
+            f"brokers.service.matching: a {workload.kind} workload has topics, not content to match (allowed: 0)"
         )
     _check_size(scenario, workload)
     return horizon
@@ -241,7 +241,7 @@ def _links(table: LinksTable, workload: Workload) -> LinkSetting:
 
 
 def _clients(network: NetworkTable, workload: Workload) -> ClientSetting:
-    """The way to users, rates in bytes per second."""
+    """The legs to users, with rates in bytes per second."""
     table, slow = network.clients, network.clients.slow
     speed = Speed(table.latency, _bytes_per_second("clients.rate", table.rate, workload), table.window)
     slower = Speed(
@@ -256,7 +256,7 @@ def _clients(network: NetworkTable, workload: Workload) -> ClientSetting:
 
 
 def _bytes_per_second(key: str, rate: float | None, workload: Workload) -> float | None:
-    """A rate in bytes per second. Raises ScenarioError where nothing that is published has bytes."""
+    """A rate in bytes per second. Raises ScenarioError where no publication has a size."""
     if rate is not None and len(workload.publications.size) and not workload.publications.size.any():
         name = key.rpartition(".")[2]
         raise ScenarioError(
@@ -266,7 +266,7 @@ def _bytes_per_second(key: str, rate: float | None, workload: Workload) -> float
 
 
 def _check_size(scenario: Scenario, workload: Workload) -> None:
-    """Raise InputError where the network takes more memory than there is."""
+    """Raise InputError where the network needs more memory than is available."""
     wanted, topics = scenario.network.brokers, len(workload.topics)
     if wanted == "cells":
         brokers = int(np.count_nonzero(~np.isnan(workload.topics.latitude)))
@@ -280,7 +280,7 @@ def _check_size(scenario: Scenario, workload: Workload) -> None:
 
 
 def check_steps(scenario: Scenario, horizon: float) -> None:
-    """Raise ScenarioError where a period is too short for the number of its repetitions up to a horizon (s)."""
+    """Raise ScenarioError where a period repeats too often up to the horizon (s)."""
     for keys, text in scenario.steps_wrong(horizon):
         raise ScenarioError(f"{dotted(keys)}: {text}")
 
@@ -293,8 +293,8 @@ def _reconfiguration(scenario: Scenario, overlay: Dissemination, key: int) -> Re
         return None
     if overlay.nodes_are_brokers or not isinstance(overlay, RendezvousTrees):
         raise ScenarioError(
-            f'reconfiguration.kind: "{kind}" moves brokers from node to node, but on geometry "{geometry}" node i is broker i '
-            'for good (allowed: "none")'
+            f'reconfiguration.kind: "{kind}" moves brokers between nodes, but on geometry "{geometry}" node i is always broker i '
+            '(allowed: "none")'
         )
     policy: ReconfigurationPolicy = plugins.make(ReconfigurationPromises, kind, parameters)
     assert isinstance(parameters, ProcessParameters)
@@ -315,7 +315,7 @@ def _offloading(scenario: Scenario, workload: Workload, key: int) -> OffloadingS
         chosen = parameters
     if workload.content is not None:
         raise ScenarioError(
-            f'offloading.kind: "{kind}" is about topics, but a {workload.kind} workload has content (allowed: "none", without tau)'
+            f'offloading.kind: "{kind}" applies to topics, but a {workload.kind} workload has content (allowed: "none", without tau)'
         )
     return OffloadingSetting(policy, chosen, key)
 
@@ -323,7 +323,7 @@ def _offloading(scenario: Scenario, workload: Workload, key: int) -> OffloadingS
 def simulate(
     scenario: Scenario, workload: Workload, replication: int, progress: Callable[[float], None] | None = None
 ) -> RunRecord:
-    """Run one variant on the workload of one replication; `progress` is called now and then with the share of simulated time."""
+    """Run one variant on the workload of one replication; `progress` is called repeatedly with the share of simulated time."""
     network = build(scenario, workload, replication)
     network.run(progress)
     tables = network.tables()
@@ -349,9 +349,9 @@ def simulate(
 
 
 def _busiest_tree(network: Network, positions: NDArray[np.float64] | None) -> RecordedColumns:
-    """The tree, at the end, of the topic with the most publications (lowest id on ties) among those that have a tree.
+    """The final tree of the topic with the most publications (lowest id on ties) among those that have a tree.
 
-    Where trees are rooted at the publisher's broker: for the one that hosts those who published most on the topic.
+    Where trees are rooted at the publisher's broker: the tree of the broker whose users published most on the topic.
     """
     workload, overlay = network.workload, network.setting.overlay
     published = workload.published()

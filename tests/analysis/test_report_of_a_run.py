@@ -94,5 +94,5 @@ def test_every_section_has_its_charts(results: Results) -> None:
         "tree": 2,
     }
     page = render_report(results, charts)
-    assert "none (generated anew for each replication)" in page
+    assert "none (generated for each replication)" in page
     assert "brokersim run scenario.toml --out RESULTS" in page

@@ -92,7 +92,7 @@ def test_another_number_of_points_than_samples_call_for_is_no_sample(tmp_path: P
     results.manifest["sweep"]["samples"] = samples
     indices, (sentence,) = sensitivity(results, [DELAY])
     assert indices.empty
-    assert sentence.endswith("the sample's 64 points are not all that the estimator needs.")
+    assert sentence.endswith("the sample's 64 points are not all those that the estimator needs.")
 
 
 def test_keys_that_are_zipped_are_one_dimension(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_keys_that_are_zipped_are_one_dimension(tmp_path: Path) -> None:
     results.manifest["sweep"]["zip"] = [["a.x", "c.x"]]
     _, missing = sensitivity(results, [DELAY])
     assert missing == [
-        "No index of notification delay of static: the sample's 64 points are not all that the estimator needs."
+        "No index of notification delay of static: the sample's 64 points are not all those that the estimator needs."
     ]
     results.manifest["sweep"]["samples"] = 32 // 3
     results.manifest["points"] = results.manifest["points"][:60]

@@ -326,7 +326,7 @@ def test_what_content_cannot_do_is_refused() -> None:
         '(allowed: "events", "compiled", "auto")'
     )
     assert refused(workload={"kind": "poisson", "users": 5, "topics": 9}, brokers=loaded) == (
-        "brokers.service.matching: a poisson workload has topics, and no content to match (allowed: 0)"
+        "brokers.service.matching: a poisson workload has topics, not content to match (allowed: 0)"
     )
     with pytest.raises(ScenarioError, match=r"brokers.service: kind 'none' takes no matching above 0"):
         load_scenario({"brokers": {"service": {"matching": "1us"}}})

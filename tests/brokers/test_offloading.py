@@ -564,9 +564,7 @@ def test_the_schema_says_capacities_as_files_do() -> None:
 
 def test_what_cannot_be_offloaded_is_refused() -> None:
     world = tiny.content([(0, {0: 1})], [(1.0, -1, 1, [1])])
-    refused = (
-        r'offloading\.kind: "none" is about topics, but a content workload has content \(allowed: "none", without tau\)'
-    )
+    refused = r'offloading\.kind: "none" applies to topics, but a content workload has content \(allowed: "none", without tau\)'
     with pytest.raises(ScenarioError, match=refused):
         build(scenario(kind="none", tau=3), world, 0)
     assert build(scenario(), world, 0).offloading is None

@@ -375,7 +375,7 @@ def test_nothing_is_computed_where_little_is_at_stake_nor_done_where_little_is_g
 
 def test_a_policy_that_puts_two_brokers_on_a_node_is_told_so() -> None:
     network = line([(1.0, 0, 0, 1)], policy=To(0, 0, 1, 2))
-    with pytest.raises(BrokersimError, match="reconfiguration policy To: node_of is no permutation of 4 nodes"):
+    with pytest.raises(BrokersimError, match="reconfiguration policy To: node_of is not a permutation of 4 nodes"):
         network.run()
 
 

@@ -147,7 +147,7 @@ Three ways to choose a broker
 │ 3 │ 10       │ 5            │ similarity │ 5 │        62 [52, 72] │ +10.5 [+8.8, +12.2] │ 0.2843 surely │ 4,788 messages surely │
 └───┴──────────┴──────────────┴────────────┴───┴────────────────────┴─────────────────────┴───────────────┴───────────────────────┘
 6 of 12 meet the limits: 6 do not meet load_stddev < 0.5, 3 do not meet notification_overhead <= 6000.
-A limit holds on average where the mean is within it, surely where its whole 95 % confidence interval is.
+A limit holds on average if the mean is within it, surely if its whole 95 % confidence interval is.
 The 95 % confidence intervals of all differences to the best exclude 0.
 The best: similarity with --set network.brokers=10 --set selection.cluster_size=2
 """

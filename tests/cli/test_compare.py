@@ -130,7 +130,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("arguments", "said"),
     [
         (["nowhere"], "nowhere: not a folder of results (it has no manifest.json of `brokersim run`)"),
-        (["unfinished"], "unfinished: the runs were not finished; the same `brokersim run` again does what is missing"),
+        (["unfinished"], "unfinished: the runs were not finished; the same `brokersim run` completes them"),
         (["r", "version"], "version: results of format version 9, this version reads "),
         (
             ["r", "--metric", "notification_dlay"],

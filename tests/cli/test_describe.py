@@ -54,7 +54,7 @@ w: a workload of kind location
   out of                 checkins.tsv.gz (12,345 bytes)
   SHA-256                HASH
 
-What is in it
+Contents
 
                          count   rate
  ─────────────────────────────────────────────────────────────────────────
@@ -65,7 +65,7 @@ What is in it
   publications               4   0.0139 per hour, 0.111 per topic and day
   movements                  4   0.167 per user and day
 
-How it is spread
+Distributions
 
                                            mean   least   median   95 % below   most
  ────────────────────────────────────────────────────────────────────────────────────
@@ -185,4 +185,4 @@ def test_a_workload_of_nothing_has_no_means(brokersim: Brokersim, tmp_path: Path
 def test_what_is_no_workload_is_said(brokersim: Brokersim, tmp_path: Path) -> None:
     status, out, err = brokersim("describe", "nothing")
     assert (status, out) == (2, "")
-    assert err == "brokersim: error: nothing: no workload folder, or an unfinished one (it has no manifest.json)\n"
+    assert err == "brokersim: error: nothing: not a workload folder, or an unfinished one (it has no manifest.json)\n"

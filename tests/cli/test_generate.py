@@ -98,12 +98,12 @@ def test_same_seed_same_bytes_other_replication_others(brokersim: Brokersim, tmp
         ),
         (
             ("mobility", "--out", "w", "--set", "box=[50, -126, 30, -66]"),
-            "--set box: expected south, west, north, east in degrees, south < north, west < east, no pole in it",
+            "--set box: expected south, west, north, east in degrees, south < north, west < east, without a pole",
         ),
         (("poisson", "--out", "w", "--set", "users"), "--set users: expected KEY=VALUE, such as users=200"),
         (("poisson",), "nothing to write: give --out WORKLOAD, --checkins FILE or both"),
         (("poisson", "--checkins", "c"), "--checkins: a poisson workload has no check-ins (allowed: mobility)"),
-        (("mobility", "--out", "w", "--dirt", "0.1"), "--dirt spoils rows of the raw file: give --checkins FILE, too"),
+        (("mobility", "--out", "w", "--dirt", "0.1"), "--dirt spoils rows of the raw file: give --checkins FILE too"),
     ],
 )
 def test_one_message_tells_what_is_wrong(
@@ -118,5 +118,6 @@ def test_nothing_of_others_is_overwritten(brokersim: Brokersim, tmp_path: Path) 
     status, _, err = brokersim("generate", "poisson", "--out", ".")
     assert status == 2
     assert (
-        err == "brokersim: error: .: holds 'thesis.tex', which is no part of a workload; give an empty or new folder\n"
+        err
+        == "brokersim: error: .: contains 'thesis.tex', which is not part of a workload; give an empty or new folder\n"
     )

@@ -96,8 +96,8 @@ def test_sizes_that_had_to_be_cut_down_are_counted(brokersim: Brokersim) -> None
         ("--set values=1 --set repeat=2", "--set values: expected a value greater than 1 (got 1)\n--set repeat:"),
         ("--per-owner", "--per-owner: expected a value after it"),
         ("5", "unexpected argument '5': parameters are given as --KEY VALUE, after the kind"),
-        ("--layout grid --overlap 1", "overlap is of subsets, a grid has none"),
-        ("--sizes [1,2] --size 3", "sizes has the weight of every size, so size has no place beside it"),
+        ("--layout grid --overlap 1", "overlap applies to subsets, a grid has none"),
+        ("--sizes [1,2] --size 3", "sizes gives the weight of every size, so size must not be set too"),
         ("--sizes [0,0]", "sizes has no weight above 0"),
         (
             "--sizes [1,-1]",
@@ -115,7 +115,7 @@ def test_sizes_that_had_to_be_cut_down_are_counted(brokersim: Brokersim) -> None
         ("--sizes constant --size 2.5", 'size is 2.5, but "constant" sizes need a whole number'),
         ("--sizes uniform --size 7", "fields is 11, but subscriptions have 13 predicates"),
         ("--sizes constant --overlap 5", "overlap is 5, allowed: at most half of a subset, which has 8 members"),
-        ("--publications 2000000000", "publications and fields come to 2.2e+10 values, allowed: fewer than 1e+09"),
+        ("--publications 2000000000", "publications and fields give 2.2e+10 values, allowed: fewer than 1e+09"),
     ],
 )
 def test_one_message_tells_what_is_wrong(brokersim: Brokersim, tmp_path: Path, arguments: str, message: str) -> None:

@@ -44,7 +44,7 @@ def test_a_plan_tells_what_is_there_and_what_is_to_do(brokersim: Brokersim, spy:
         "replications  2",
         "runs          8, 6 of them distinct",
         "              0 there, 6 to do",
-        "time          unknown: no run is there yet",
+        "time          unknown: there is no run yet",
         "results       r",
     ]
     spy.fails[4, 1] = ValueError("no")
@@ -116,7 +116,7 @@ def test_a_sweep_is_summarised_by_its_points(brokersim: Brokersim, monkeypatch: 
     assert lines[-3:] == [
         failed,
         "brokersim: 8 of 8 runs done, 1 failed (network.brokers = 4, static, replication 2 of 2)",
-        "brokersim: 1 of 8 runs failed; --retry-failed does them again",
+        "brokersim: 1 of 8 runs failed; --retry-failed repeats them",
     ]
     status, out, err = brokersim("run", "sweep.toml", "--out", "r", "--jobs", "1", "--json", "--quiet")
     assert (status, err.splitlines()[-2:]) == (1, [failed, lines[-1]])
@@ -131,7 +131,7 @@ def test_the_first_failure_ends_a_command_that_wants_it_so(brokersim: Brokersim,
     assert (status, out) == (1, "")
     assert err.splitlines()[-2:] == [
         "brokersim: network.brokers = 2, variant static, replication 0 failed: ValueError: no",
-        "brokersim: stopped; finished runs are kept in r, the same command goes on with the others, "
+        "brokersim: stopped; finished runs are kept in r, the same command resumes with the others, "
         "or --retry-failed with this one too",
     ]
 
@@ -147,7 +147,7 @@ def test_a_second_command_is_refused(brokersim: Brokersim, tmp_path: Path) -> No
         (("--engine", "pol"), "unknown engine 'pol', did you mean 'pool'? (allowed: auto, in-process, pool, spark)"),
         (
             ("--engine", "pool", "--master", "spark://h:7077"),
-            "master: a cluster is of use to the engine 'spark' only (got 'pool')",
+            "master: only the engine 'spark' uses a cluster (got 'pool')",
         ),
     ],
 )

@@ -154,7 +154,7 @@ def test_every_chart_is_drawn_without_a_network(made: tuple[Reproduction, Path],
         ),
         (
             ("overlays", "--engine", "pool", "--master", "spark://localhost:7077"),
-            "master: a cluster is of use to the engine 'spark' only (got 'pool')",
+            "master: only the engine 'spark' uses a cluster (got 'pool')",
         ),
         (("overlays", "--data", "nowhere"), "--data nowhere: no such folder"),
         (("overlays", "--data", "broken"), "broken/trusts.txt: line 2: expected two numbers, found '1;2'"),

@@ -155,7 +155,7 @@ def test_a_failed_run_is_told_and_ends_with_status_1(brokersim: Brokersim, monke
     assert err.startswith("Traceback (most recent call last):")
     assert err.splitlines()[-2:] == [
         "brokersim: variant similarity, replication 1 failed: ZeroDivisionError: by nothing",
-        "brokersim: 1 of 4 runs failed; --retry-failed does them again",
+        "brokersim: 1 of 4 runs failed; --retry-failed repeats them",
     ]
 
 
@@ -166,7 +166,7 @@ def test_an_interrupted_run_says_how_to_go_on(brokersim: Brokersim, monkeypatch:
     monkeypatch.setattr(performing, "simulate", interrupted)
     status, out, err = brokersim("run", "tiny.toml", "--quiet", "--jobs", "1")
     assert (status, out) == (130, "")
-    assert err == "brokersim: interrupted; finished runs are kept in results/tiny, the same command goes on\n"
+    assert err == "brokersim: interrupted; finished runs are kept in results/tiny, the same command resumes\n"
 
 
 @pytest.mark.parametrize(
@@ -177,10 +177,10 @@ def test_an_interrupted_run_says_how_to_go_on(brokersim: Brokersim, monkeypatch:
         (["tiny.toml", "--workload", "w"], "--workload w: workload.path: no such folder (got 'w')"),
         (
             ["tiny.toml", "--workload", "empty"],
-            "empty: no workload folder, or an unfinished one (it has no manifest.json)",
+            "empty: not a workload folder, or an unfinished one (it has no manifest.json)",
         ),
-        (["tiny.toml", "--out", "full"], "full: holds something else than results; give an empty or new folder"),
-        (["tiny.toml", "--out", "tiny.toml"], "tiny.toml: cannot be made a folder (File exists)"),
+        (["tiny.toml", "--out", "full"], "full: contains something other than results; give an empty or new folder"),
+        (["tiny.toml", "--out", "tiny.toml"], "tiny.toml: this folder cannot be created (File exists)"),
         (["tiny.toml", "--set", "seed=x"], "--set seed=x: seed: expected a valid integer (got 'x')"),
         (["tiny.toml", "--set", "seed"], "--set seed: expected key=value, such as network.brokers=200"),
         (
@@ -207,9 +207,7 @@ def test_a_folder_of_unfinished_results_is_no_result(brokersim: Brokersim, tmp_p
     brokersim("run", "tiny.toml", "--out", "r", "--set", "network.brokers=cells")
     status, out, err = brokersim("report", "r")
     assert (status, out) == (2, "")
-    assert (
-        err == "brokersim: error: r: the runs were not finished; the same `brokersim run` again does what is missing\n"
-    )
+    assert err == "brokersim: error: r: the runs were not finished; the same `brokersim run` completes them\n"
     (tmp_path / "x").mkdir()
     assert brokersim("report", "x")[2].startswith("brokersim: error: x: not a folder of results")
 
@@ -291,6 +289,6 @@ def test_a_sweep_in_which_every_run_fails_ends_in_sentences(brokersim: Brokersim
     assert status == 1
     assert "There are no runs." in out
     assert "nan" not in out
-    assert err.endswith("brokersim: 4 of 4 runs failed; --retry-failed does them again\n")
+    assert err.endswith("brokersim: 4 of 4 runs failed; --retry-failed repeats them\n")
     nothing = (2, "", "brokersim: error: results/s: there is nothing to show, as all 4 runs failed\n")
     assert brokersim("report", "results/s") == brokersim("compare", "results/s") == nothing

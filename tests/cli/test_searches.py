@@ -210,7 +210,7 @@ def command(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
 
 @pytest.mark.long
 def test_a_search_leaves_the_results_of_another_question_as_they_are(brokersim: Command, tmp_path: Path) -> None:
-    other = "r: holds the results of another question, which differs in workload.users; give another folder, or remove this one"
+    other = "r: contains the results of another question, which differs in workload.users; give another folder, or remove this one"
     until = ("--until", "load_stddev < 9", "--from", "2", "--to", "4")
     for search in (TUNE, (*CAPACITY, *until)):
         for command in (("run", "s.toml", "--set", "replications=1", "--jobs", "1"), search):

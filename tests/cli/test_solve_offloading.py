@@ -60,7 +60,7 @@ i.json: b3m
  ────────────────────────────────────────────────────────────
         14   71.4 %        2           3    50.0 %    0.6111
 
-1 of 7 subscribers need nothing; they are counted nowhere else.
+1 of 7 subscribers need nothing; they are not counted above.
 Topics, in the order picked: 2, 4
 """
 
@@ -78,7 +78,7 @@ i.json: fb3m
  ────────────────────────────────────────────────────────────────────────────────
         14   100.0 %        2           3    50.0 %         5         5   1.0000
 
-1 of 7 subscribers need nothing; they are counted nowhere else.
+1 of 7 subscribers need nothing; they are not counted above.
 Upper bounds of the sum of satisfaction: threshold 5, hull 5, data-dependent 6, lp-dual 5.
 Topics, in the order picked: 2, 0
 """
@@ -96,8 +96,8 @@ i.json: none
  ─────────────────────────────────────────────────────────────
         14   185.7 %        5           6   100.0 %    1.0000
 
-1 of 7 subscribers need nothing; they are counted nowhere else.
-Over capacity: these topics cost 26, and capacity limits none of them.
+1 of 7 subscribers need nothing; they are not counted above.
+Over capacity: these topics cost 26, and the policy ignores the capacity.
 Topics, in the order picked: 0, 1, 2, 3, 4
 """
 
@@ -317,7 +317,7 @@ def test_problems_at_the_edge(
         (but(seed=-1), "seed: expected a value greater than or equal to 0 (got -1)"),
         (
             but(event_rate=[2**53] * 5, interests=[[0, 1, 2, 3, 4]] * 3, tau=0.5),
-            "event rates: 9.0072e+15 is too much to be counted for a subscriber to 5 topics (the product must be below 4.6e+15)",
+            "event rates: 9.0072e+15 is too large for a subscriber to 5 topics (the product must be below 4.6e+15)",
         ),
     ],
 )  # fmt: skip
@@ -337,18 +337,18 @@ def test_a_file_that_says_something_else(check_refused: Callable[..., None], con
         (["i.json", "--tau", "nan"], "--tau: expected a number of events per period (0 or more), found 'nan'"),
         (["i.json", "--tau", "[1, 2]"], "--tau: expected a number of events per period (0 or more), found '[1, 2]'"),
         (["i.json", "--tau", "-1"], "--tau: expected a number of events per period (0 or more), found '-1'"),
-        (["i.json", "--steps", "4"], "--steps is for the curve (give --curve, too)"),
-        (["i.json", "--out", "c.csv"], "--out is for the curve (give --curve, too)"),
-        (["i.json", "--plot", "c.svg"], "--plot is for the curve (give --curve, too)"),
+        (["i.json", "--steps", "4"], "--steps is for the curve (give --curve too)"),
+        (["i.json", "--out", "c.csv"], "--out is for the curve (give --curve too)"),
+        (["i.json", "--plot", "c.svg"], "--plot is for the curve (give --curve too)"),
         (["i.json", "--curve", "--out", "c.json"], "--out c.json: the curve is written as .csv (as JSON: --json)"),
         (["i.json", "--curve", "--plot", "c.gif"], "c.gif: a chart is written as .svg, .png, .pdf or .html"),
-        (["l.json", "--curve", "--out", "c.csv"], "--out is for one curve: l.json holds a list of 2"),
-        (["l.json", "--curve", "--plot", "c.png"], "--plot is for one curve: l.json holds a list of 2"),
-        (["i.json", "--names", "--json"], "--names is for the JSON of a workload (give --json, and a workload's folder)"),
+        (["l.json", "--curve", "--out", "c.csv"], "--out is for one curve: l.json has a list of 2"),
+        (["l.json", "--curve", "--plot", "c.png"], "--plot is for one curve: l.json has a list of 2"),
+        (["i.json", "--names", "--json"], "--names is for the JSON of a workload (give --json and a workload's folder)"),
         (["w", "--capacity", "10%"], "--tau is needed: a workload does not contain it"),
         (["w", "--tau", "27"], "--capacity is needed: a workload does not contain it"),
-        (["w", "--tau", "2", "--names"], "--names is for the JSON of a workload (give --json, and a workload's folder)"),
-        (["."  , "--tau", "27", "--capacity", "1"], ".: no workload folder, or an unfinished one (it has no manifest.json)"),
+        (["w", "--tau", "2", "--names"], "--names is for the JSON of a workload (give --json and a workload's folder)"),
+        (["."  , "--tau", "27", "--capacity", "1"], ".: not a workload folder, or an unfinished one (it has no manifest.json)"),
     ],
 )  # fmt: skip
 def test_what_is_refused(brokersim: Brokersim, tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -368,7 +368,7 @@ def test_a_policy_that_is_for_few_topics(brokersim: Brokersim, instance: Path) -
         assert brokersim("solve", "offloading", "i.json", "--policy", "partial-enumeration") == (
             2,
             "",
-            f"brokersim: error: i.json: {place}policy partial-enumeration: 41 topics that fit come to 11,522 ways to start, "
+            f"brokersim: error: i.json: {place}policy partial-enumeration: 41 topics that fit give 11,522 sets to start from, "
             "allowed: up to 40 topics (policy fb3m takes any number)\n",
         )
 
@@ -412,7 +412,7 @@ def test_a_workload_whose_subscriptions_change_says_that_later_ones_do_not_count
     status, out, _ = brokersim(*arguments)
     assert status == 0
     assert "1 of 2 subscribers need nothing" in out
-    assert out.endswith("Interests are those at the start; 2 later changes of subscriptions do not count.\n")
+    assert out.endswith("Interests are those at the start; 2 later changes of subscriptions are ignored.\n")
     assert set(json.loads(brokersim(*arguments, "--json")[1])) >= {"topics", "satisfied"}
 
 
@@ -470,7 +470,7 @@ i.json: b3m, by capacity
          7        1           2    33.3 %    0.3333        2
         14        2           3    50.0 %    0.6111        1
 
-1 of 7 subscribers need nothing; they are counted nowhere else.
+1 of 7 subscribers need nothing; they are not counted above.
 Topics, in the order picked: 2, 4
 """
 
@@ -521,7 +521,7 @@ def test_a_curve_as_a_table_and_as_a_picture(brokersim: Brokersim, tmp_path: Pat
     for key in ("capacity", "kept", "cost", "satisfied", "satisfaction", "value"):
         assert [float(row[key]) for row in rows] == [point[key] for point in points]
     assert {row["upper_bound"] for row in rows} == {""}
-    assert "What capacity buys (fb3m)" in (tmp_path / "c.svg").read_text()
+    assert "Value of capacity (fb3m)" in (tmp_path / "c.svg").read_text()
     for name, begins in {"c.png": b"\x89PNG", "c.html": b"<!DOCTYPE html>"}.items():
         assert brokersim(*arguments, "--plot", name)[0] == 0
         assert (tmp_path / name).read_bytes().startswith(begins)

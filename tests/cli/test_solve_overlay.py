@@ -114,7 +114,7 @@ def test_the_users_of_a_workload(brokersim: Brokersim, tmp_path: Path) -> None:
     (tmp_path / "w" / "manifest.json").unlink()
     assert brokersim("solve", "overlay", "w", "--algorithm", "gm")[::2] == (
         2,
-        "brokersim: error: w: no workload folder, or an unfinished one (it has no manifest.json)\n",
+        "brokersim: error: w: not a workload folder, or an unfinished one (it has no manifest.json)\n",
     )
 
 
@@ -135,9 +135,9 @@ OBJECT = 'expected {"interests": [[topic, …] per node]}'
     ("text", "message"),
     [
         ("{", "not valid JSON (Expecting property name enclosed in double quotes: line 1 column 2 (char 1))"),
-        ('{"interest": []}', f'the file is no object with a key "interests" (keys interest); {OBJECT}'),
-        ("7", f'the file is no object with a key "interests" (7); {OBJECT}'),
-        ('[{"interests": []}, []]', f'[1] is no object with a key "interests" ([]); {OBJECT}'),
+        ('{"interest": []}', f'the file is not an object with a key "interests" (keys interest); {OBJECT}'),
+        ("7", f'the file is not an object with a key "interests" (7); {OBJECT}'),
+        ('[{"interests": []}, []]', f'[1] is not an object with a key "interests" ([]); {OBJECT}'),
         ('{"interests": {"a": 1}}', 'interests is {"a": 1}, expected a list with a list of topics per node'),
         ('{"interests": [[1], 2]}', "interests[1] is 2, expected a list of topics"),
         ('{"interests": [[1], [2, 1.0]]}', "interests[1][1] is 1.0, expected an integer, a topic"),
@@ -170,9 +170,9 @@ def test_a_file_that_says_something_else(brokersim: Brokersim, instance: Path, t
             ["i.json", "--algorithm", "low-oda", "--k", "1/0"],
             "--k: expected a number such as 1.5 or '3/2', found '1/0'",
         ),
-        (["i.json", "--algorithm", "gm", "--k", "2"], "--k is for low-oda alone (got --algorithm gm)"),
-        (["i.json", "--algorithm", "cd-oda", "--strict"], "--strict is for low-oda alone (got --algorithm cd-oda)"),
-        (["l.json", "--algorithm", "gm", "--graphml", "o"], "--graphml writes one graph: l.json holds a list of 2"),
+        (["i.json", "--algorithm", "gm", "--k", "2"], "--k is only for low-oda (got --algorithm gm)"),
+        (["i.json", "--algorithm", "cd-oda", "--strict"], "--strict is only for low-oda (got --algorithm cd-oda)"),
+        (["l.json", "--algorithm", "gm", "--graphml", "o"], "--graphml writes one graph: l.json has a list of 2"),
         (
             ["i.json", "--algorithm", "gm", "--graphml", "no/o"],
             "no/o: cannot be written (No such file or directory)",

@@ -238,7 +238,7 @@ def but(**more: Any) -> dict[str, Any]:
         (but(bits=63), "bits: expected a value less than or equal to 62 (got 63)"),
         (but(bits="3"), "bits: expected a valid integer (got '3')"),
         (but(bits=2), "node_ids[4]: expected a value below 2^2, as bits is 2 (got 4)"),
-        (but(node_ids=[0, 1, 2, 3, 4, 5, 6, 1]), "node_ids[7]: expected ids that are all different (got 1 again)"),
+        (but(node_ids=[0, 1, 2, 3, 4, 5, 6, 1]), "node_ids[7]: expected distinct ids (got 1 again)"),
         (but(node_ids=[]), "node_ids: expected at least one (got none)"),
         (but(topic_hashes=[1, 8]), "topic_hashes[1]: expected a value below 2^3, as bits is 3 (got 8)"),
         (but(topic_hashes=[1, -1]), "topic_hashes[1]: expected a value greater than or equal to 0 (got -1)"),
@@ -253,7 +253,7 @@ def but(**more: Any) -> dict[str, Any]:
         (but(publications=[1, float("nan")]), "publications[1]: expected a finite number (got NaN)"),
         (but(publications=[1e16, 1]), "publications[0]: expected a value less than or equal to 9007199254740992 (got 1e+16)"),
         (but(mapping=[0, 1, 2, 3, 4, 5, 6, 8]), "mapping[7]: expected one of node_ids (got 8)"),
-        (but(mapping=[0, 1, 2, 3, 4, 5, 6, 6]), "mapping[7]: expected ids that are all different (got 6 again)"),
+        (but(mapping=[0, 1, 2, 3, 4, 5, 6, 6]), "mapping[7]: expected distinct ids (got 6 again)"),
         (but(mapping=[0]), "mapping: expected 8 entries, as many as node_ids has (got 1)"),
         (but(delay_weight=-1), "delay_weight: expected a value greater than or equal to 0 (got -1)"),
         (but(rtt=[[0] * 8] * 7), "rtt: expected 8 entries, as many as node_ids has (got 7)"),
@@ -265,7 +265,7 @@ def but(**more: Any) -> dict[str, Any]:
         (but(move_cost={"constants": [1, 1]}), "move_cost.constants: expected 3 entries, one for each term of eq. 11 (got 2)"),
         (
             but(publications=[2**50, 0], delay_weight=2**20),
-            "costs may come to 2.83e+22, allowed: below 2^63; give publications or the delay weight in larger units",
+            "costs may reach 2.83e+22, allowed: below 2^63; give publications or the delay weight in larger units",
         ),
     ],
 )  # fmt: skip

@@ -216,7 +216,9 @@ def test_what_a_person_got_wrong_is_no_failed_run(tiny: Path, tmp_path: Path) ->
             load_results(tmp_path / "r")
     with pytest.raises(InputError, match=r"jobs: expected 1 or more \(got 0\)"):
         sim.run(tiny, tmp_path / "r", jobs=0)
-    with pytest.raises(ScenarioError, match=r"workload\.path: missing; name a workload folder there or by --workload"):
+    with pytest.raises(
+        ScenarioError, match=r"workload\.path: missing; name a workload folder there or with --workload"
+    ):
         sim.run({}, tmp_path / "r")
     with pytest.raises(ScenarioError, match="loaded already"):
         sim.run(load_scenario(tiny), tmp_path / "r", overrides=["seed=2"])
@@ -434,7 +436,7 @@ def test_a_run_that_is_ended_leaves_no_result_and_no_process(tiny: Path, tmp_pat
     _, error = process.communicate(timeout=60)
     if end == signal.SIGINT:
         assert process.returncode == 130
-        assert error.endswith(f"brokersim: interrupted; finished runs are kept in {out}, the same command goes on\n")
+        assert error.endswith(f"brokersim: interrupted; finished runs are kept in {out}, the same command resumes\n")
         assert "Traceback" not in error
         assert not list((out / "runs").glob(".unfinished*"))
     wait_for(lambda: not any(map(alive, workers)), "the workers' end")

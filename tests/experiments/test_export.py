@@ -123,7 +123,7 @@ def test_an_exported_overlay_is_a_graph_to_run_on(scenario: Path, tmp_path: Path
         ({"variant": "mash"}, r"unknown variant 'mash', did you mean 'mesh'\? \(allowed: line, mesh, ring, star\)"),
         ({"topic": "nosuch"}, r"unknown topic 'nosuch' \(there are 5, such as '"),
         ({"topic": "0", "publisher": "e"}, r"unknown broker 'e' \(there are 4, such as 'a'\)"),
-        ({"publisher": "a"}, "a publisher is of use for a topic's tree only"),
+        ({"publisher": "a"}, "a publisher only applies to a topic's tree"),
         ({"replication": -1}, r"replication: expected 0 or more \(got -1\)"),
         ({"overrides": ["variant.ring.network.brokers=5", "workload.users=0"]}, "workload.users"),
     ],
@@ -150,6 +150,6 @@ def test_a_geometry_that_does_not_tell_its_links_still_has_trees(
     monkeypatch.delattr(Chord, "edges")
     monkeypatch.delattr(RendezvousTrees, "edges")
     monkeypatch.setattr(Chord, "__abstractmethods__", frozenset())
-    with pytest.raises(ScenarioError, match=r"kind 'chord' does not tell its links \(allowed: a topic's tree\)"):
+    with pytest.raises(ScenarioError, match=r"kind 'chord' does not report its links \(allowed: a topic's tree\)"):
         sim.export(scenario)
     assert len(sim.export(scenario, topic="0"))

@@ -149,7 +149,7 @@ def test_too_few_windows_are_told_with_what_helps() -> None:
     )
     ended = outcomes.run(experiment(warm_up="detect", sweep={"network.brokers": [2]}))
     assert ended.notes == [
-        "no end of the warm-up was found at network.brokers = 2: it takes 100 windows, and there are 50: make `window` shorter; "
+        "no end of the warm-up was found at network.brokers = 2: it needs 100 windows, but there are 50: make `window` shorter; "
         "its first half (2.08 d) is left out"
     ]
 

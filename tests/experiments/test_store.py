@@ -143,7 +143,7 @@ def test_a_damaged_run_is_told_when_it_is_read(sweep: Path, tmp_path: Path) -> N
     with pytest.raises(ResultsError, match=rf"{run}/delays\.parquet: not a readable parquet file"):
         results.table(run, "delays")
     (tmp_path / "r" / "runs" / run / "manifest.json").write_text("{}")
-    with pytest.raises(ResultsError, match=rf"{run}: damaged; the same `brokersim run` does it again"):
+    with pytest.raises(ResultsError, match=rf"{run}: damaged; the same `brokersim run` repeats it"):
         results.table(run, "timeseries")
     sim.run(sweep, tmp_path / "r", verify=True)
     assert len(results.table(run, "delays")) > 0

@@ -76,14 +76,14 @@ def test_a_question_written_in_another_order_has_the_same_folder() -> None:
 def test_a_folder_with_the_results_of_another_question_is_refused_and_left_as_it_is(here: Path, spy: Spy) -> None:
     sim.run(SMALL, "r")
     before = contents(here / "r")
-    refused = r"r: holds the results of another question, which differs in network\.brokers; give another folder"
+    refused = r"r: contains the results of another question, which differs in network\.brokers; give another folder"
     with pytest.raises(ResultsError, match=refused):
         sim.run({**SMALL, "network": {"brokers": 3}}, "r")
     (here / "desk.toml").write_text(FILE)
     sim.run("desk.toml")
     (here / "other").mkdir()
     (here / "other" / "desk.toml").write_text(FILE.replace("= 2", "= 7"))
-    with pytest.raises(ResultsError, match="desk: holds the results of another question"):
+    with pytest.raises(ResultsError, match="desk: contains the results of another question"):
         sim.run("other/desk.toml")
     assert len(spy.runs) == 2
     assert contents(here / "r") == before
@@ -108,7 +108,7 @@ def test_an_object_keeps_the_rows_that_it_was_made_with(sweep: Path, tmp_path: P
     loaded = sim.load_results(tmp_path / "r")
     b = sim.run(sweep, tmp_path / "r", overrides=["replications=1"])
     assert (len(a.runs), len(b.runs)) == (8, 4)
-    with pytest.raises(ResultsError, match=r"runs\.parquet: written anew since these results were loaded; load them"):
+    with pytest.raises(ResultsError, match=r"runs\.parquet: rewritten since these results were loaded; load them"):
         _ = loaded.runs
 
 
@@ -139,7 +139,7 @@ def test_swapped_run_folders_are_noticed_and_done_again(sweep: Path, tmp_path: P
     one, other = (tmp_path / "r" / "runs" / run for run in results.manifest["runs"][:2])
     for old, new in ((one, tmp_path / "x"), (other, one), (tmp_path / "x", other)):
         old.rename(new)
-    with pytest.raises(ResultsError, match=rf"{one.name}: holds another run, {other.name}"):
+    with pytest.raises(ResultsError, match=rf"{one.name}: contains another run, {other.name}"):
         results.table(one.name, "brokers")
     assert len(spy.told(lambda: sim.run(sweep, tmp_path / "r"))) == 2
     assert contents(tmp_path / "r") == before
@@ -150,7 +150,7 @@ def test_a_copy_of_a_run_in_the_place_of_another_is_noticed(sweep: Path, tmp_pat
     one, other = (tmp_path / "r" / "runs" / run for run in results.manifest["runs"][:2])
     shutil.rmtree(one)
     shutil.copytree(other, one)
-    with pytest.raises(ResultsError, match="holds another run"):
+    with pytest.raises(ResultsError, match="contains another run"):
         results.table(one.name, "timeseries")
     assert len(spy.told(lambda: sim.run(sweep, tmp_path / "r"))) == 1
 

@@ -40,7 +40,9 @@ def test_directed_edges_to_and_fro_are_one_link() -> None:
         ("a", "b", 0.003),
         ("c", "a", None),
     ]
-    with pytest.raises(ValueError, match="edge from 'b' to 'a': rtt_ms: another one than that of the edge back"):
+    with pytest.raises(
+        ValueError, match="edge from 'b' to 'a': rtt_ms: differs from that of the edge in the other direction"
+    ):
         read_edges(graphml(nx.DiGraph([("a", "b", {"rtt_ms": 3}), ("b", "a", {"rtt_ms": 4})])))
 
 
@@ -54,7 +56,7 @@ def test_a_default_time_holds_where_an_edge_says_none() -> None:
     ("rows", "complaint"),
     [
         ("a,a,1", "line 2: 'a' is linked to itself"),
-        ("a,b,1\nb,a,1", r"line 3: the link between 'b' and 'a' is there already \(line 2\)"),
+        ("a,b,1\nb,a,1", r"line 3: the link between 'b' and 'a' appears twice \(first: line 2\)"),
         ("a,b,-1", "line 2: rtt_ms: expected a number from 0, found '-1'"),
         ("a,b,nan", "line 2: rtt_ms: expected a number from 0, found 'nan'"),
         ("a,b,quick", "line 2: rtt_ms: expected a number from 0, found 'quick'"),
@@ -71,7 +73,7 @@ def test_rows_that_are_no_links(rows: str, complaint: str) -> None:
     [
         (nx.Graph([("a", "b"), ("b", "b")]), "edge from 'b' to 'b': 'b' is linked to itself"),
         (nx.DiGraph([("a", "a")]), "edge from 'a' to 'a': 'a' is linked to itself"),
-        (nx.MultiGraph([("a", "b"), ("a", "b")]), "the link between 'a' and 'b' is there already"),
+        (nx.MultiGraph([("a", "b"), ("a", "b")]), "the link between 'a' and 'b' appears twice"),
         (
             nx.Graph([("a", "b", {"rtt_ms": -0.5})]),
             "edge from 'a' to 'b': rtt_ms: expected a number from 0, found -0.5",

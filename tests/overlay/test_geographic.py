@@ -209,5 +209,5 @@ def test_topics_without_places_are_refused() -> None:
     used = load_scenario(
         {"network": {"brokers": 3, "geometry": {"kind": "geographic"}, "latency": {"kind": "unit"}}}
     ).base
-    with pytest.raises(ScenarioError, match=r'geometry: kind "geographic" needs places of all brokers and topics'):
+    with pytest.raises(ScenarioError, match=r'geometry: kind "geographic" needs positions of all brokers and topics'):
         build(used, nowhere, 0)

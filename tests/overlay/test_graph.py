@@ -78,7 +78,7 @@ def test_without_times_in_the_file_all_are_the_latency_models(tmp_path: Path) ->
         ("source,target\nt0,t1\nt2,t3\n", r"links\.csv: no path between brokers 't0' and 't2'"),
         ("source,target\nt0,t1\n", r"links\.csv: no link to broker 't2' and 1 more"),
         ("source,target\nt0,t1\nt1,t2\n", r"links\.csv: no link to broker 't3'$"),
-        (SQUARE + "t1,t0,4\n", r"links\.csv, line 6: the link between 't1' and 't0' is there already \(line 2\)"),
+        (SQUARE + "t1,t0,4\n", r"links\.csv, line 6: the link between 't1' and 't0' appears twice \(first: line 2\)"),
     ],
 )
 def test_a_file_that_does_not_fit_the_brokers(tmp_path: Path, text: str, complaint: str) -> None:

@@ -61,7 +61,7 @@ def test_what_is_written_is_read_whatever_the_order_of_columns(
             "line 1: unknown column 'regoin', did you mean 'region'? "
             "(allowed: broker, latitude, longitude, region, capacity)",
         ),
-        ("broker\na\nb\n\na\n", "line 5: broker: 'a' is on line 2 already"),
+        ("broker\na\nb\n\na\n", "line 5: broker: 'a' is already on line 2"),
         ("broker,region\na,eu\n,eu\n", "line 3: broker: missing"),
         ("broker,region\na,eu\nb,\n", "line 3: region: missing"),
         (

@@ -229,7 +229,7 @@ def test_partial_enumeration_refuses_many_topics() -> None:
     count = MOST_TOPICS + 1
     case = normalised([[topic] for topic in range(count)], [1] * count, 10, [1] * count)
     expected = (
-        r"41 topics that fit come to 11,522 ways to start, allowed: up to 40 topics \(policy fb3m takes any number\)"
+        r"41 topics that fit give 11,522 sets to start from, allowed: up to 40 topics \(policy fb3m takes any number\)"
     )
     with pytest.raises(InputError, match=expected):
         PartialEnumeration(PartialEnumeration.Parameters()).decide(problem_of(case))
@@ -242,5 +242,5 @@ def test_partial_enumeration_takes_as_many_topics_as_it_says(monkeypatch: pytest
         problem_of(normalised([[topic] for topic in range(count)], [1] * count, 10, [1] * count)) for count in (4, 5)
     )
     assert sorted(policy.decide(few).topics.tolist()) == [0, 1, 2, 3]
-    with pytest.raises(InputError, match="5 topics that fit come to 26 ways to start, allowed: up to 4 topics"):
+    with pytest.raises(InputError, match="5 topics that fit give 26 sets to start from, allowed: up to 4 topics"):
         policy.decide(many)

@@ -196,7 +196,7 @@ def test_weights_that_are_no_whole_numbers() -> None:
 
 
 def test_costs_beyond_64_bits_are_refused() -> None:
-    with pytest.raises(InputError, match=r"costs may come to 1.38e.20, allowed: below 2\^63"):
+    with pytest.raises(InputError, match=r"costs may reach 1.38e.20, allowed: below 2\^63"):
         CostModel(random_problem(1, 10, 3, publications=np.array([2**60] * 3)))
 
 

@@ -175,11 +175,11 @@ def test_the_integer_programme_refuses_what_is_too_large_for_it() -> None:
     with pytest.raises(InputError) as error:
         solve(Ilp, random_problem(1, 1000, 100))
     assert str(error.value) == (
-        "policy ilp: 1,000 brokers and 100 topics come to n (n + t) = 1,100,000 variables, "
+        "policy ilp: 1,000 brokers and 100 topics give n (n + t) = 1,100,000 variables, "
         "allowed: up to 600, as 12 brokers and 20 topics have (policy anneal takes any number)"
     )
     with pytest.raises(
-        InputError, match=r"delay by round-trip times is no linear function .* \(allowed: delay in hops\)"
+        InputError, match=r"delay in round-trip times is not a linear function .* \(allowed: delay in hops\)"
     ):
         solve(Ilp, random_problem(1, 4, 3, round_trips=trips(4, 1)))
 

@@ -112,7 +112,7 @@ def test_the_names_of_an_expression() -> None:
         ("é == 'é' or x[0]", "at 'x[0]' (character 13): not allowed in an expression (allowed: numbers, 'text', true"),
         ("horizon < 'soon'", "at \"'soon'\" (character 11): expected a number or a duration, found 'soon'"),
         ("1 < 1 / 0", "at '1 / 0' (character 5): a division by zero"),
-        ("(0 - 8) ** 0.5", "(character 1): comes to no number"),
+        ("(0 - 8) ** 0.5", "(character 1): is not a real number"),
         ("1 + trace", "at 'trace' (character 5): expected a number or a duration, found true"),
         ("2 +", "at the end (character 4): not an expression"),
         ("minn(1, 2)", "unknown function, did you mean 'min'? (allowed: min, max, abs)"),

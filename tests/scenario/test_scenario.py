@@ -164,7 +164,7 @@ def test_a_file_counts_by_its_content(tmp_path: Path) -> None:
 def test_a_mistake_in_a_file_is_told_with_both_places(tmp_path: Path) -> None:
     brokers = written(tmp_path, "broker\na\na\n", "b.csv")
     path = written(tmp_path, '[network]\nbrokers = "b.csv"')
-    assert mistakes(path) == [f"{path}:2: network.brokers: {brokers}, line 3: broker: 'a' is on line 2 already"]
+    assert mistakes(path) == [f"{path}:2: network.brokers: {brokers}, line 3: broker: 'a' is already on line 2"]
     override = f"network.brokers={tmp_path / 'bs.csv'}"
     assert mistakes(path, override) == [
         f"--set {override}: network.brokers: no such file, did you mean '{brokers}'? (got '{tmp_path / 'bs.csv'}') (allowed: a number "
@@ -246,8 +246,8 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
             "17: selection.load_weight: expected a valid number (got true)",
             f"18: selection.cluster_sise: unknown key, did you mean 'cluster_size'? (allowed: {SIMILARITY_KEYS}) (got 3)",
             f"20: reconfiguration.kind: unknown kind, did you mean 'lsap'? (allowed: {reconfigurations}) (got 'lsab')",
-            "23: variant.a.seed: variants share this key; say it once, above them",
-            "25: variant[1].name: another variant has this name (got 'a')",
+            "23: variant.a.seed: variants share this key; set it once, above them",
+            "25: variant[1].name: another variant has the same name (got 'a')",
             "28: variant.b.selection.foo: unknown key (allowed: kind, assign) (got 1)",
             "30: variant.b.network.brokers: expected a number of brokers (1 or more), 'cells' (one per visited cell) or a CSV "
             "file, found 1.5",
@@ -269,10 +269,10 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
         ("network.brokers", "expected key=value, such as network.brokers=200"),
         ("a..b=1", "expected key=value, such as network.brokers=200"),
         ("variant.evn.seed=1", "expected variant.NAME.key=value, did you mean 'even'? (allowed: static, small, even)"),
-        ("variant.even.seed=2", "'seed' cannot be said of a single variant"),
-        ("variant.even.name=odd", "'name' cannot be said of a single variant"),
+        ("variant.even.seed=2", "'seed' cannot be set for a single variant"),
+        ("variant.even.name=odd", "'name' cannot be set for a single variant"),
         ("network=3", "network: expected a table (got 3)"),
-        ("sweep.seed=3", "sweep.seed: 'seed' is one for all runs and cannot be swept"),
+        ("sweep.seed=3", "sweep.seed: 'seed' is the same for all runs and cannot be swept"),
         ("brokers.service.kind=exponential", "brokers.service: kind 'exponential' needs a time above 0"),
         ("warm_up=-1s", "warm_up: expected a value greater than or equal to 0 (got '-1s')"),
         (
@@ -360,7 +360,7 @@ def test_rates_of_links_have_units() -> None:
         ({"loss": 1.1}, "network.links.loss: expected a value less than or equal to 1 (got 1.1)"),
         (
             {"buffer": 9},
-            "network.links: buffer without a rate, so that nothing waits (allowed with: bandwidth, interface)",
+            "network.links: buffer without a rate, so that no message waits (allowed with: bandwidth, interface)",
         ),
         ({"bandwith": 9}, "network.links"),
     ],
@@ -393,12 +393,12 @@ def test_the_way_to_users_has_units_and_slow_ones_differ_in_what_is_said() -> No
         ({"window": 0, "latency": "1s"}, ".window: expected a value greater than or equal to 1 (got 0)"),
         ({"rate": 0}, ".rate: expected a value greater than 0 (got 0)"),
         ({"latency": "-1s"}, ".latency: expected a value greater than or equal to 0 (got '-1s')"),
-        ({"window": 3}, ": window without a latency, so that it changes nothing (allowed with: latency)"),
-        ({"jitter": 0.1}, ": jitter without a latency, so that it changes nothing (allowed with: latency)"),
-        ({"buffer": 9}, ": buffer without a limit, so that nothing waits (allowed with: rate, window)"),
+        ({"window": 3}, ": window without a latency, so that it has no effect (allowed with: latency)"),
+        ({"jitter": 0.1}, ": jitter without a latency, so that it has no effect (allowed with: latency)"),
+        ({"buffer": 9}, ": buffer without a limit, so that no message waits (allowed with: rate, window)"),
         (
             {"buffer_bytes": 9, "latency": "1s"},
-            ": buffer_bytes without a limit, so that nothing waits (allowed with: rate, window)",
+            ": buffer_bytes without a limit, so that no message waits (allowed with: rate, window)",
         ),
         (
             {"rate": "1Mb/s", "reconnect_after": "1s"},
@@ -410,11 +410,11 @@ def test_the_way_to_users_has_units_and_slow_ones_differ_in_what_is_said() -> No
         ),
         (
             {"slow": {"rate": "1Mb/s"}},
-            ".slow: rate without a share above 0, so that nobody is slow (allowed with: share)",
+            ".slow: rate without a share above 0, so that no user is slow (allowed with: share)",
         ),
         (
             {"slow": {"share": 0.1}},
-            ".slow: share without anything that is slow (allowed with: latency, rate, window)",
+            ".slow: share without a slow value (allowed with: latency, rate, window)",
         ),
         ({"slow": {"share": 1.5, "rate": 9}}, ".slow.share: expected a value less than or equal to 1 (got 1.5)"),
     ],
@@ -426,7 +426,7 @@ def test_mistakes_in_the_way_to_users_are_one_sentence(clients: dict[str, Any], 
 
 def test_delays_count_to_clients_only_where_there_is_a_way_to_them() -> None:
     assert mistakes({"network": {"delay_until": "client"}}) == [
-        "scenario: network: delay_until 'client' without a way to users that takes time (allowed with: clients.latency, clients.rate)"
+        "scenario: network: delay_until 'client' without legs to users that take time (allowed with: clients.latency, clients.rate)"
     ]
     (found,) = mistakes({"network": {"delay_until": "clients"}})
     assert found.startswith(
@@ -486,7 +486,7 @@ def test_mistakes_in_what_brokers_do_are_one_sentence(brokers: dict[str, Any], m
     ("text", "mistake"),
     [
         ("seconds,count\n", "no rows"),
-        ("seconds,count\n0,1\n", "all seconds are 0 (allowed: one at least above 0)"),
+        ("seconds,count\n0,1\n", "all seconds are 0 (allowed: at least one above 0)"),
         ("seconds,count\n1,0\n", "line 2: count: expected a number above 0, found '0'"),
         ("second,count\n1,1\n", "line 1: no column 'seconds', did you mean 'second'?"),
     ],

@@ -335,15 +335,15 @@ sample = "random"
         "21: sweep.network.brokers[1]: expected a number of brokers (1 or more), 'cells' (one per visited cell) or a CSV "
         "file, found 0",
         f"23: sweep.selection.cluster_sise: unknown key, did you mean 'cluster_size'? (allowed: {keys})",
-        "24: sweep.workload.users.from: expected more than 0 on a scale that is logarithmic, found 0",
+        "24: sweep.workload.users.from: expected more than 0 on a logarithmic scale, found 0",
         "24: sweep.workload.users.steps: expected a number of steps, 2 or more, found 1",
         "25: sweep.horizon[1]: expected a duration such as '90s', '10h' or '7d' (units: us, ms, s, min, h, d, w), found 'soon'",
-        "27: sweep.brokers.queue: an empty list: give one value at least",
+        "27: sweep.brokers.queue: an empty list: give at least one value",
         "28: sweep.network.brokers.x: swept twice: network.brokers is swept already",
-        "29: sweep.seed: 'seed' is one for all runs and cannot be swept",
+        "29: sweep.seed: 'seed' is the same for all runs and cannot be swept",
         "30: sweep.trace: expected a list of values, or a range such as { from = 1, to = 9, steps = 5 }, found true",
         "32: sweep.variant.smal.network.join: expected variant.NAME.key, did you mean 'small'? (allowed: static, small, our own)",
-        "33: sweep.zip[0]: keys that are zipped need equally many values: window has 2, subscribers has 3",
+        "33: sweep.zip[0]: zipped keys need equally many values: window has 2, subscribers has 3",
         '33: sweep.zip[1][0]: zipped twice (got "window")'.replace('"', "'"),
         "33: sweep.zip[1][1]: no such key is swept, did you mean 'horizon'? (allowed: brokers.queue, horizon, network.brokers, ",
         "34: sweep.where: at the end (character 9): not an expression (allowed: numbers, 'text', true, false, names of keys",
@@ -376,7 +376,7 @@ sample = "random"
             "window = { from = 1, to = 9 }",
             "sweep.window: missing key 'steps': expected a range such as { from = 1, to = 9, st",
         ),
-        ("window = { from = 1, to = 1, steps = 2 }", "sweep.window.to: expected another number than 'from', found 1"),
+        ("window = { from = 1, to = 1, steps = 2 }", "sweep.window.to: expected a number other than 'from', found 1"),
         (
             "window = { from = 1, to = 2, steps = 2, scal = 1 }",
             "sweep.window.scal: unknown key, did you mean 'scale'? (allowed: from, ",
@@ -387,7 +387,7 @@ sample = "random"
         ),
         (
             "window = [1]\nsamples = 4",
-            "sweep.samples: a grid has no samples: say sample, too (allowed: latin-hypercube, salt",
+            "sweep.samples: a grid has no samples: set sample, too (allowed: latin-hypercube, salt",
         ),
         (
             "window = [1]\nsample = 'saltelli'\nsamples = 12",
@@ -410,11 +410,11 @@ sample = "random"
         ("window = [1]\nwhere = 'window > 3'", "20: sweep.where: no point is left (of 1)"),
         (
             "window = [1]\nzip = 'window'",
-            "sweep.zip: expected a list of two keys or more that are swept, found 'window'",
+            "sweep.zip: expected a list of two or more swept keys, found 'window'",
         ),
         (
             "window = [1]\nzip = ['window']",
-            'sweep.zip: expected a list of two keys or more that are swept, found ["window"]',
+            'sweep.zip: expected a list of two or more swept keys, found ["window"]',
         ),
         ("variant.small = [{ trace = true }]", "19: sweep.variant.small: expected variant.NAME.key"),
         ("variant.small.warm_up = ['detect']", "19: sweep.variant.small.warm_up[0]: expected a duration such as "),
@@ -493,7 +493,7 @@ def test_a_precision_and_a_warm_up_that_is_detected() -> None:
         ({"precision": 0.1}, "precision: expected a table (got 0.1)"),
         ({"warm_up": "detct"}, "warm_up: expected a duration such as '1d', or 'detect', found 'detct'"),
         ({"variant": [{"name": "a", "precision": {}}]}, "variant.a.precision: variants share this key"),
-        ({"variant": [{"name": "a", "warm_up": "detect"}]}, 'variant.a.warm_up: warm_up = "detect" holds for all'),
+        ({"variant": [{"name": "a", "warm_up": "detect"}]}, 'variant.a.warm_up: warm_up = "detect" applies to all'),
         ({"warm_up": "detect", "variant": [{"name": "a", "warm_up": "1h"}]}, 'variant.a.warm_up: warm_up = "detect"'),
         (
             {"warm_up": "detect", "sweep": {"warm_up": ["1h"]}},

@@ -57,7 +57,7 @@ def test_runs_again_without_doing_runs_again(reader: Reader) -> None:
 
 def test_refuses_a_folder_that_holds_something_else(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
-    with pytest.raises(InputError, match=r"holds 'thesis\.tex'"):
+    with pytest.raises(InputError, match=r"contains 'thesis\.tex'"):
         study.demo(tmp_path)
     with pytest.raises(InputError, match="is a file"):
         study.demo(tmp_path / "thesis.tex")

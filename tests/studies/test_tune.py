@@ -218,7 +218,7 @@ def test_options_lie_over_the_table() -> None:
     [
         ({"vary": ["a"]}, "--vary a: expected KEY=FROM..TO"),
         ({"vary": ["a=3..1"]}, "--vary a=3..1: expected more than 'from' \\(3\\), found 1"),
-        ({"vary": ["a=0..1:log"]}, "expected more than 0 on a scale that is logarithmic, found 0"),
+        ({"vary": ["a=0..1:log"]}, "expected more than 0 on a logarithmic scale, found 0"),
         ({"vary": ["a=0..1:lin"]}, "unknown scale, did you mean 'linear'?"),
         ({"vary": ["a=x..1"]}, "expected a number or a duration such as '10h', found 'x'"),
         ({"vary": ["a=1"]}, "expected two values or more"),
@@ -236,5 +236,5 @@ def test_a_search_needs_a_metric_and_a_parameter() -> None:
         Tune.model_validate({"a": [1, 2]}).checked()
     with pytest.raises(InputError, match="nothing to tune: give a key"):
         Tune(minimise=("queue_wait",)).checked()
-    with pytest.raises(InputError, match="'queue_wait' is to be both small and large"):
+    with pytest.raises(InputError, match="'queue_wait' is to be both minimised and maximised"):
         Tune.model_validate({**TABLE, "maximise": "queue_wait"}).checked()

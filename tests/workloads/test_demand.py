@@ -98,7 +98,7 @@ PART = "interests/part-00001.parquet"
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda folder: (folder / "manifest.json").unlink(), r"no workload folder, or an unfinished one"),
+        (lambda folder: (folder / "manifest.json").unlink(), r"not a workload folder, or an unfinished one"),
         (lambda folder: (folder / PART).unlink(), rf"{PART}: missing file"),
         (lambda folder: (folder / PART).write_bytes(b"PAR1"), rf"{PART}: not a readable parquet file"),
         (lambda folder: (folder / "topics.parquet").unlink(), r"topics\.parquet: missing file"),
@@ -109,7 +109,7 @@ PART = "interests/part-00001.parquet"
         (changed(PART, "user", [0, 2]), r"interests: row 3: user 0 after user 1, rows must be sorted by user and topic"),
         (changed(PART, "user", [1, 3]), r"interests: row 4: user is 3, allowed: 0\.\.2"),
         (changed(PART, "topic", [3, 0]), r"interests: row 3: topic is 3, allowed: 0\.\.2"),
-        (changed(PART, "topic", [0, 0]), r"interests: row 3: topic 0 is not above the one before, of the same user"),
+        (changed(PART, "topic", [0, 0]), r"interests: row 3: topic 0 is not above the previous one of the same user"),
         (changed(PART, "topic", [2, None]), r"part-00001\.parquet: row 1: topic is null, expected int32"),
         (changed("topics.parquet", "event_rate", [1, -1, 1]), r"row 1: event_rate is -1\.0, allowed: finite and at least 0"),
         (changed("topics.parquet", "event_rate", [1, 1, None]), r"row 2: event_rate is nan, allowed: finite and at least 0"),

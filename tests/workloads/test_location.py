@@ -173,7 +173,7 @@ def test_a_trace_whose_tables_disagree_is_refused() -> None:
     base = workload(visits((0, 0, 0), (1, 1, 2)), 2, 3, 1, Streams(1))
     assert len(cells_of(base)) == 3
     away = replace(base, movements=replace(base.movements, latitude=np.array([0.5, 7.5])))
-    with pytest.raises(WorkloadError, match=r"movements.parquet: row 1: lies in no cell"):
+    with pytest.raises(WorkloadError, match=r"movements.parquet: row 1: position outside all cells"):
         redrawn(away, Streams(1, 1))
     with pytest.raises(WorkloadError, match=r"generator\.friends is missing"):
         redrawn(replace(base, generator={}), Streams(1, 1))

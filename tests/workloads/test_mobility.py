@@ -133,7 +133,7 @@ def test_parameters_of_other_things_do_not_move_people() -> None:
         ({"origin": "yesterday"}, "Invalid isoformat"),
         ({"origin": "0001-01-01T00:00:00+05:00"}, "years 1 to 9999"),
         ({"cell": 1e-9}, "greater than or equal to 0.0001"),
-        ({"horizon": "10000w", "gap": "1s"}, r"come to 6\.05e\+12 check-ins, allowed: fewer than 1e\+09"),
+        ({"horizon": "10000w", "gap": "1s"}, r"give 6\.05e\+12 check-ins, allowed: fewer than 1e\+09"),
         ({"gap": "-1h"}, "greater than 0"),
         ({"rho": 1.5}, "less than or equal to 1"),
         ({"publications": "never"}, "per-check-in"),

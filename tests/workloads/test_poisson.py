@@ -147,7 +147,7 @@ def test_replications_differ_and_rates_do_not_disturb_one_another() -> None:
         ({"publication_rate": -1}, "greater than or equal to 0"),
         ({"change_rate": float("nan")}, "finite"),
         ({"horizon": "0h"}, "greater than 0"),
-        ({"publication_rate": 1e300}, r"rates and horizon come to 1e\+304 events, allowed: fewer than 1e\+09"),
+        ({"publication_rate": 1e300}, r"rates and horizon give 1e\+304 events, allowed: fewer than 1e\+09"),
         ({"user": 5}, "Extra inputs"),
     ],
 )

@@ -194,11 +194,11 @@ def test_nothing_happens_at_rate_zero() -> None:
     ("parameters", "message"),
     [
         ({"rhythm": 1.5}, "less than or equal to 1"),
-        ({"peak": "25h"}, r"peak is 90000 s, which is no time of a day \(allowed: below 86400 s\)"),
+        ({"peak": "25h"}, r"peak is 90000 s, which is not a time of day \(allowed: below 86400 s\)"),
         ({"release_day": "freitag"}, "'friday', 'saturday' or 'sunday'"),
         ({"origin": "yesterday"}, "Invalid isoformat string"),
-        ({"users": 2**31 - 1}, "users, playlists and artists come to 2,147,484,347 topics, allowed: fewer than"),
-        ({"listen_rate": 1e7}, r"rates and horizon come to 8e\+10 events, allowed: fewer than 1e\+09"),
+        ({"users": 2**31 - 1}, "users, playlists and artists give 2,147,484,347 topics, allowed: fewer than"),
+        ({"listen_rate": 1e7}, r"rates and horizon give 8e\+10 events, allowed: fewer than 1e\+09"),
         ({"followers": 5}, "Extra inputs"),
     ],
 )

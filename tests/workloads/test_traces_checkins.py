@@ -465,8 +465,12 @@ def test_only_a_workload_is_replaced(spark: SparkSession, tmp_path: Path) -> Non
     path.write_text(GOOD)
     folder.mkdir()
     for name, content, message in (
-        ("manifest.json", '{"format": "something else"}', r"holds 'manifest\.json', which is no part of a workload"),
-        ("manifest.json", '{"files": {"users.parquet": "0"}}', "holds 'notes"),
+        (
+            "manifest.json",
+            '{"format": "something else"}',
+            r"contains 'manifest\.json', which is not part of a workload",
+        ),
+        ("manifest.json", '{"files": {"users.parquet": "0"}}', "contains 'notes"),
     ):
         (folder / name).write_text(content)
         (folder / "notes.md").write_text("mine")

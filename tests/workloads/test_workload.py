@@ -274,10 +274,10 @@ def test_a_workload_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     assert_equal(less, load_workload(tmp_path / "w"))
 
     (tmp_path / "w" / "thesis.tex").write_text("years of work")
-    with pytest.raises(WorkloadError, match=r"holds 'thesis.tex', which is no part of a workload"):
+    with pytest.raises(WorkloadError, match=r"contains 'thesis.tex', which is not part of a workload"):
         write_workload(small(), tmp_path / "w")
     load_workload(tmp_path / "w")
-    with pytest.raises(WorkloadError, match="cannot be made a folder"):
+    with pytest.raises(WorkloadError, match="this folder cannot be created"):
         write_workload(small(), tmp_path / "w" / "thesis.tex")
 
 
@@ -287,7 +287,7 @@ def test_a_workload_with_a_link_in_it_is_left_as_it_is(tmp_path: Path, linked: s
     write_workload(small(), tmp_path / "w")
     (tmp_path / "w" / linked).rename(tmp_path / "elsewhere")
     (tmp_path / "w" / linked).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(WorkloadError, match=rf"w: holds '{linked}', which is a link; give an empty or new folder"):
+    with pytest.raises(WorkloadError, match=rf"w: contains '{linked}', which is a link; give an empty or new folder"):
         write_workload(replace(small(), seed=2), tmp_path / "w")
     assert_equal(small(), load_workload(tmp_path / "w"))
 
@@ -295,7 +295,7 @@ def test_a_workload_with_a_link_in_it_is_left_as_it_is(tmp_path: Path, linked: s
 def test_a_file_of_somebody_elses_inside_a_workload_stays(tmp_path: Path) -> None:
     write_workload(small(), tmp_path / "w")
     (tmp_path / "w" / "interests" / "notes.txt").write_text("mine")
-    with pytest.raises(WorkloadError, match=r"w: holds 'interests/notes\.txt', which is no part of a workload"):
+    with pytest.raises(WorkloadError, match=r"w: contains 'interests/notes\.txt', which is not part of a workload"):
         write_workload(small(), tmp_path / "w")
     assert (tmp_path / "w" / "interests" / "notes.txt").read_text() == "mine"
 
@@ -365,7 +365,7 @@ def cut(folder: Path) -> None:
 
 
 DAMAGES = [
-    (lambda folder: (folder / "manifest.json").unlink(), r"w: no workload folder, or an unfinished one"),
+    (lambda folder: (folder / "manifest.json").unlink(), r"w: not a workload folder, or an unfinished one"),
     (lambda folder: (folder / "manifest.json").write_text("{"), r"manifest.json: not valid JSON"),
     (lambda folder: (folder / "manifest.json").write_bytes(b"\xff\xfe"), r"manifest.json: not valid JSON"),
     (lambda folder: (folder / "manifest.json").write_text("[" * 100_000), r"manifest.json: not valid JSON"),

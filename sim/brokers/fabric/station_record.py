@@ -62,7 +62,7 @@ class StationRecord(NamedTuple):
         }
 
     def capacity_share(self, broker: int, since: float, horizon: float) -> float:
-        """The share that a broker can do of the work that has come since a time (s) from which on it has always had some."""
+        """The share that a broker can do of the work that has arrived since a time (s) from which on it has always had some."""
         time = horizon - since
         return time / (time + float(self.backlog[broker]))
 
