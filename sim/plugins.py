@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from sim.base.errors import BrokersimError, PluginError, ScenarioError, cut, unknown
 
 GROUPS = ("geometry", "latency", "selection", "reconfiguration", "offloading", "workload", "faults", "metric")
-"""Those of which a scenario has a table; of the group `paper`, `brokersim reproduce` asks for one by name."""
+"""The groups that have a table in scenarios; plug-ins of the group `paper` are named to `brokersim reproduce`."""
 
 
 class Parameters(BaseModel):

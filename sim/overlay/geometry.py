@@ -19,9 +19,8 @@ from sim.overlay.sites import Sites
 class GeometrySetting:
     """What a geometry is built from: the number of nodes and topics, and the key for its random draws.
 
-    `sites` and `round_trips` (n, n; s) are the brokers' and the times between them: for geometries whose nodes are brokers, whose nodes
-    are the brokers themselves. In a run, the times are PairTimes. `topic_places` (topics, 2): latitude and longitude of each topic,
-    NaN where it has no place.
+    `sites` of the brokers and `round_trips` (n, n; s) between them are for geometries whose nodes are the brokers themselves. In a
+    run, the times are PairTimes. `topic_places` (topics, 2): latitude and longitude of each topic, NaN where it has no place.
     """
 
     nodes: int
@@ -77,7 +76,7 @@ EMPTY_TREE = TopicTree(np.empty(0, np.int32), np.empty(0, np.int32), np.zeros(1,
 
 
 def broker_degrees(nodes: int, edges: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The degree of each node by edges (m, 2), regardless of their direction."""
+    """The degree of each node (nodes) in edges (m, 2), regardless of their direction."""
     links = np.unique(np.sort(edges, axis=1).astype(np.int64) @ np.array([nodes, 1]))
     here, there = np.divmod(links, nodes)
     degree: NDArray[np.int64] = np.bincount(here, minlength=nodes) + np.bincount(there[there != here], minlength=nodes)
@@ -111,7 +110,7 @@ class Dissemination(Protocol):
 
     @property
     def round_trips(self) -> NDArray[np.float64] | PairTimes | None:
-        """Times between brokers (n, n; s) that replace those of the latency model; None where it has none."""
+        """Round-trip times between brokers (n, n; s) that replace those of the latency model; None where it has none."""
 
     @property
     def period(self) -> float | None:

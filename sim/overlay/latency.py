@@ -45,9 +45,9 @@ class LatencySetting:
 class LatencyModel(Protocol):
     """Round-trip times between brokers. `jitter` is the σ of a lognormal factor with mean 1 on every hop; 0 is none.
 
-    Plug-in group `brokersim.latency`: a class with a nested `Parameters(sim.plugins.Parameters)`, made by `Model(parameters, setting)`
-    with a LatencySetting. `round_trips` (n, n) are seconds between all brokers, symmetric, diagonal 0, as an array, or as PairTimes
-    where that takes less memory; `notes` are sentences on what a user should know of how they came about.
+    Plug-in group `brokersim.latency`: a class with a nested `Parameters(sim.plugins.Parameters)`, created by `Model(parameters,
+    setting)` with a LatencySetting. `round_trips` (n, n) are seconds between all brokers, symmetric, diagonal 0, as an array, or as
+    PairTimes where that takes less memory; `notes` are sentences about how they were obtained, for the user.
     """
 
     @property

@@ -174,7 +174,7 @@ class NetworkTable(FixedTable):
     links: LinksTable = LinksTable()
     """Rates, losses and buffers of links."""
     clients: ClientsTable = ClientsTable()
-    """The way from brokers to users."""
+    """The legs from brokers to users."""
     reconnect: ReconnectTable = Field(default=ReconnectTable(), exclude_if=lambda table: table == ReconnectTable())
     """How users whose broker has crashed come back."""
     delay_until: Literal["broker", "served", "client"] = "served"
