@@ -181,7 +181,7 @@ def test_a_folder_that_cannot_be_used_is_told_in_a_sentence(tiny: Path, tmp_path
     with pytest.raises(ResultsError, match=r"r/runs: cannot be written \(File exists\)"):
         sim.run(tiny, tmp_path / "r")
     (tmp_path / "r" / "manifest.json").write_text("[" * 100_000)
-    with pytest.raises(ResultsError, match="holds something else than results"):
+    with pytest.raises(ResultsError, match="contains something other than results"):
         sim.run(tiny, tmp_path / "r")
 
 

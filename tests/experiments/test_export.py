@@ -137,7 +137,7 @@ def test_a_topic_that_nobody_wants_has_no_tree(scenario: Path) -> None:
     alone = ["workload.users=1", "workload.topics_per_user=1"]
     world = prepare_workload(load_scenario(scenario, alone).base, 0, None)
     unwanted = next(n for i, n in enumerate(world.topics.names.to_pylist()) if i not in world.interests.indices)
-    with pytest.raises(InputError, match=rf"topic '{unwanted}': nobody subscribes to it"):
+    with pytest.raises(InputError, match=rf"topic '{unwanted}': no broker subscribes to it"):
         sim.export(scenario, topic=unwanted, overrides=alone)
 
 

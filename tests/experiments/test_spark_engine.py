@@ -130,7 +130,7 @@ def test_a_machine_that_lacks_something_is_told_and_a_run_that_kills_its_process
     assert sys.executable in said
     monkeypatch.undo()
     monkeypatch.setattr(spark_executor, "perform_shipped", lambda *_: said)
-    with pytest.raises(InputError, match=r"cannot run brokersim \(.*; install brokersim there, or name a Python"):
+    with pytest.raises(InputError, match=r"cannot run brokersim \(.*; install brokersim there, or set PYSPARK_PYTHON"):
         sim.run(TINY, tmp_path / "lacking", engine="spark")
     monkeypatch.setattr(spark_executor, "perform_shipped", lambda *_: os._exit(1))
     [failure] = sim.run(TINY, tmp_path / "dying", engine="spark").failed

@@ -49,7 +49,7 @@ def test_one_command_at_a_time_writes_to_a_folder(sweep: Path, tmp_path: Path) -
 
 def test_a_folder_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
-    with pytest.raises(ResultsError, match="holds something else than results"):
+    with pytest.raises(ResultsError, match="contains something other than results"):
         Store(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
 

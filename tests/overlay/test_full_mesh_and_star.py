@@ -256,5 +256,5 @@ def test_joins_by_message_need_a_root_to_ask() -> None:
     ):
         build(scenario(geometry={"kind": "full-mesh"}, join="message"), everybody_wants_everything(), 0)
     build(scenario(geometry={"kind": "star"}, join="message"), everybody_wants_everything(), 0).run()
-    with pytest.raises(ScenarioError, match=r'network\.join: trees .* no one root to ask \(allowed: "instant"\)'):
+    with pytest.raises(ScenarioError, match=r'network\.join: trees .* no single root to ask \(allowed: "instant"\)'):
         FullMesh(FullMesh.Parameters(), setting(3)).control_path(0, 1)

@@ -208,7 +208,7 @@ def test_a_rule_may_be_that_there_must_be_none_where_brokers_stand(tmp_path: Pat
 def test_without_sound_pairs_nothing_can_be_fitted(tmp_path: Path) -> None:
     text = "source,destination,avg\n1,2,6\n1,3,0\n3,3,0\n"
     with pytest.raises(
-        ScenarioError, match=r"hosts 2 and 3, where brokers stand, have no .* too few others to fit a line"
+        ScenarioError, match=r"hosts 2 and 3, where brokers stand, have no .* too few others exist to fit a line"
     ):
         model(tmp_path, sites((0, 1), (0, 2)), text, EQUATOR)
 

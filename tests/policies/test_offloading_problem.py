@@ -66,7 +66,7 @@ def test_a_threshold_of_nothing_is_free() -> None:
         ([1.0, 1.0, math.inf], 3, "found inf for topic 2"),
         ([-1, 1, 1], 3, "found -1 for topic 0"),
         ([1, 1, 1], math.nan, "tau: expected numbers, found nan"),
-        ([1, 1, 1 << 62], 3, "too much to be counted for a subscriber to 2 topics"),
+        ([1, 1, 1 << 62], 3, "too large for a subscriber to 2 topics"),
     ],
 )
 def test_rates_that_cannot_be(rates: Any, tau: float, message: str) -> None:

@@ -201,7 +201,7 @@ def test_costs_beyond_64_bits_are_refused() -> None:
 
 
 def test_places_that_are_no_permutation_are_refused() -> None:
-    with pytest.raises(ValueError, match="no permutation of 4 nodes"):
+    with pytest.raises(ValueError, match="not a permutation of 4 nodes"):
         CostModel(random_problem(1, 4, 3)).place(np.array([0, 1, 1, 2], np.int32))
 
 

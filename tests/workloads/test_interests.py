@@ -118,7 +118,7 @@ def test_parameters_that_mean_nothing_are_refused(parameters: dict[str, Any], me
         ('{"interests": [[1]]}', {"users": 3}, "file gives the interests, so users must not be set too"),
         ('{"interest": []}', {}, 'the file is not an object with a key "interests" (keys interest)'),
         ('{"interests": [[1], ["x"]]}', {}, 'interests[1][0] is "x", expected an integer, a topic'),
-        ('{"interests": [[], []]}', {}, "nobody wants any topic"),
+        ('{"interests": [[], []]}', {}, "no user wants any topic"),
         ("{", {}, "not valid JSON"),
     ],
 )

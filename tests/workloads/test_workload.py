@@ -410,7 +410,7 @@ DAMAGES = [
     (column("interests/part-00000", "user", 2, 3), r"interests: row 2: user is 3, allowed: 0..2"),
     (column("interests/part-00000", "user", 0, 1), r"interests: row 1: user 0 after user 1, rows must be sorted"),
     (column("interests/part-00000", "topic", 2, 4), r"interests: row 2: topic is 4, allowed: 0..3"),
-    (column("interests/part-00000", "topic", 1, 0), r"interests: row 1: topic 0 is not above the one before"),
+    (column("interests/part-00000", "topic", 1, 0), r"interests: row 1: topic 0 is not above the previous one"),
     (
         column("subscription_events", "time", 2, 9.0),
         r"events.parquet: row 3: time is 3.0 s after 9.0 s, rows must be sorted",
@@ -470,7 +470,7 @@ CONTENT_DAMAGES = [
     (column("predicates", "field", 2, 2), r"predicates.parquet: row 2: field is 2, allowed: 0..1"),
     (
         column("predicates", "field", 4, 0),
-        r"predicates.parquet: row 4: field 0 is not above the one before, of the same",
+        r"predicates.parquet: row 4: field 0 is not above the previous one of the same",
     ),
     (column("predicates", "value", 4, 3), r"predicates.parquet: row 4: value is 3, allowed: 0..2"),
     (column("values", "publication", 3, 2), r"values.parquet: row 3: publication is 2, expected 1"),
@@ -546,7 +546,7 @@ def test_topics_of_a_user_must_rise_in_memory_too(rows: list[list[int]], at_once
 def test_what_is_no_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "nothing", tmp_path / "file"):
-        with pytest.raises(WorkloadError, match=f"{path.name}: no workload folder"):
+        with pytest.raises(WorkloadError, match=f"{path.name}: not a workload folder"):
             load_workload(path)
 
 
