@@ -99,7 +99,7 @@ def test_users_connect_one_after_the_other_and_subscribe_to_what_they_would_have
         ({"model": "exact", "per_user": 2.5}, 'per_user is 2.5, but model "exact" needs a whole number'),
         ({"model": "dice"}, "'coin-flips' or 'exact'"),
         ({"users": 10**6, "topics": 1000}, r"need 1e\+09 coin flips, allowed: 2e\+08"),
-        ({"change_rate": 1e12}, "rates and horizon come to"),
+        ({"change_rate": 1e12}, "rates and horizon give"),
         ({"connect_rate": 0}, "greater than 0"),
         (
             {"connect_rate": 5, "change_rate": 1},
