@@ -115,7 +115,7 @@ def _at_cells(topics: Topics, cells: NDArray[np.int64]) -> Sites:
 def _check(scenario: Scenario, workload: Workload) -> float:
     """The horizon (s), once it is known that scenario and workload fit."""
     if not len(workload.topics):
-        raise WorkloadError("topics.parquet: no topics, there is nothing to simulate")
+        raise WorkloadError("topics.parquet: no topics, so there is nothing to simulate")
     horizon = scenario.horizon if scenario.horizon is not None else workload.horizon
     if scenario.warm_up >= horizon:
         raise ScenarioError(f"warm_up: expected less than the horizon ({horizon:g} s), found {scenario.warm_up:g} s")
@@ -131,7 +131,7 @@ def _check(scenario: Scenario, workload: Workload) -> float:
 def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
     """Build the network of one run, before any user has joined.
 
-    Raises ScenarioError where scenario and workload do not fit, WorkloadError where there is nothing to publish on.
+    Raises ScenarioError where scenario and workload do not fit, WorkloadError where the workload has no topics.
     """
     horizon = _check(scenario, workload)
     streams = Streams(scenario.seed, replication)
