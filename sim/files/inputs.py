@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -148,13 +149,13 @@ def _check_header(header: list[str], line: int, required: Sequence[str], optiona
 
 
 def _bytes(path: Path) -> bytes:
-    if not path.is_file():
-        if path.exists():
-            raise ValueError(f"expected a file, '{path}' is {'a folder' if path.is_dir() else 'none'}")
+    if not os.path.exists(path):
         folder = path.parent
-        near = nearest(path.name, sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else None
+        near = nearest(path.name, sorted(entry.name for entry in folder.iterdir())) if os.path.isdir(folder) else None
         hint = f", did you mean '{folder / near}'?" if near else ""
         raise NoSuchFile(f"no such file{hint} (got '{path}')")
+    if not path.is_file():
+        raise ValueError(f"expected a file, '{path}' is {'a folder' if path.is_dir() else 'none'}")
     try:
         return path.read_bytes()
     except OSError as error:

@@ -157,6 +157,14 @@ CRASH_AT_ONE = {"brokers": 1, "at": 1}
             r"faults\[0\]: at: expected times before the horizon \(1 h\), found 2 h",
         ),
         (
+            {"faults": [{"brokers": 1, "at": 1, "every": "1min"}]},
+            r"faults\[0\]: every: it lasts for good \(allowed: as long",
+        ),
+        (
+            {"faults": [{"kind": "loss", "probability": 1, "at": 1, "every": "1min", "for": "2min"}]},
+            r"faults\[0\]: every: it lasts for 2 min \(allowed: as long as it lasts, or longer; or no every\)",
+        ),
+        (
             {"faults": [{"kind": "cut", "links": [[0, 0]], "at": 1}]},
             r"faults\[0\].links\[0\]: expected two brokers, such as \[0, 1\], found \[0, 0\]",
         ),

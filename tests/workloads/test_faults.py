@@ -232,7 +232,11 @@ DOWN = {"mean": "500ms"}
         ("crash", {"brokers": -1, "at": 1}, "no such broker -1"),
         ("crash", {"brokers": "pari", "at": 1}, r"unknown broker 'pari', did you mean 'paris'\? \(allowed: 7, oslo"),
         ("crash", {"brokers": 1, "at": [1, "12s"]}, r"at: expected times before the horizon \(10 s\), found 12 s"),
-        ("crash", {"brokers": 1, "at": 1, "every": "1us"}, "every: expected 9 us or more, so 1,000,000 times at most"),
+        (
+            "crash",
+            {"brokers": 1, "at": 1, "every": "1us", "for": "1us"},
+            "every: expected 9 us or more, so 1,000,000 times at most",
+        ),
         ("cut", {"links": [["rome", 2]], "at": 1}, r"no broker has a link to itself \(got 'rome' and 2, allowed: two"),
         ("partition", {"regions": "sout", "at": 1}, r"unknown region 'sout', did you mean 'south'\? \(allowed: north"),
         ("partition", {"brokers": [0, 1, 2, 3], "at": 1}, "all brokers would be cut off, from nobody"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import NamedTuple, TypeVar
@@ -78,14 +78,12 @@ def resolve_faults(faults: Iterable[Fault], brokers: int, horizon: float, loss: 
                 sides.append(_side(side, brokers))
             case Losses():
                 rates = [fault.probability for fault in own if isinstance(fault, Losses)]
-                levels = _levels(own, rates, lambda lasting: max(loss, *lasting, 0.0), loss)
+                levels = _levels(own, rates, lambda lasting: max([loss, *lasting.values()]), loss)
                 changes += [_Change(time, LOSS, value=rate) for time, rate in levels]
             case Slowdown(broker=broker):
                 factors = [fault.factor for fault in own if isinstance(fault, Slowdown)]
-                changes += [
-                    _Change(time, SLOW_DOWN, broker, value=factor)
-                    for time, factor in _levels(own, factors, math.prod, 1.0)
-                ]
+                levels = _levels(own, factors, lambda lasting: math.prod(sorted(lasting.values())), 1.0)
+                changes += [_Change(time, SLOW_DOWN, broker, value=factor) for time, factor in levels]
     return _schedule(sorted(change for change in changes if change.time < horizon), sides, brokers)
 
 
@@ -125,7 +123,7 @@ def _on_and_off(faults: Sequence[Fault], on: int, off: int, target: int, other: 
 
 
 def _levels(
-    faults: Sequence[Fault], values: Sequence[_Level], combine: Callable[[list[_Level]], _Level], level: _Level
+    faults: Sequence[Fault], values: Sequence[_Level], combine: Callable[[Mapping[int, _Level]], _Level], level: _Level
 ) -> Iterator[tuple[float, _Level]]:
     """The times at which what faults come to together changes, and to what; before the first it is `level`."""
     edges = [(fault.start, True, number) for number, fault in enumerate(faults) if fault.start < fault.end]
@@ -137,7 +135,7 @@ def _levels(
                 lasting[number] = values[number]
             else:
                 del lasting[number]
-        now = combine([lasting[number] for number in sorted(lasting)])
+        now = combine(lasting)
         if now != level:
             yield time, now
             level = now

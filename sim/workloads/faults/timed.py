@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, TypeAdapter, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, TypeAdapter, WithJsonSchema, model_validator
 
 from sim import plugins
 from sim.base.errors import ScenarioError
@@ -60,6 +60,13 @@ class TimedParameters(plugins.Parameters):
     """How long it lasts; by default for good."""
     every: PositiveDuration | None = None
     """After how long it begins again, and again, up to the horizon; by default never."""
+
+    @model_validator(mode="after")
+    def _ends_before_it_begins_again(self) -> TimedParameters:
+        if self.every is not None and (self.lasts is None or self.every < self.lasts):
+            lasts = "for good" if self.lasts is None else f"for {format_duration(self.lasts)}"
+            raise ValueError(f"every: it lasts {lasts} (allowed: as long as it lasts, or longer; or no every)")
+        return self
 
     def wrong(self, horizon: float) -> str | None:
         """What is wrong with the times in a run up to a horizon (s)."""
