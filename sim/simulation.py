@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim import plugins
+from sim.base.arrays import Columns, frozen
 from sim.base.errors import ScenarioError, WorkloadError
 from sim.base.memory import need
 from sim.base.randomness import Streams
@@ -20,10 +21,8 @@ from sim.brokers.control.offloading import OffloadingSetting
 from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
-from sim.brokers.statistics.window_columns import RecordedColumns
 from sim.brokers.users.legs import ClientSetting, Speed
 from sim.brokers.users.reconnect import ReconnectSetting
-from sim.brokers.users.subscriptions import frozen
 from sim.files.inputs import File
 from sim.files.parquet import strings
 from sim.metrics import MetricValue
@@ -65,7 +64,7 @@ class RunRecord:
     """
 
     metrics: dict[str, MetricValue]
-    tables: dict[str, RecordedColumns]
+    tables: dict[str, Columns]
     notes: tuple[str, ...] = ()
 
 
@@ -348,7 +347,7 @@ def simulate(
     return RunRecord(metrics, tables | {"timeseries": columns}, network.notes)
 
 
-def _busiest_tree(network: Network, positions: NDArray[np.float64] | None) -> RecordedColumns:
+def _busiest_tree(network: Network, positions: NDArray[np.float64] | None) -> Columns:
     """The final tree of the topic with the most publications (lowest id on ties) among those that have a tree.
 
     Where trees are rooted at the publisher's broker: the tree of the broker whose users published most on the topic.

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Columns
 from sim.base.randomness import Streams
 from sim.brokers.control.courier import Courier
 from sim.brokers.control.manager import Manager, ReconfigurationSetting
@@ -42,7 +43,6 @@ from sim.brokers.statistics.traffic import (
     cross_region_bytes,
     link_table,
 )
-from sim.brokers.statistics.window_columns import RecordedColumns
 from sim.brokers.users.changes import Changes
 from sim.brokers.users.legs import AT_ONCE, ClientSetting, Legs
 from sim.brokers.users.reconnect import EVERY_SECOND, ReconnectSetting
@@ -264,7 +264,7 @@ class Network:
         }
         return declared_metrics(found)
 
-    def tables(self) -> dict[str, RecordedColumns]:
+    def tables(self) -> dict[str, Columns]:
         """All requested tables, by their names in a run's folder."""
         recorder = self.recorder
         placement = Placement(self._fabric) if self._protocol is None else self._protocol.placement
@@ -302,14 +302,14 @@ class Network:
         come, out = (counted[RECEIVED], counted[BYTES_IN]), (counted[SENT], counted[BYTES_OUT])
         return self._fabric.transmission.saturated((links["messages"], links["bytes"]), come, out)
 
-    def _links(self) -> RecordedColumns:
+    def _links(self) -> Columns:
         """One row per link that carried publications after the warm-up; what it did beside, where something limits links."""
         table, transmission = link_table(self.recorder.links, len(self.node_of)), self._fabric.transmission
         columns = table["source"], table["destination"], table["bytes"]
         more = {} if transmission is None else transmission.columns(*columns)
         return {**table, **more}
 
-    def _brokers(self) -> RecordedColumns:
+    def _brokers(self) -> Columns:
         """One row per broker: subscriptions and users hosted (time averages), messages carried and served after the warm-up."""
         seconds, brokers = self.setting.measured_seconds, len(self.node_of)
         counted, transmission = self.recorder.traffic.by_broker(), self._fabric.transmission

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import frozen
 from sim.base.naming import Raw
 from sim.base.randomness import Streams
 from sim.metrics import OURS
@@ -71,9 +72,9 @@ def _sites(rng: np.random.Generator) -> dict[str, Sites]:
     def sites(brokers: int, placed: bool, **more: Any) -> Sites:
         nowhere = np.full(brokers, np.nan)
         latitude, longitude = (rng.uniform(-most, most, brokers) if placed else nowhere for most in (60, 180))
-        return Sites(tuple(map(str, range(brokers))), _frozen(latitude), _frozen(longitude), **more)
+        return Sites(tuple(map(str, range(brokers))), frozen(latitude), frozen(longitude), **more)
 
-    capacity = _frozen(rng.choice([1.0, 2.0], 8))
+    capacity = frozen(rng.choice([1.0, 2.0], 8))
     return {
         "brokers with places": sites(9, True),
         "brokers without places": sites(7, False),
@@ -92,7 +93,7 @@ def geometry_cases(seed: int) -> dict[str, Case]:
         places = rng.uniform(-60, 60, (topics, 2)) if sites.have_places else np.full((topics, 2), np.nan)
         times = rng.uniform(0.01, 0.3, (nodes, nodes))
         np.fill_diagonal(times := times + times.T, 0.0)
-        setting = GeometrySetting(nodes, topics, _key(rng), sites, _frozen(times), _frozen(places))
+        setting = GeometrySetting(nodes, topics, _key(rng), sites, frozen(times), frozen(places))
         cases[name] = Case((setting,), partial(_joining, setting, _key(rng)))
     return cases
 
@@ -141,8 +142,8 @@ def selection_cases(seed: int) -> dict[str, Case]:
     nowhere = np.full(7, np.nan)
 
     def case(latitude: NDArray[np.float64], longitude: NDArray[np.float64], cell: float | None) -> Case:
-        key, capacity = _key(rng), _frozen(rng.choice([1.0, 2.0], len(latitude)))
-        setting = SelectionSetting(_USERS, _frozen(latitude), _frozen(longitude), cell, key, capacity)
+        key, capacity = _key(rng), frozen(rng.choice([1.0, 2.0], len(latitude)))
+        setting = SelectionSetting(_USERS, frozen(latitude), frozen(longitude), cell, key, capacity)
         views = _views(setting, seed)
         calls = [Call("select", (view,), f"user {view.user} at broker {view.current}") for view in views]
         together = [[view for view in views if (view.current < 0) == joins] for joins in (True, False)]
@@ -165,10 +166,10 @@ def _views(setting: SelectionSetting, seed: int) -> list[SelectionView]:
     now = np.where(np.arange(_USERS) % 3 == 0, rng.integers(0, setting.brokers, _USERS), before)
     hosted = [wants[before == broker].sum(axis=0) for broker in range(setting.brokers)]
     states = BrokerStates(
-        _frozen(np.stack(hosted, axis=1).astype(np.int32)),
-        _frozen(np.array([np.count_nonzero(counts) for counts in hosted])),
-        _frozen(np.array([counts.sum() for counts in hosted])),
-        _frozen(np.bincount(before, minlength=setting.brokers)),
+        frozen(np.stack(hosted, axis=1).astype(np.int32)),
+        frozen(np.array([np.count_nonzero(counts) for counts in hosted])),
+        frozen(np.array([counts.sum() for counts in hosted])),
+        frozen(np.bincount(before, minlength=setting.brokers)),
     )
     views = []
     for user in range(_USERS):
@@ -183,11 +184,11 @@ def _views(setting: SelectionSetting, seed: int) -> list[SelectionView]:
                     time=float(user),
                     user=user,
                     current=current,
-                    topics=_frozen(topics),
+                    topics=frozen(topics),
                     latitude=float(place[0]),
                     longitude=float(place[1]),
                     exchanged=states,
-                    own_wanted=_frozen(counts[topics].astype(np.int32)),
+                    own_wanted=frozen(counts[topics].astype(np.int32)),
                     own_topics=int(np.count_nonzero(counts)),
                     own_load=int(counts.sum()),
                     own_users=int(others.sum()),
@@ -203,7 +204,7 @@ def _all(views: Sequence[SelectionView]) -> SelectionViews:
     each |= {name: each[name].astype(np.int32) for name in ("user", "current")}
     each |= {name: np.concatenate([getattr(view, name) for view in views]) for name in ("topics", "own_wanted")}
     each["indptr"] = np.cumsum([0, *(len(view.topics) for view in views)])
-    return SelectionViews(**{name: _frozen(array) for name, array in each.items()}, exchanged=views[0].exchanged)
+    return SelectionViews(**{name: frozen(array) for name, array in each.items()}, exchanged=views[0].exchanged)
 
 
 def reconfiguration_cases(seed: int) -> dict[str, Case]:
@@ -225,7 +226,7 @@ def reconfiguration_cases(seed: int) -> dict[str, Case]:
         }
         for value in given.values():
             if isinstance(value, np.ndarray):
-                _frozen(value)
+                frozen(value)
         return ReconfigurationProblem(**given)
 
     times = rng.uniform(0.01, 0.3, (9, 9))
@@ -252,16 +253,16 @@ def offloading_cases(seed: int) -> dict[str, Case]:
         given: Raw = {
             "tau": 15,
             "key": _key(rng),
-            "cost": _frozen(cost.astype(np.float64)),
+            "cost": frozen(cost.astype(np.float64)),
             **more,
         }
         indices = np.nonzero(wants)[1].astype(np.int32)
         return offloading.OffloadingProblem.of(
-            _frozen(indptr), _frozen(indices), _frozen(rates), share * float(cost.sum()), **given
+            frozen(indptr), frozen(indices), frozen(rates), share * float(cost.sum()), **given
         )
 
     once = problem(20, 12, 0.3)
-    before = _frozen(np.arange(12, dtype=np.int32)[::-1])
+    before = frozen(np.arange(12, dtype=np.int32)[::-1])
     problems = {
         "one threshold": (once, None),
         "a threshold for each": (problem(15, 10, 0.2, tau=rng.integers(0, 40, 15)), None),
@@ -273,7 +274,7 @@ def offloading_cases(seed: int) -> dict[str, Case]:
         "no topics": (problem(3, 0, 0.5), None),
         "less capacity than the previous decision had": (
             once.with_capacity(once.capacity / 2),
-            offloading.Decision(_frozen(np.arange(6, dtype=np.int32))),
+            offloading.Decision(frozen(np.arange(6, dtype=np.int32))),
         ),
         "all is new": (problem(20, 12, 0.3), offloading.Decision(before)),
     }
@@ -323,11 +324,6 @@ def _tables(rng: np.random.Generator, publications: int) -> dict[str, Raw]:
 
 def _key(rng: np.random.Generator) -> int:
     return int(rng.integers(2**62))
-
-
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    array.flags.writeable = False
-    return array
 
 
 CASES: dict[str, Callable[[int], dict[str, Case]]] = {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Integers
 from sim.base.compiled import kernel
 
 
@@ -23,7 +24,7 @@ class Postings(NamedTuple):
     first_posting: NDArray[np.int64]
     first_other: NDArray[np.int64]
     posting: NDArray[np.int32]
-    sizes: NDArray[Any]  # of the smallest unsigned type that is wide enough
+    sizes: Integers  # of the smallest unsigned type that is wide enough
 
 
 @kernel

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Integers
 from sim.base.csr import row_starts
 from sim.content.conjunctions import Conjunctions
 
@@ -29,7 +29,7 @@ class Predicates:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def ids(self, field: NDArray[Any] | int, value: NDArray[Any]) -> NDArray[np.int32]:
+    def ids(self, field: Integers | int, value: Integers) -> NDArray[np.int32]:
         """The ids of predicates, all of which must occur."""
         return np.searchsorted(self.keys, _key(field, value)).astype(np.int32)
 
@@ -44,7 +44,7 @@ class Predicates:
         return [f"{key >> 32}={key & 0xFFFFFFFF}" for key in self.keys.tolist()]
 
 
-def _key(field: NDArray[Any] | int, value: NDArray[Any]) -> NDArray[np.int64]:
+def _key(field: Integers | int, value: Integers) -> NDArray[np.int64]:
     key: NDArray[np.int64] = np.asarray(field, np.int64) << 32 | value
     return key
 

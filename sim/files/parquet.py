@@ -13,13 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from sim.base.arrays import Columns, Number
 from sim.base.errors import WorkloadError
-from sim.base.naming import Raw
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Columns = Raw  # name → NDArray of int8, int32, int64 or float64, or pa.StringArray, all of one length
 
 ROW_GROUP = 1_000_000
 
@@ -47,7 +46,7 @@ def _strings(offsets: NDArray[np.int64], text: bytes) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(text))
 
 
-def arrow(values: NDArray[Any] | pa.StringArray) -> pa.Array:
+def arrow(values: NDArray[np.generic] | pa.StringArray) -> pa.Array:
     """An arrow column, null where there is NaN; `pa.array` would import pandas."""
     if isinstance(values, pa.Array):
         return values
@@ -87,7 +86,7 @@ def write_columns(path: Path, columns: Columns) -> None:
     write_table(path, pa.table({name: arrow(values) for name, values in columns.items()}))
 
 
-def read_columns(path: Path, types: Mapping[str, pa.DataType]) -> Raw:
+def read_columns(path: Path, types: Mapping[str, pa.DataType]) -> Columns:
     """Read the columns named in `types`: numpy arrays (null is NaN) and, for text, arrow arrays; others are ignored.
 
     Raises WorkloadError where the file is missing or not parquet, a column is missing or of another type, or a value of a type
@@ -100,7 +99,7 @@ def read_columns(path: Path, types: Mapping[str, pa.DataType]) -> Raw:
         }
 
 
-def read_batches(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[Raw]:
+def read_batches(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[Columns]:
     """Read columns as `read_columns` does, in batches of rows, to save memory."""
     first = 0
     with _reading(path, types) as file:
@@ -167,7 +166,7 @@ def _values(path: Path, name: str, column: pa.ChunkedArray, kind: pa.DataType, f
     return values
 
 
-def _copy(column: pa.ChunkedArray, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _copy(column: pa.ChunkedArray, dtype: np.dtype[Number]) -> NDArray[Number]:
     values = np.empty(len(column), dtype)
     start = 0
     for chunk in column.chunks:

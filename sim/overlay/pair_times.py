@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Integers
 from sim.base.compiled import inlined, kernel
 
 
@@ -66,7 +67,7 @@ class PairTimes:
         return times if isinstance(times, PairTimes) else cls.of_groups(np.arange(len(times)), times)
 
     @classmethod
-    def of_groups(cls, group: NDArray[np.integer[Any]], between: NDArray[np.float64]) -> PairTimes:
+    def of_groups(cls, group: Integers, between: NDArray[np.float64]) -> PairTimes:
         """Times between groups (g, g), of which `group` (n) has each broker's."""
         table = np.require(between, np.float64, ["C", "W"])
         return cls(TimesRecord(group.astype(np.int32), table, np.empty((0, 3)), 0.0, 0.0))

@@ -7,8 +7,8 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sim.base.arrays import Integers
 from sim.overlay.geometry import NO_HOP_LIMIT, Dissemination, GeometrySetting, TopicTree
 from sim.overlay.latency import LatencyModel
 from sim.plugins import Promises, promise
@@ -221,7 +221,7 @@ class GeometryPromises(Promises):
             return
         yield f"a second {member} of topic {topic} by node {node} raises no ValueError"
 
-    def _strangers(self, what: str, nodes: NDArray[Any]) -> Iterator[str]:
+    def _strangers(self, what: str, nodes: Integers) -> Iterator[str]:
         for node in nodes[(nodes < 0) | (nodes >= self.setting.nodes)]:
             yield f"{what}: node {node} of {self.setting.nodes}"
 
@@ -235,7 +235,7 @@ class GeometryPromises(Promises):
         if self.plugin.single_root:  # otherwise a node that is not on the tree may reach it directly
             yield from self._jumps(what, nodes[:-1], nodes[1:])
 
-    def _jumps(self, what: str, senders: NDArray[Any], receivers: NDArray[Any]) -> Iterator[str]:
+    def _jumps(self, what: str, senders: Integers, receivers: Integers) -> Iterator[str]:
         if not self._links[senders, receivers].all():
             self.plugin.edges()
             for a, b in zip(senders, receivers, strict=True):

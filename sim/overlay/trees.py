@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Integers
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
 from sim.overlay.pair_times import PairTimes
 from sim.overlay.tree_kernels import (
@@ -25,7 +26,7 @@ TreeState = Literal["children", "members"]
 """The state that a node keeps for a tree that it is on: its children, or all members below it."""
 
 
-def ascending_links(source: NDArray[np.integer[Any]], destination: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+def ascending_links(source: Integers, destination: Integers) -> NDArray[np.int32]:
     """Links (m, 2) in the order of their sources, then of their destinations."""
     return np.stack([source, destination], 1)[np.lexsort((destination, source))].astype(np.int32)
 

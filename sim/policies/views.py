@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sim.base.arrays import Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,11 +159,11 @@ class SelectsMany(Protocol):
     Without it, or where a subclass overrides `select` but not `select_all`, the network asks for one user at a time.
     """
 
-    def select_all(self, views: SelectionViews) -> NDArray[np.integer[Any]]:
+    def select_all(self, views: SelectionViews) -> Integers:
         """The broker for each of the views: what `select` returns for it."""
 
 
-SelectAll = Callable[[SelectionViews], NDArray[np.integer[Any]]]
+SelectAll = Callable[[SelectionViews], Integers]
 
 
 def many_at_once(policy: SelectionPolicy) -> SelectAll | None:

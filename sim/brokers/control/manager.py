@@ -10,13 +10,13 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from sim.base.arrays import frozen
 from sim.base.errors import PluginError
 from sim.base.randomness import subkey
 from sim.brokers.control.protocol import ReconfigurationProtocol
 from sim.brokers.fabric.clock import CONTROL
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.recorder import Recorder
-from sim.brokers.users.subscriptions import frozen
 from sim.overlay.pair_times import PairTimes
 from sim.overlay.trees import RendezvousTrees
 from sim.policies.reconfiguration.cost import CostModel

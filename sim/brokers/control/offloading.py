@@ -11,6 +11,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from sim.base.arrays import Columns
 from sim.base.errors import PluginError
 from sim.base.randomness import subkey
 from sim.brokers.control.offloaded_topics import OffloadedTopics
@@ -222,7 +223,7 @@ class OffloadingService:
         """Those after the warm-up."""
         return [decision for decision in self.decisions.values() if decision.time >= self._recorder.warm_up]
 
-    def table(self) -> dict[str, Any]:
+    def table(self) -> Columns:
         """A row for each period that began: what was decided in it, and whom the back end satisfied."""
         period, horizon = self._setting.parameters.period, self._recorder.horizon
         numbers = range(math.ceil(horizon / period))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from array import array
 from enum import Enum, auto
-from typing import Any
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from sim.base.arrays import Columns
 from sim.brokers.fabric.fabric import Fabric
 
 
@@ -68,7 +68,7 @@ class Placement:
             self._moved_at.append(self._fabric.clock.now)
             self._moves.extend((broker, transition.old[broker], transition.new[broker]))
 
-    def table(self) -> dict[str, NDArray[Any]]:
+    def table(self) -> Columns:
         """Which broker stands where from when on, as columns of a table; `from` is -1 at first."""
         n, moves = len(self._first), np.array(self._moves, np.int32).reshape(-1, 3)
         return {

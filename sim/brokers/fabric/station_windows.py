@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sim.base.arrays import Columns
 
 LOOKED_AT = (
     "served",
@@ -61,7 +62,7 @@ class StationWindows:
             found[where] = np.maximum(found[where], done[-1].astype(np.int64))
         return found
 
-    def columns(self, servers: int) -> dict[str, Any]:
+    def columns(self, servers: int) -> Columns:
         """Window, broker, and what the broker did in it, NaN where a mean is over nothing; empty where brokers take no time.
 
         Each of them has so many servers.

@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Columns, Items
 from sim.base.randomness import uniform
 from sim.brokers.fabric.clock import ARRIVALS, Clock
 from sim.brokers.fabric.links import Links
@@ -154,16 +154,14 @@ class Transmission:
             line = self._lines[link] = Line()
         return line
 
-    def take(self, numbers: Mapping[tuple[int, int], int], counted: NDArray[Any]) -> None:
+    def take(self, numbers: Mapping[tuple[int, int], int], counted: Items) -> None:
         """Take what another engine has counted of links: records with the numbers of Line, a link's at its number."""
         for link, number in numbers.items():
             line = self._line(*link)
             for name in _COUNTED:
                 setattr(line, name, counted[name][number].item())
 
-    def columns(
-        self, source: NDArray[np.int64], destination: NDArray[np.int64], size: NDArray[np.int64]
-    ) -> dict[str, Any]:
+    def columns(self, source: NDArray[np.int64], destination: NDArray[np.int64], size: NDArray[np.int64]) -> Columns:
         """What links did after the warm-up, for the table of links; so many bytes (`size`) were to be sent over each."""
         lines = [self._line(*link) for link in zip(source.tolist(), destination.tolist(), strict=True)]
         seconds = self._horizon - self._warm_up
@@ -184,7 +182,7 @@ class Transmission:
             for (messages, size), rate in rates
         )
 
-    def interfaces(self, come: NDArray[np.int64], out: NDArray[np.int64]) -> dict[str, Any]:
+    def interfaces(self, come: NDArray[np.int64], out: NDArray[np.int64]) -> Columns:
         """The load that is offered to brokers' interfaces, for the table of brokers; `come` and `out` are bytes (brokers)."""
         rate = self.setting.interface
         return {"interface_in": self._offered_load(come, rate), "interface_out": self._offered_load(out, rate)}

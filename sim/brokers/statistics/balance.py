@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.addresses import accessor, reals
+from sim.base.arrays import Item
 from sim.base.compiled import kernel
 
 BALANCE = np.dtype(
@@ -44,7 +44,7 @@ class LoadBalance:
 
 
 @kernel
-def changed(balance: Any, now: float, brokers: int, total: int, squares: int) -> None:
+def changed(balance: Item, now: float, brokers: int, total: int, squares: int) -> None:
     """From `now` on the brokers host `total` user subscriptions whose squares sum up to `squares`."""
     integrate_load(balance, now)
     everything, spread = float(total) * float(total), float(brokers) * float(squares)
@@ -53,7 +53,7 @@ def changed(balance: Any, now: float, brokers: int, total: int, squares: int) ->
 
 
 @kernel
-def integrate_load(balance: Any, until: float) -> None:
+def integrate_load(balance: Item, until: float) -> None:
     """Account for the time up to `until`, which is not before the last one."""
     edges, areas = reals(balance.edges, balance.windows + 1), reals(balance.areas, 2 * balance.windows)
     start, window = balance.since, balance.window

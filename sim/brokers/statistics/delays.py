@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Columns
 from sim.brokers.statistics.record_kernels import BINS, lower_edges
 from sim.brokers.statistics.tallies import Tallies
 
@@ -18,7 +18,7 @@ class Delays(Tallies):
     def __init__(self, brokers: int) -> None:
         super().__init__(max(1 << 15, 4 * brokers + 1))  # enough for one publication that is delivered everywhere
 
-    def table(self) -> dict[str, Any]:
+    def table(self) -> Columns:
         """One row per window and bin that is not empty: window, lower, upper (s), brokers, users."""
         keys, brokers, users = self.columns()
         bins = keys % BINS

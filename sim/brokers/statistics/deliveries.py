@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Items
 from sim.brokers.statistics.receipts import Audience
 
 DELIVERY = np.dtype(
@@ -57,11 +58,11 @@ class DeliveryBuffer:
     Nothing is kept of those that have been passed on. `receive(deliveries, audiences)` is who gets them.
     """
 
-    receive: Callable[[NDArray[Any], Sequence[Audience]], None]
+    receive: Callable[[Items, Sequence[Audience]], None]
 
     def __init__(self) -> None:
         self._rows: list[tuple[float, float, float, int, int, int]] = []
-        self._parts: list[NDArray[Any]] = []
+        self._parts: list[Items] = []
         self._held, self._most = 0, _BATCH
         self._until = 0.0  # all before has been passed on (s)
         self._audiences: list[Audience] = []
@@ -82,7 +83,7 @@ class DeliveryBuffer:
         self._rows.append((served, arrived, rooted, number, broker, self.entry(audience)))
         self._held += 1
 
-    def extend(self, rows: NDArray[Any]) -> None:
+    def extend(self, rows: Items) -> None:
         """Several deliveries (DELIVERY)."""
         self._parts.append(rows)
         self._held += len(rows)

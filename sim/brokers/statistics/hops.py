@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sim.base.arrays import Columns, Items
 from sim.base.randomness import uniform
 
 KINDS = ("uplink", "tree", "flood")
@@ -32,7 +32,7 @@ class HopTrace:
 
     def __init__(self, share: float, key: int, most: int = MOST_HOPS) -> None:
         self.share, self.key, self._most = share, key, most
-        self._batches: list[NDArray[Any]] = []
+        self._batches: list[Items] = []
         self._rows: list[tuple[float, float, int, int, int, int, bool]] = []
         self._kept = 0
         self._full_at: float | None = None
@@ -51,7 +51,7 @@ class HopTrace:
         rows, self._rows = self._rows, []
         self.extend(np.array(rows, HOP))
 
-    def extend(self, hops: NDArray[Any]) -> None:
+    def extend(self, hops: Items) -> None:
         """Trace hops that followed each other (HOP)."""
         room = self._most - self._kept
         if len(hops) > room and self._full_at is None:
@@ -59,7 +59,7 @@ class HopTrace:
         self._batches.append(hops[:room].copy())
         self._kept += len(hops[:room])
 
-    def table(self) -> dict[str, NDArray[Any]]:
+    def table(self) -> Columns:
         """A row for every hop."""
         self._pack()
         hops = np.concatenate(self._batches)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Columns
 from sim.brokers.statistics.traffic import BYTES_IN, BYTES_OUT, DELIVERED_HERE, RECEIVED, RELAYED, SENT, Traffic
 
 _TRAFFIC = {
@@ -31,9 +31,7 @@ STATION = (
 )
 
 
-def load_table(
-    traffic: Traffic, stations: Mapping[str, Any], selections: Mapping[str, NDArray[Any]], edges: Sequence[float]
-) -> dict[str, Any]:
+def load_table(traffic: Traffic, stations: Columns, selections: Columns, edges: Sequence[float]) -> Columns:
     """One row per window and broker where the broker did anything.
 
     `stations` has the columns of `StationWindows`, none where brokers take no time; `selections` who moved to which broker when;
@@ -60,7 +58,7 @@ def load_table(
 
 
 def users_hosted(
-    selections: Mapping[str, NDArray[Any]],
+    selections: Columns,
     window: NDArray[np.int64],
     broker: NDArray[np.int64],
     edges: NDArray[np.float64],

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Integers
 from sim.workloads.format.workload import Workload
 
 _PENDING = 1 << 20  # pairs of topic and user that are held before they are summed up
@@ -68,7 +69,9 @@ class Audiences:
             known = self._audiences[topic] = Audience(topic, version, users, self._host[users])
         return known
 
-    def reached(self, audience: Audience, brokers: NDArray[np.int32], times: NDArray[Any]) -> NDArray[np.int64]:
+    def reached(
+        self, audience: Audience, brokers: NDArray[np.int32], times: Integers | NDArray[np.bool_]
+    ) -> NDArray[np.int64]:
         """How often each of an audience is reached by what has arrived at these brokers, all different, so many times."""
         self._arrived[brokers] = times
         reached: NDArray[np.int64] = self._arrived[audience.brokers]
@@ -85,15 +88,15 @@ class Receipts:
     def __init__(self) -> None:
         self._keys = np.empty(0, np.int64)  # topic << 32 | user
         self._counts = np.empty(0, np.int64)
-        self._pending: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        self._pending: list[tuple[NDArray[np.int64], Integers | NDArray[np.bool_]]] = []
         self._held = 0
 
-    def receive(self, topic: int, users: NDArray[Any], times: NDArray[Any]) -> None:
+    def receive(self, topic: int, users: Integers, times: Integers | NDArray[np.bool_]) -> None:
         """Something on the topic has arrived for these users, so many times."""
         those = np.flatnonzero(times)
         self.add(topic << 32 | users[those], times[those])
 
-    def add(self, keys: NDArray[np.int64], times: NDArray[np.int64]) -> None:
+    def add(self, keys: NDArray[np.int64], times: Integers | NDArray[np.bool_]) -> None:
         """Something has arrived so many times for users on topics: a key is topic << 32 | user."""
         self._pending.append((keys, times))
         self._held += len(keys)

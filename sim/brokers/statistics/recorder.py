@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Columns, Integers
 from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.balance import LoadBalance
 from sim.brokers.statistics.delays import Delays
@@ -21,7 +22,7 @@ from sim.brokers.statistics.records import Channel, Folds, Offloaded, Offloads, 
 from sim.brokers.statistics.satisfaction import Satisfaction
 from sim.brokers.statistics.tallies import Tallies
 from sim.brokers.statistics.traffic import Traffic
-from sim.brokers.statistics.window_columns import RecordedColumns, WindowColumns
+from sim.brokers.statistics.window_columns import WindowColumns
 from sim.metrics import COUNTED, OURS, QUANTILES, MetricValue
 from sim.overlay.pair_times import PairTimes
 
@@ -160,7 +161,12 @@ class Recorder:
         return arrivals_of(np.diff(bounds)[entry] if self.deliveries is not None else np.zeros(len(entry), np.int64))
 
     def arrive(
-        self, audience: Audience, period: int, publications: int, brokers: NDArray[np.int32], times: NDArray[Any]
+        self,
+        audience: Audience,
+        period: int,
+        publications: int,
+        brokers: NDArray[np.int32],
+        times: Integers | NDArray[np.bool_],
     ) -> None:
         """Of so many publications of a period that became due to an audience, so many have arrived at these brokers."""
         assert self.audiences is not None
@@ -205,14 +211,14 @@ class Recorder:
         self.balance.close(self.horizon)
         self.ledger.check()
 
-    def timeseries(self) -> RecordedColumns:
+    def timeseries(self) -> Columns:
         """Everything that is counted, per window, and what follows from it."""
         return self._columns().timeseries(self.measured)
 
     def _columns(self) -> WindowColumns:
         return WindowColumns(self.ledger, self.statistics, self.counted, self.balance, self.edges)
 
-    def delays(self) -> RecordedColumns:
+    def delays(self) -> Columns:
         """The delay histogram: one row per window and bin that is not empty."""
         return self.histogram.table()
 

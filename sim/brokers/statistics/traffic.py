@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Columns
 from sim.brokers.statistics.tallies import Tallies
 
 # columns of what is counted of a broker
@@ -86,7 +86,7 @@ class Traffic:
         return found
 
 
-def link_table(links: Tallies, brokers: int) -> dict[str, Any]:
+def link_table(links: Tallies, brokers: int) -> Columns:
     """Messages and bytes of every link that carried any after the warm-up."""
     keys, messages, size = links.columns()
     source, destination = np.divmod(keys, brokers)

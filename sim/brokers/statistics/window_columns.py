@@ -8,13 +8,12 @@ from functools import reduce
 from operator import add
 from typing import Any, NamedTuple
 
+from sim.base.arrays import Columns
 from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.balance import LoadBalance
 from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED, Ledger
 from sim.brokers.statistics.records import Statistics
 from sim.metrics import CAUSES, COUNTED, OURS, Metric, MetricValue
-
-RecordedColumns = dict[str, Any]  # column name → array or list
 
 UNIT = 1 << 72
 """Exact sums are whole numbers of 1 / UNIT."""
@@ -107,7 +106,7 @@ class WindowColumns:
         """A metric over the windows from the first to before the last, by its rule."""
         return metric.over(lambda name: self.total(name, first, last), self._edges[last] - self._edges[first])
 
-    def timeseries(self, measured: Sequence[bool]) -> RecordedColumns:
+    def timeseries(self, measured: Sequence[bool]) -> Columns:
         """Everything that is counted, per window, and what follows from it."""
         columns, windows = self._columns, range(len(measured))
 

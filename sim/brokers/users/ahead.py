@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from sim.base.arrays import frozen
 from sim.brokers.users.ahead_kernels import MOVEMENTS, TOPICS, VIEWS, end_ahead, look_ahead
 from sim.brokers.users.state import UserState
-from sim.brokers.users.subscriptions import Subscriptions, frozen
+from sim.brokers.users.subscriptions import Subscriptions
 from sim.policies.views import BrokerStates, SelectionPolicy, SelectionViews, many_at_once
 from sim.workloads.format.workload import Workload
 

@@ -6,12 +6,11 @@ policy's to say: what it would be asked of instants that are otherwise quiet is 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.addresses import integers, reals, small_integers, tiny_integers
+from sim.base.arrays import Item, Items
 from sim.base.compiled import kernel
 from sim.brokers.statistics.balance import balance_at, changed
 from sim.brokers.users.change_kernels import count, touch, wants
@@ -22,7 +21,7 @@ _ROWS = 64  # an instant with more events, or movements, is not looked at
 
 
 @kernel
-def _time(state: Any, event: int, movement: int) -> float:
+def _time(state: Item, event: int, movement: int) -> float:
     """When the next of these rows happens (s)."""
     time = np.inf
     if event < state.events:
@@ -33,7 +32,7 @@ def _time(state: Any, event: int, movement: int) -> float:
 
 
 @kernel
-def _ends(state: Any, time: float, event: int, movement: int) -> tuple[int, int]:
+def _ends(state: Item, time: float, event: int, movement: int) -> tuple[int, int]:
     """The first rows after those of an instant."""
     times, moves = reals(state.event_time, state.events), reals(state.movement_time, state.movements)
     while event < state.events and times[event] == time:
@@ -44,7 +43,7 @@ def _ends(state: Any, time: float, event: int, movement: int) -> tuple[int, int]
 
 
 @kernel
-def _hold(state: Any, row: int, step: int) -> None:
+def _hold(state: Item, row: int, step: int) -> None:
     """Have a user begin or cease to want a topic as an event says, or undo it (`step` -1)."""
     user, topic = small_integers(state.event_user, row + 1)[row], small_integers(state.event_topic, row + 1)[row]
     first = integers(state.room, user + 1)[user]
@@ -66,7 +65,7 @@ def _hold(state: Any, row: int, step: int) -> None:
 
 
 @kernel
-def _count(state: Any, row: int, step: int) -> bool:
+def _count(state: Item, row: int, step: int) -> bool:
     """Count that at the user's broker; whether the broker begins or ceases to want the topic by it."""
     user, topic = small_integers(state.event_user, row + 1)[row], small_integers(state.event_topic, row + 1)[row]
     change = step * tiny_integers(state.event_action, row + 1)[row]
@@ -75,14 +74,14 @@ def _count(state: Any, row: int, step: int) -> bool:
 
 
 @kernel
-def _turn(state: Any, row: int, step: int) -> None:
+def _turn(state: Item, row: int, step: int) -> None:
     """Both; rows of a user come one after the other, as there is room for what it wants after each."""
     _hold(state, row, step)
     _count(state, row, step)
 
 
 @kernel
-def _is_quiet(state: Any, first: int, end: int) -> bool:
+def _is_quiet(state: Item, first: int, end: int) -> bool:
     """Whether no broker begins or ceases to want a topic by these events of an instant; false as well where it is hard to tell."""
     users, topics = small_integers(state.event_user, end), small_integers(state.event_topic, end)
     actions, host = tiny_integers(state.event_action, end), small_integers(state.host, state.users_many)
@@ -97,7 +96,7 @@ def _is_quiet(state: Any, first: int, end: int) -> bool:
 
 
 @kernel
-def _is_plain(state: Any, first: int, end: int) -> bool:
+def _is_plain(state: Item, first: int, end: int) -> bool:
     """Whether events of an instant are few, all as interests allow, and no two of them about the same user and topic."""
     users, topics = small_integers(state.event_user, end), small_integers(state.event_topic, end)
     actions = tiny_integers(state.event_action, end)
@@ -116,7 +115,7 @@ def _is_plain(state: Any, first: int, end: int) -> bool:
 
 
 @kernel
-def _has_room(state: Any, views: int, event: int, event_end: int, movement: int, movement_end: int) -> bool:
+def _has_room(state: Item, views: int, event: int, event_end: int, movement: int, movement_end: int) -> bool:
     """Whether what the policy may be asked of an instant can still be written down."""
     rows, topics = event_end - event + movement_end - movement, integers(state.view_indptr, VIEWS + 1)[views]
     for row in range(event, event_end):
@@ -127,7 +126,7 @@ def _has_room(state: Any, views: int, event: int, event_end: int, movement: int,
 
 
 @kernel
-def _view(state: Any, number: int, user: int, time: float, total: int) -> None:
+def _view(state: Item, number: int, user: int, time: float, total: int) -> None:
     """Write down what the policy would be asked about a user whose interests have changed already."""
     topics, broker = wants(state, user), small_integers(state.host, user + 1)[user]
     ends = integers(state.view_indptr, VIEWS + 1)
@@ -151,7 +150,7 @@ def _view(state: Any, number: int, user: int, time: float, total: int) -> None:
 
 
 @kernel
-def _move(state: Any, first: int, end: int, tried: int) -> None:
+def _move(state: Item, first: int, end: int, tried: int) -> None:
     """Have users move; `tried` is the number of the first one of those that are undone later, -1 where they are not."""
     users = small_integers(state.movement_user, end)
     latitude, longitude = reals(state.latitude, state.users_many), reals(state.longitude, state.users_many)
@@ -175,7 +174,7 @@ def _occurs(users: NDArray[np.int32], user: int, first: int, end: int) -> bool:
 
 
 @kernel
-def _try(state: Any, views: int, time: float, event: int, event_end: int, movement: int, movement_end: int) -> int:
+def _try(state: Item, views: int, time: float, event: int, event_end: int, movement: int, movement_end: int) -> int:
     """Enact an instant, and write down what the policy would be asked, user by user in order: how many views there are then."""
     users, movers = small_integers(state.event_user, event_end), small_integers(state.movement_user, movement_end)
     _move(state, movement, movement_end, movement - state.movement)
@@ -198,7 +197,7 @@ def _try(state: Any, views: int, time: float, event: int, event_end: int, moveme
 
 
 @kernel
-def look_ahead(states: NDArray[Any], event: int, movement: int, until: float, most: int) -> tuple[int, int, int, float]:
+def look_ahead(states: Items, event: int, movement: int, until: float, most: int) -> tuple[int, int, int, float]:
     """Find the instants from these rows on and before `until` (s) that are quiet for all that is known.
 
     It ends with about `most` views of users to be decided for. Returns how many there are, the rows after those that are known to
@@ -230,7 +229,7 @@ def look_ahead(states: NDArray[Any], event: int, movement: int, until: float, mo
 
 
 @kernel
-def end_ahead(states: NDArray[Any], view: int) -> tuple[int, int, float]:
+def end_ahead(states: Items, view: int) -> tuple[int, int, float]:
     """A user is handed over: the rows that are known to be quiet end before its instant; returns what `look_ahead` does of rows."""
     state = states[0]
     event, movement = integers(state.view_event, VIEWS)[view], integers(state.view_movement, VIEWS)[view]
@@ -239,14 +238,14 @@ def end_ahead(states: NDArray[Any], view: int) -> tuple[int, int, float]:
 
 
 @kernel
-def _end(state: Any, event: int, movement: int) -> None:
+def _end(state: Item, event: int, movement: int) -> None:
     state.event_end, state.movement_end = event, movement
     left = event > state.event or movement > state.movement
     state.next = _time(state, state.event, state.movement) if left else np.inf
 
 
 @kernel
-def _undo(state: Any, event: int, movement: int) -> None:
+def _undo(state: Item, event: int, movement: int) -> None:
     """Undo what was tried out before these rows, backwards."""
     latitude, longitude = reals(state.latitude, state.users_many), reals(state.longitude, state.users_many)
     for row in range(movement - 1, state.movement - 1, -1):
@@ -258,7 +257,7 @@ def _undo(state: Any, event: int, movement: int) -> None:
 
 
 @kernel
-def enact_ahead(states: NDArray[Any], until: float) -> float:
+def enact_ahead(states: Items, until: float) -> float:
     """Enact what is known to be quiet up to a time (s), included; returns when the rest of it begins."""
     state = states[0]
     while state.next <= until:
@@ -277,7 +276,7 @@ def enact_ahead(states: NDArray[Any], until: float) -> float:
 
 
 @kernel
-def enact_events(states: NDArray[Any], first: int, end: int, now: float) -> tuple[bool, NDArray[np.int32]]:
+def enact_events(states: Items, first: int, end: int, now: float) -> tuple[bool, NDArray[np.int32]]:
     """Enact events of an instant after which nobody is decided for, user by user: first what it begins to want, then what it ceases to.
 
     Returns whether that was possible, which it is where they are few and plain, and topic, broker and ±1 for each that a broker

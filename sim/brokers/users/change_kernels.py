@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.addresses import integers, reals, small_integers, tiny_integers
+from sim.base.arrays import Item, Items
 from sim.base.compiled import kernel
 from sim.brokers.statistics.balance import balance_at, changed
 
 
 @kernel
-def wants(state: Any, user: int) -> NDArray[np.int32]:
+def wants(state: Item, user: int) -> NDArray[np.int32]:
     """The topics that a user wants now, ascending, by reference."""
     if state.held_by:
         room = integers(state.room + 8 * user, 2)
@@ -24,7 +23,7 @@ def wants(state: Any, user: int) -> NDArray[np.int32]:
 
 
 @kernel
-def count(state: Any, topic: int, broker: int, change: int) -> int:
+def count(state: Item, topic: int, broker: int, change: int) -> int:
     """One user of the broker more (+1) or fewer (-1) wants the topic; returns how many did before."""
     place, brokers = topic * state.brokers + broker, state.brokers
     wanted, load = small_integers(state.wanted, place + 1), integers(state.load, brokers)
@@ -47,7 +46,7 @@ def count(state: Any, topic: int, broker: int, change: int) -> int:
 
 
 @kernel
-def count_all(states: NDArray[Any], topics: NDArray[np.int32], broker: int, change: int) -> NDArray[np.int32]:
+def count_all(states: Items, topics: NDArray[np.int32], broker: int, change: int) -> NDArray[np.int32]:
     """One user of the broker more (+1) or fewer (-1) wants each topic; returns those that the broker begins or ceases to want."""
     state, turned, many = states[0], np.empty(topics.size, np.int32), 0
     version = integers(state.version, state.topics_many)
@@ -61,7 +60,7 @@ def count_all(states: NDArray[Any], topics: NDArray[np.int32], broker: int, chan
 
 @kernel
 def join_all(
-    states: NDArray[Any], first: int, brokers: NDArray[np.int32], interests: int
+    states: Items, first: int, brokers: NDArray[np.int32], interests: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Users `first`, `first + 1`, … join these brokers with that many interests in all; returns what brokers begin to want.
 
@@ -83,7 +82,7 @@ def join_all(
 
 
 @kernel
-def touch(state: Any, broker: int, now: float) -> None:
+def touch(state: Item, broker: int, now: float) -> None:
     """Integrate a broker's load and users up to now (from the end of the warm-up on)."""
     since = reals(state.since, state.brokers)
     start = max(since[broker], state.warm_up)
@@ -95,27 +94,27 @@ def touch(state: Any, broker: int, now: float) -> None:
 
 
 @kernel
-def touch_broker(states: NDArray[Any], broker: int, now: float) -> None:
+def touch_broker(states: Items, broker: int, now: float) -> None:
     """`touch`, from outside kernels."""
     touch(states[0], broker, now)
 
 
 @kernel
-def touch_all(states: NDArray[Any], now: float) -> None:
+def touch_all(states: Items, now: float) -> None:
     """`touch` all brokers."""
     for broker in range(states[0].brokers):
         touch(states[0], broker, now)
 
 
 @kernel
-def load_changed(states: NDArray[Any], now: float) -> None:
+def load_changed(states: Items, now: float) -> None:
     """The load of brokers is as it is from now on."""
     state = states[0]
     changed(balance_at(state.balance, 0), now, state.brokers, state.total, state.squares)
 
 
 @kernel
-def rooms(states: NDArray[Any], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def rooms(states: Items, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many topics each user wants at most, 0 for those who never change; `sizes` (users), which are updated, are those now."""
     state, most = states[0], np.zeros(sizes.size, np.int64)
     users, actions = small_integers(state.event_user, state.events), tiny_integers(state.event_action, state.events)
@@ -127,7 +126,7 @@ def rooms(states: NDArray[Any], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 @kernel
-def hold_initial(states: NDArray[Any]) -> None:
+def hold_initial(states: Items) -> None:
     """Copy what those users want at the start whose interests change."""
     state = states[0]
     room, indptr = integers(state.room, state.users_many + 1), integers(state.indptr, state.users_many + 1)

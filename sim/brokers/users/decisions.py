@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Integers, frozen
 from sim.brokers.fabric.clock import Clock
-from sim.brokers.users.subscriptions import Subscriptions, frozen
+from sim.brokers.users.subscriptions import Subscriptions
 from sim.policies.views import SelectionPolicy, SelectionView, SelectionViews, many_at_once
 from sim.workloads.format.workload import Interests
 
@@ -47,7 +46,7 @@ class Decisions:
         sizes = np.bincount(exchange.cluster)
         return int((sizes * (sizes - 1)).sum())
 
-    def join(self, first: int, last: int) -> NDArray[np.integer[Any]] | None:
+    def join(self, first: int, last: int) -> Integers | None:
         """The brokers for users `first` to `last` - 1, who join one after the other; None where the policy is asked one by one."""
         select_all = many_at_once(self._policy)
         return None if select_all is None else select_all(self._joining(first, last))

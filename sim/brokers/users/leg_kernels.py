@@ -6,12 +6,12 @@ Nothing that happens on one leg matters to another, or to a broker: so each is b
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.addresses import accessor, integer_rows, integers
+from sim.base.arrays import Item, Items
 from sim.base.compiled import kernel
 from sim.base.randomness_kernels import keyed_normal, keyed_uniform
 from sim.brokers.statistics.ledger import DELIVERED, IN_FLIGHT, LOST, ROWS
@@ -27,10 +27,6 @@ from sim.brokers.statistics.record_kernels import (
     delay_bin,
 )
 from sim.brokers.statistics.tallies import count_key
-
-_Items = NDArray[Any]
-_Item = Any
-"""A record, by reference."""
 
 _SLOW_CLIENT, _DISCONNECTED = LOST["slow_client"], LOST["disconnected"]
 DROP_NEWEST, DROP_OLDEST, CUT_OFF = range(3)
@@ -138,26 +134,26 @@ FINISHED, DELAYS_FULL, RECEIPTS_FULL, NO_MESSAGE = range(4)
 
 
 @kernel
-def slow_ones(legs: _Items, key: int, share: float) -> None:
+def slow_ones(legs: Items, key: int, share: float) -> None:
     """Draw which legs are slow."""
     for user in range(legs.size):
         legs[user].slow = keyed_uniform(key, user, 0) < share
 
 
 @kernel
-def _count(state: _Item, window: int, outcome: int) -> None:
+def _count(state: Item, window: int, outcome: int) -> None:
     """What becomes of a message to one user."""
     _integer_at(state.pairs, (window * ROWS + outcome) * 2 + 1).value += 1
 
 
 @kernel
-def _add(state: _Item, window: int, row: int, value: float) -> None:
+def _add(state: Item, window: int, row: int, value: float) -> None:
     """Add to an exact sum of a window."""
     add_exactly(integers(state.sums + 24 * (window * SUMS + row), 3), value)
 
 
 @kernel
-def _lacks(state: _Item) -> int:
+def _lacks(state: Item) -> int:
     """What there is no room for, if one more delivery comes to its end, or one more message waits."""
     if 2 * (state.delay_keys + 1) > state.delay_slots:
         return DELAYS_FULL
@@ -167,7 +163,7 @@ def _lacks(state: _Item) -> int:
 
 
 @kernel
-def _give_back(state: _Item, number: int) -> None:
+def _give_back(state: Item, number: int) -> None:
     """The message is free."""
     _message_at(state.messages, number).next = state.free
     state.free = number
@@ -175,7 +171,7 @@ def _give_back(state: _Item, number: int) -> None:
 
 
 @kernel
-def _take_first(state: _Item, leg: _Item) -> int:
+def _take_first(state: Item, leg: Item) -> int:
     """Take the first message that waits out of its queue."""
     number = leg.first
     message = _message_at(state.messages, number)
@@ -186,7 +182,7 @@ def _take_first(state: _Item, leg: _Item) -> int:
 
 
 @kernel
-def _start(state: _Item, leg: _Item, ready: float) -> float:
+def _start(state: Item, leg: Item, ready: float) -> float:
     """When a message that is ready at some time, and the next in turn, can be sent (s)."""
     start, window = max(ready, leg.free), _speed_at(state.speeds, leg.slow).window
     if window > 0 and leg.unacknowledged >= window:
@@ -195,7 +191,7 @@ def _start(state: _Item, leg: _Item, ready: float) -> float:
 
 
 @kernel
-def _forget_acknowledged(state: _Item, leg: _Item, until: float) -> None:
+def _forget_acknowledged(state: Item, leg: Item, until: float) -> None:
     """Give back the messages that have been acknowledged up to a time (s)."""
     while leg.unacknowledged > 0 and _message_at(state.messages, leg.first_sent).time <= until:
         number = leg.first_sent
@@ -205,7 +201,7 @@ def _forget_acknowledged(state: _Item, leg: _Item, until: float) -> None:
 
 
 @kernel
-def _send(state: _Item, user: int, leg: _Item, number: int, start: float) -> None:
+def _send(state: Item, user: int, leg: Item, number: int, start: float) -> None:
     """Send a message, which waits no longer, to the user at a time (s), and count what becomes of it."""
     message, speed = _message_at(state.messages, number), _speed_at(state.speeds, leg.slow)
     _forget_acknowledged(state, leg, start)
@@ -233,7 +229,7 @@ def _send(state: _Item, user: int, leg: _Item, number: int, start: float) -> Non
 
 
 @kernel
-def _deliver(state: _Item, user: int, message: _Item, arrival: float, waited: float) -> None:
+def _deliver(state: Item, user: int, message: Item, arrival: float, waited: float) -> None:
     """A message has arrived at the user."""
     window, time = int(message.window), arrival
     if state.until == UNTIL_SERVED:
@@ -256,7 +252,7 @@ def _deliver(state: _Item, user: int, message: _Item, arrival: float, waited: fl
 
 
 @kernel
-def _drain(state: _Item, user: int, leg: _Item, until: float) -> int:
+def _drain(state: Item, user: int, leg: Item, until: float) -> int:
     """Send what waits and can be sent up to a time (s); returns what there is no room for, if anything."""
     while leg.waiting > 0:
         start = _start(state, leg, _message_at(state.messages, leg.first).time)
@@ -270,7 +266,7 @@ def _drain(state: _Item, user: int, leg: _Item, until: float) -> int:
 
 
 @kernel
-def _has_room(state: _Item, leg: _Item, size: int) -> bool:
+def _has_room(state: Item, leg: Item, size: int) -> bool:
     """Whether one more message may wait."""
     if state.bound >= 0 and leg.waiting >= state.bound:
         return False
@@ -278,7 +274,7 @@ def _has_room(state: _Item, leg: _Item, size: int) -> bool:
 
 
 @kernel
-def _lose_first(state: _Item, leg: _Item, cause: int) -> None:
+def _lose_first(state: Item, leg: Item, cause: int) -> None:
     """Lose the message that has waited longest."""
     number = _take_first(state, leg)
     _count(state, _message_at(state.messages, number).window, cause)
@@ -286,7 +282,7 @@ def _lose_first(state: _Item, leg: _Item, cause: int) -> None:
 
 
 @kernel
-def _make_room(state: _Item, leg: _Item, size: int, now: float) -> int:
+def _make_room(state: Item, leg: Item, size: int, now: float) -> int:
     """What becomes of a message that would have to wait, but has no room: DELIVERED if it has now, or else a cause of loss."""
     if state.overflow == DROP_OLDEST and state.bound != 0 and (state.bytes_bound < 0 or size <= state.bytes_bound):
         while not _has_room(state, leg, size):
@@ -306,7 +302,7 @@ def _make_room(state: _Item, leg: _Item, size: int, now: float) -> int:
 
 
 @kernel
-def _come(state: _Item, user: int, leg: _Item, handed: _Item) -> None:
+def _come(state: Item, user: int, leg: Item, handed: Item) -> None:
     """A message for the user has been served, when the leg is up to date; there is room for one more."""
     now = handed.served
     if now < leg.cut_until:
@@ -348,7 +344,7 @@ def _come(state: _Item, user: int, leg: _Item, handed: _Item) -> None:
 
 
 @kernel
-def deliver_all(states: _Items, handed: _Items, users: NDArray[np.int64]) -> int:
+def deliver_all(states: Items, handed: Items, users: NDArray[np.int64]) -> int:
     """Send publications (HANDED, in order of time) to their users, from where it stopped; returns why it stops."""
     state = states[0]
     while state.delivery < handed.size:
@@ -369,7 +365,7 @@ def deliver_all(states: _Items, handed: _Items, users: NDArray[np.int64]) -> int
 
 
 @kernel
-def close_all(states: _Items, legs: _Items) -> int:
+def close_all(states: Items, legs: Items) -> int:
     """Send what can be before the end, from where it stopped, and count what waits then; returns why it stops."""
     state = states[0]
     while state.place < legs.size:

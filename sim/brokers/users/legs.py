@@ -6,13 +6,14 @@ Nothing of it comes back to brokers, so it is a stage of its own behind all data
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Item, Items
 from sim.brokers.statistics.receipts import Audience
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users import leg_kernels as lk
@@ -73,8 +74,8 @@ class Legs:
         self._deliveries.receive = self.receive
         self._receipts, statistics = recorder.receipts, recorder.statistics
         self._states = np.zeros(1, lk.LEG_STATE)
-        self._state: Any = self._states[0]
-        self._arrays: dict[str, NDArray[Any]] = {}
+        self._state: Item = self._states[0]
+        self._arrays: dict[str, Items] = {}
         # of the audiences that were needed last, by their ids: who is where, in order of brokers
         self._by_broker: dict[int, tuple[Audience, NDArray[np.int32], NDArray[np.int64]]] = {}
         legs, speeds = np.zeros(users, lk.LEG), np.zeros(2, lk.SPEED)
@@ -100,7 +101,7 @@ class Legs:
         state["jitter"], state["jitter_key"] = setting.jitter, keys[0]
         self._grow()
 
-    def _use(self, name: str, array: NDArray[Any]) -> None:
+    def _use(self, name: str, array: NDArray[np.generic]) -> None:
         self._arrays[name] = array
         self._state[name] = array.ctypes.data
 
@@ -114,7 +115,7 @@ class Legs:
         state["free"], state["frees"] = size, state["frees"] + more
         self._use("messages", messages)
 
-    def receive(self, deliveries: NDArray[Any], audiences: Sequence[Audience]) -> None:
+    def receive(self, deliveries: Items, audiences: Sequence[Audience]) -> None:
         """Brokers have served these (DELIVERY, in order of time) for their users among the audiences."""
         handed, number = np.zeros(len(deliveries), lk.HANDED), deliveries["number"]
         for name in ("served", "arrived", "rooted", "number"):
@@ -124,9 +125,7 @@ class Legs:
         users = self._find_users(handed, deliveries, audiences)
         self._run(lk.deliver_all, handed, users)
 
-    def _find_users(
-        self, handed: NDArray[Any], deliveries: NDArray[Any], audiences: Sequence[Audience]
-    ) -> NDArray[np.int64]:
+    def _find_users(self, handed: Items, deliveries: Items, audiences: Sequence[Audience]) -> NDArray[np.int64]:
         """The users of all audiences by broker, of which each publication gets a part."""
         parts, first, known = [np.empty(0, np.int64)], 0, self._by_broker
         self._by_broker = {}
@@ -156,7 +155,7 @@ class Legs:
         for window, many in enumerate(self._arrays["disconnects"]["value"].tolist()):
             self._recorder.counted["disconnects"][window] += many
 
-    def _run(self, kernel: Any, *arguments: NDArray[Any]) -> None:
+    def _run(self, kernel: Callable[..., int], *arguments: NDArray[np.generic]) -> None:
         """Have a kernel run, and do what it cannot."""
         state, recorder = self._state, self._recorder
         used = recorder.statistics.used

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
+
+from sim.base.arrays import Item, Items
 
 _COUNTS = (
     "brokers",
@@ -86,10 +86,10 @@ class UserState:
 
     def __init__(self) -> None:
         self.records = np.zeros(1, USER_STATE)
-        self.record: Any = self.records[0]
-        self.arrays: dict[str, NDArray[Any]] = {}
+        self.record: Item = self.records[0]
+        self.arrays: dict[str, Items] = {}
 
-    def use(self, **arrays: NDArray[Any]) -> None:
+    def use(self, **arrays: NDArray[np.generic]) -> None:
         """Let kernels find arrays."""
         for name, array in arrays.items():
             assert array.dtype == _ARRAYS[name], name

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Integers, frozen
 from sim.brokers.statistics.records import Offloaded
 from sim.brokers.users.ahead_kernels import enact_ahead, enact_events
 from sim.brokers.users.change_kernels import count_all, join_all
@@ -61,7 +61,7 @@ class Subscriptions:
             self._transition(topic, broker, change)
         return enacted
 
-    def join(self, first: int, brokers: NDArray[np.integer[Any]], interests: int) -> None:
+    def join(self, first: int, brokers: Integers, interests: int) -> None:
         """Users `first`, `first + 1`, … join these brokers, with so many interests in all."""
         turned = join_all(self.state.records, first, np.array(brokers, np.int32), interests)
         for topic, broker in zip(*(column.tolist() for column in turned), strict=True):
@@ -126,12 +126,3 @@ class SplitSubscriptions(Subscriptions):
         users = self.wanted[topic] - self.served[topic]
         brokers = np.flatnonzero(users).astype(np.int32)
         return Offloaded(brokers, users[brokers])
-
-
-Number = TypeVar("Number", bound=np.generic)
-
-
-def frozen(array: NDArray[Number]) -> NDArray[Number]:
-    """The array, made read-only."""
-    array.flags.writeable = False
-    return array

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Columns, Integers
 from sim.base.errors import WorkloadError
 from sim.brokers.fabric.clock import CONTROL, Clock, Feed
 from sim.brokers.statistics.balance import LoadBalance
@@ -104,7 +105,7 @@ class HostedUsers:
                 self._attach(user, decisions.select(user, topics, topics), topics)
         self._recorder.bootstrap_messages += decisions.exchange()
 
-    def _join_together(self, brokers: NDArray[np.integer[Any]], first: int, last: int) -> None:
+    def _join_together(self, brokers: Integers, first: int, last: int) -> None:
         indptr = self._workload.interests.indptr
         self._subscriptions.join(first, brokers, int(indptr[last] - indptr[first]))
         for user, broker in enumerate(brokers.tolist(), first):
@@ -155,7 +156,7 @@ class HostedUsers:
             if topics := [topic for topic in some if topic not in held]:
                 self._subscriptions.change(topics, broker, change)
 
-    def selections(self) -> dict[str, NDArray[Any]]:
+    def selections(self) -> Columns:
         """The broker of each user from which time on, as columns of a table; `from` is -1 at the first attachment."""
         user, former, broker = np.array(self.decisions, np.int32).reshape(-1, 3).T
         return {"time": np.array(self.decided_at), "user": user, "from": former, "broker": broker}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Integers
 from sim.base.errors import InputError
 from sim.overlay.topic_connected.greedy_kernels import count_common, greedy
 from sim.overlay.topic_connected.interests import BrokerInterests
@@ -73,7 +74,7 @@ def _least(algorithm: GreedyAlgorithm, k: Fraction, strict: bool, heaviest: int)
     return np.array(found, np.int64)
 
 
-def common_topics(interests: BrokerInterests) -> NDArray[Any]:
+def common_topics(interests: BrokerInterests) -> Integers:
     """The number of topics that both nodes of each pair want: (n (n - 1) / 2) in the order (0, 1), (0, 2), …, as small integers."""
     nodes = interests.nodes
     wanted = np.sort(np.diff(interests.indptr))

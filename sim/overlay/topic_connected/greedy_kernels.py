@@ -7,11 +7,12 @@ triangular array, row u holding the pairs (u, v) with v > u.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Integers
 from sim.base.compiled import kernel
 
 
@@ -27,7 +28,7 @@ def count_common(
     indices: NDArray[np.int32],
     starts: NDArray[np.int64],
     members: NDArray[np.int32],
-    weights: NDArray[Any],
+    weights: Integers,
 ) -> None:
     """Fill the weight of each pair (n (n - 1) / 2, initially zeros) with the number of topics that both want."""
     n = indptr.size - 1
@@ -52,7 +53,7 @@ class Components(NamedTuple):
 
 
 @kernel
-def _join(u: int, v: int, components: Components, weights: NDArray[Any]) -> int:
+def _join(u: int, v: int, components: Components, weights: Integers) -> int:
     """Link two nodes: join their components of each topic that both want, and count how many were joined.
 
     The weight of pairs across two joined components is reduced by that topic; the smaller component is relabelled.
@@ -98,7 +99,7 @@ def _next_pair(
     lowest: int,
     below: int,
     degree: NDArray[np.int64],
-    weights: NDArray[Any],
+    weights: Integers,
     bound: NDArray[np.int64],
 ) -> tuple[int, int, int]:
     """Move the pointer (u, v) on, at this level and then at lower ones, to a pair of that weight with both degrees under `below`.
@@ -137,7 +138,7 @@ def greedy(
     highest: int,
     least: NDArray[np.int64],
     merges: int,
-    weights: NDArray[Any],
+    weights: Integers,
 ) -> NDArray[np.int32]:
     """Add pairs until every topic is connected, starting from the `kept` ones (m, 2); the added ones (·, 2), u < v, in order.
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Integers
 from sim.base.compiled import kernel
 
 
@@ -71,7 +70,7 @@ def topic_spans(
 
 
 @kernel
-def histogram(values: NDArray[Any], size: int) -> NDArray[np.int64]:
+def histogram(values: Integers, size: int) -> NDArray[np.int64]:
     """How often each value from 0 to `size` - 1 occurs."""
     counts = np.zeros(size, np.int64)
     for value in values:

@@ -7,17 +7,18 @@ paper). Sums of floats are rounded up by far more than their error.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Integers
 from sim.policies.offloading import bound_kernels as kernels
 from sim.policies.offloading.kernels import received
 from sim.policies.offloading.outcome import cost_of
 from sim.policies.offloading.problem import Objective, OffloadingProblem
 
-_Topics: TypeAlias = NDArray[np.integer[Any]]
+_Topics: TypeAlias = Integers
 
 _STEPS = 25
 """Of each run of `lp_dual`."""

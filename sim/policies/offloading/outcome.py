@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sim.base.arrays import Integers
 from sim.policies.offloading.problem import Objective, OffloadingProblem
 
 _DIGITS = 90
@@ -46,7 +46,7 @@ def outcome(problem: OffloadingProblem, topics: ArrayLike) -> OffloadingOutcome:
     return OffloadingOutcome(cost_of(problem, topics), satisfied, free, mean, float(total))
 
 
-def cost_of(problem: OffloadingProblem, topics: NDArray[np.integer[Any]]) -> float:
+def cost_of(problem: OffloadingProblem, topics: Integers) -> float:
     """The cost of these topics, summed in their order."""
     return float(np.cumsum(np.append(0.0, problem.cost[topics]))[-1])
 

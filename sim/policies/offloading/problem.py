@@ -5,11 +5,12 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sim.base.arrays import Integers
 from sim.base.csr import transpose
 from sim.base.errors import InputError
 from sim.policies.offloading import kernels
@@ -89,7 +90,7 @@ class OffloadingProblem:
     def topics(self) -> int:
         return len(self.event_rate)
 
-    def received(self, topics: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    def received(self, topics: Integers) -> NDArray[np.int64]:
         """The events that each subscriber (n) receives of these topics."""
         rate = np.zeros_like(self.event_rate)
         rate[topics] = self.event_rate[topics]
@@ -124,11 +125,11 @@ class OffloadingProblem:
         return bool(np.array_equal(self.cost, self.event_rate * self.degrees / self.scale))
 
 
-def _whole(values: NDArray[Any]) -> bool:
+def _whole(values: Integers | NDArray[np.float64]) -> bool:
     return values.dtype.kind in "iu" or bool(np.all(values == np.floor(values)))
 
 
-def _in_units(values: NDArray[Any], scale: int) -> NDArray[np.int64]:
+def _in_units(values: Integers | NDArray[np.float64], scale: int) -> NDArray[np.int64]:
     """In units of 1 / scale; values above 0 stay so, and those beyond what a subscriber can receive are capped."""
     if values.dtype.kind in "iu":
         return values.astype(np.int64) * scale

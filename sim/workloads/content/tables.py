@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sim.base.arrays import Columns
 from sim.base.errors import WorkloadError
 from sim.content.conjunctions import MOST_FIELDS, Conjunctions
 from sim.content.predicates import Content, interests, occurring
-from sim.files.parquet import Columns, read_columns
+from sim.files.parquet import read_columns
 from sim.workloads.format.checks import Checks
 
 _MOST_VALUES = 2**31 - 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Integers
 from sim.base.errors import WorkloadError
 
 _AT_ONCE = 8_000_000  # rows
@@ -40,7 +40,7 @@ class Checks:
             found = ", ".join(f"{name} {len(values):,}" for name, values in columns.items())
             raise WorkloadError(f"{self.file}: columns of different lengths ({found} rows)")
 
-    def between(self, column: str, values: NDArray[Any], low: int, high: int) -> None:
+    def between(self, column: str, values: Integers, low: int, high: int) -> None:
         """Ids are in low..high."""
         allowed = f"{low}..{high}" if high >= low else "none, there are none"
         self._each(
@@ -49,7 +49,7 @@ class Checks:
             lambda row: f"{column} is {values[row]}, allowed: {allowed}",
         )
 
-    def numbered(self, column: str, values: NDArray[Any]) -> None:
+    def numbered(self, column: str, values: Integers) -> None:
         """Ids are the row numbers."""
         self._each(
             len(values),
@@ -57,7 +57,7 @@ class Checks:
             lambda row: f"{column} is {values[row]}, expected {row}",
         )
 
-    def equal(self, column: str, values: NDArray[Any], expected: NDArray[Any]) -> None:
+    def equal(self, column: str, values: Integers, expected: Integers) -> None:
         """Each value is the expected one."""
         self.reject(values != expected, lambda row: f"{column} is {values[row]}, expected {expected[row]}")
 
@@ -74,7 +74,7 @@ class Checks:
             len(indices), fallen, lambda row: f"topic {indices[row]} is not above the previous one of the same user"
         )
 
-    def not_negative(self, column: str, values: NDArray[Any]) -> None:
+    def not_negative(self, column: str, values: Integers | NDArray[np.float64]) -> None:
         """Values are finite and at least 0."""
         self._each(
             len(values),
@@ -151,7 +151,7 @@ class Checks:
 
 
 def contains(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32], rows: NDArray[Any], values: NDArray[Any]
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], rows: Integers, values: Integers
 ) -> NDArray[np.bool_]:
     """Whether row `rows[i]` of the CSR, ascending in itself, holds `values[i]`: a binary search in all rows at once."""
     low, high = indptr[rows], indptr[rows + 1]

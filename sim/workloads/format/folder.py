@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sim.base.arrays import Columns
 from sim.base.errors import WorkloadError
 from sim.files.atomic import check_name
-from sim.files.parquet import Columns, read_columns, write_columns, write_tables
+from sim.files.parquet import read_columns, write_columns, write_tables
 from sim.workloads.content import tables as content_tables
 from sim.workloads.content.json_lines import PUBLICATIONS_FILE, SUBSCRIPTIONS
 from sim.workloads.format.checks import Checks

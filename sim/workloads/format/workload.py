@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sim.base.arrays import Integers
 from sim.content.predicates import Content, carried, occurring
 from sim.files.parquet import ROW_GROUP, repeated
 from sim.workloads.content import tables as content_tables
@@ -34,7 +35,7 @@ class ColumnTable:
 
     @classmethod
     @cache
-    def dtypes(cls) -> dict[str, np.dtype[Any]]:
+    def dtypes(cls) -> dict[str, np.dtype[np.generic]]:
         """The type of each column that is a numpy array."""
         hints = get_type_hints(cls).items()
         return {
@@ -46,7 +47,7 @@ class ColumnTable:
         """An empty table."""
         return cls(*(np.empty(0, dtype) for dtype in cls.dtypes().values()))
 
-    def rows(self, which: NDArray[Any] | slice) -> Self:
+    def rows(self, which: Integers | NDArray[np.bool_] | slice) -> Self:
         """The table of these rows, in this order."""
         return type(self)(*(column[which] for column in vars(self).values()))
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Integers
 from sim.base.csr import row_starts
 from sim.content.conjunctions import Conjunctions
 from sim.content.predicates import Content
@@ -66,7 +66,7 @@ def _subscriptions_of(wanted: Conjunctions, picked: NDArray[np.int64]) -> Conjun
 
 
 def _rows_of(
-    time: NDArray[np.float64], user: NDArray[Any], picked: NDArray[np.int64]
+    time: NDArray[np.float64], user: Integers, picked: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The rows of the picked users, sorted by (time, new user), and each row's new user."""
     order = np.argsort(user, kind="stable")

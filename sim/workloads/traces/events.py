@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Columns
 from sim.base.errors import WorkloadError, unknown
 from sim.spark import F, sql
 from sim.workloads.models.event_kernels import CONNECT, DISCONNECT, SUBSCRIBE, UNSUBSCRIBE
@@ -131,9 +131,7 @@ def load_events(folder: Path) -> tuple[EventLog, NDArray[np.int64]]:
     return log, row
 
 
-def _load(
-    folder: Path, columns: tuple[str, ...], names: Mapping[str, Names]
-) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
+def _load(folder: Path, columns: tuple[str, ...], names: Mapping[str, Names]) -> tuple[Columns, NDArray[np.int64]]:
     """Micros and these columns by (time, row number), and the row numbers."""
     types: Mapping[str, Names | type[np.generic]] = {
         "micros": np.int64, "action": np.int8, "size": np.int32, **names

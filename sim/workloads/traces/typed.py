@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from sim.base.arrays import Columns
 from sim.base.naming import name_key
 from sim.workloads.traces.quarantine import row_number
 
@@ -41,7 +41,7 @@ class Names:
 
 def read_typed(
     folder: Path, columns: Mapping[str, tuple[str, Names | type[np.generic]]]
-) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
+) -> tuple[Columns, NDArray[np.int64]]:
     """For each of `columns`, by its name here, a column of the files in `folder`: names to number, or numbers of this type.
 
     And the `row_number` of each row, from its source and line. Rows are as Spark left them, which means nothing.
@@ -49,7 +49,7 @@ def read_typed(
     files = sorted(folder.glob("*.parquet"))
     rows = sum(pq.read_metadata(path).num_rows for path in files)
     row = np.empty(rows, np.int64)
-    loaded: dict[str, NDArray[Any]] = {
+    loaded: Columns = {
         name: np.empty(rows, np.int32 if isinstance(kind, Names) else kind) for name, (_, kind) in columns.items()
     }
     stored = list(dict.fromkeys(["source", "line", *(column for column, _ in columns.values())]))

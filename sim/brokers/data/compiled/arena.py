@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Items
 from sim.base.compiled import kernel
 from sim.brokers.data.compiled.departures import Starts
-from sim.brokers.data.compiled.records import POSITION, SLOT, TALLY, VERSION, Items
+from sim.brokers.data.compiled.records import POSITION, SLOT, TALLY, VERSION
 from sim.brokers.data.compiled.state import LINKED, NONE, UPLINKED
 from sim.brokers.data.due import Due, DueByTopic
 from sim.brokers.data.routes import Uplinks

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim.base.arrays import Item
 from sim.base.compiled import inlined, kernel
-from sim.brokers.data.compiled.records import Item, bucket_at, entry_at, message_at
+from sim.brokers.data.compiled.records import bucket_at, entry_at, message_at
 from sim.brokers.data.compiled.state import NONE
 
 NO_BUCKET = 1 << 62  # a bucket

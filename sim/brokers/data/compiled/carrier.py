@@ -7,13 +7,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Items
 from sim.brokers.data.compiled import state as st
 from sim.brokers.data.compiled.arena import Arena
 from sim.brokers.data.compiled.closing import close_servers, count_links
 from sim.brokers.data.compiled.departures import Departing
 from sim.brokers.data.compiled.loop import accept_control, next_time, process
 from sim.brokers.data.compiled.memory import Memory
-from sim.brokers.data.compiled.records import Items
 from sim.brokers.data.compiled.reports import TopicReports
 from sim.brokers.data.due import DueByTopic
 from sim.brokers.fabric.fabric import Fabric

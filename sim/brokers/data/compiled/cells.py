@@ -8,17 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.addresses import integers, small_integers
+from sim.base.arrays import Item
 from sim.base.compiled import kernel
-from sim.brokers.data.compiled.records import (
-    Item,
-    cell_at,
-    integer_at,
-    position_at,
-    slot_at,
-    small_at,
-    version_at,
-    window_at,
-)
+from sim.brokers.data.compiled.records import cell_at, integer_at, position_at, slot_at, small_at, version_at, window_at
 from sim.brokers.data.compiled.state import ACCEPTED, ARRIVED, DEPTH, NONE, REFUSED, STRAYED, TRAVELLING
 from sim.brokers.data.rule_kernels import flood_front, reach
 from sim.content.matching_kernels import count_holding

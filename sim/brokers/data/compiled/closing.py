@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Item, Items
 from sim.base.compiled import kernel
 from sim.brokers.data.compiled.cells import cell_of, overtake_flood
-from sim.brokers.data.compiled.records import Item, Items
 from sim.brokers.data.compiled.servers import catch_up, integrate
 from sim.brokers.data.compiled.state import (
     ARRIVED,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Items
 from sim.base.compiled import kernel
-from sim.brokers.data.compiled.records import Items
 
 
 @kernel
@@ -80,7 +80,7 @@ class Departing(NamedTuple):
     time: NDArray[np.float64]
     published: NDArray[np.float64]
     window: NDArray[np.int64]
-    size: NDArray[Any]
+    size: NDArray[np.int32]
     period: NDArray[np.int64]
     released: int
 

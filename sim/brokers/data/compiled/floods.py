@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sim.base.arrays import Item
 from sim.base.compiled import kernel
 from sim.brokers.data.compiled.cells import cell_of
 from sim.brokers.data.compiled.hops import (
@@ -14,7 +15,7 @@ from sim.brokers.data.compiled.hops import (
     take_message,
     trace_hop,
 )
-from sim.brokers.data.compiled.records import Item, flight_at, message_at, position_at, tally_at, version_at, window_at
+from sim.brokers.data.compiled.records import flight_at, message_at, position_at, tally_at, version_at, window_at
 from sim.brokers.data.compiled.servers import accept, service_time
 from sim.brokers.data.compiled.state import (
     ACCEPTED,

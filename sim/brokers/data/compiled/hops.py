@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sim.base.addresses import integer_rows, integers
+from sim.base.arrays import Item
 from sim.base.compiled import inlined, kernel
 from sim.brokers.data.compiled.cells import cell_of, end_flood
 from sim.brokers.data.compiled.lines import carry
 from sim.brokers.data.compiled.records import (
-    Item,
     delivery_at,
     flight_at,
     hop_at,

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import math
 
+from sim.base.arrays import Item
 from sim.base.compiled import inlined, kernel
 from sim.base.randomness_kernels import keyed_normal, keyed_uniform
 from sim.brokers.data.compiled.calendar import schedule
-from sim.brokers.data.compiled.records import (
-    Item,
-    flight_at,
-    line_at,
-    message_at,
-    port_at,
-    position_at,
-    real_at,
-    wait_at,
-)
+from sim.brokers.data.compiled.records import flight_at, line_at, message_at, port_at, position_at, real_at, wait_at
 from sim.brokers.data.compiled.state import COMING, FULL, LOST_ON_LINK, NONE, ON_ITS_WAY
 
 

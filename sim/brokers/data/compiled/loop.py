@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim.base.arrays import Item, Items
 from sim.base.compiled import inlined, kernel
 from sim.brokers.data.compiled.calendar import pop, soonest
 from sim.brokers.data.compiled.floods import arrive_flooded, judge_flooded
 from sim.brokers.data.compiled.hops import free_message, take_message
 from sim.brokers.data.compiled.lines import come_in
 from sim.brokers.data.compiled.records import (
-    Item,
-    Items,
     entry_at,
     flight_at,
     integer_at,

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Items
 from sim.brokers.data.compiled import state as st
 from sim.brokers.data.compiled.arena import Arena, longer
 from sim.brokers.data.compiled.calendar import NO_BUCKET
 from sim.brokers.data.compiled.departures import Departing, line_up
-from sim.brokers.data.compiled.records import CELL, FLOAT, HEAPED, PENDING, PORT, SENDING, Items
+from sim.brokers.data.compiled.records import CELL, FLOAT, HEAPED, PENDING, PORT, SENDING
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.service import relative_to_mean, spread_of
 from sim.brokers.fabric.station_windows import LOOKED_AT, StationWindows

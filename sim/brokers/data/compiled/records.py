@@ -5,19 +5,11 @@ An accessor such as `message_at(state.messages, i)` gives item i of an array, by
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from sim.base.addresses import accessor
 from sim.brokers.statistics.deliveries import DELIVERY
 from sim.brokers.statistics.hops import HOP
-
-Items = NDArray[Any]
-"""An array of records of one of the types below."""
-Item = Any
-"""One of them, by reference."""
 
 MESSAGE = np.dtype(
     [

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim.base.arrays import Items
 from sim.brokers.data.compiled import state as st
 from sim.brokers.data.compiled.arena import Arena
 from sim.brokers.data.compiled.closing import count_windows, in_transit
 from sim.brokers.data.compiled.memory import Memory
-from sim.brokers.data.compiled.records import Items
 from sim.brokers.data.due import DueByTopic
 from sim.brokers.statistics.ledger import CLIMBING, DUE, IN_FLIGHT, PUBLISHED
 from sim.brokers.statistics.recorder import Recorder

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+from sim.base.arrays import Item
 from sim.base.compiled import inlined, kernel
 from sim.base.randomness_kernels import keyed_exponential, keyed_gamma, keyed_normal, keyed_uniform
 from sim.brokers.data.compiled.calendar import schedule
-from sim.brokers.data.compiled.records import Item, flight_at, in_service_at, message_at, real_at, server_at
+from sim.brokers.data.compiled.records import flight_at, in_service_at, message_at, real_at, server_at
 from sim.brokers.data.compiled.state import DETERMINISTIC, EXPONENTIAL, GAMMA, LOGNORMAL, NONE, REQUEST, SERVED
 
 # -- how long services take

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim.base.arrays import Item
 from sim.base.compiled import inlined, kernel
 from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.data.compiled.cells import begin_copy, begin_flood, cell_of, count_concerned, count_increments
@@ -20,7 +21,6 @@ from sim.brokers.data.compiled.hops import (
     trace_hop,
 )
 from sim.brokers.data.compiled.records import (
-    Item,
     flight_at,
     message_at,
     pending_at,
