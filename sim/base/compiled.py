@@ -38,7 +38,8 @@ def _imports(path: Path) -> tuple[bytes, frozenset[Path]]:
     found = ((package, f"{many}{one}") for package, many, one in _IMPORT.findall(text.decode()))
     names = {f"{package}.{name.split(' as ')[0].strip()}" for package, more in found for name in more.split(",")}
     names |= {name.rpartition(".")[0] for name in names}
-    modules = (_ROOT / f"{name.replace('.', '/')}.py" for name in names)
+    places = [name.replace(".", "/") for name in names]
+    modules = (_ROOT / f"{place}{end}" for place in places for end in (".py", "/__init__.py"))
     return text, frozenset(module for module in modules if module.is_file())
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sim.base.arrays import Columns
 from sim.base.randomness import Streams
 from sim.brokers.control.courier import Courier
+from sim.brokers.control.faults import Failing, FaultControl
 from sim.brokers.control.manager import Manager, ReconfigurationSetting
 from sim.brokers.control.offloaded_topics import OffloadedTopics
 from sim.brokers.control.offloading import OffloadingService, OffloadingSetting, capacity_metrics
@@ -23,6 +24,7 @@ from sim.brokers.data.publishers import Publishers
 from sim.brokers.fabric.clock import CONTROL, LOOKS, Clock, Feed
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.links import Links
+from sim.brokers.fabric.outages import Outages
 from sim.brokers.fabric.service import ServiceTimes
 from sim.brokers.fabric.stations import NO_TIME, StationSetting, stations
 from sim.brokers.fabric.transmission import UNLIMITED, LinkSetting, Transmission
@@ -45,14 +47,14 @@ from sim.brokers.statistics.traffic import (
 )
 from sim.brokers.users.changes import Changes
 from sim.brokers.users.legs import AT_ONCE, ClientSetting, Legs
-from sim.brokers.users.reconnect import EVERY_SECOND, ReconnectSetting
+from sim.brokers.users.reconnect import RECONNECT, ReconnectSetting
 from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users.users import HostedUsers
 from sim.metrics import MetricValue, declared_metrics
 from sim.overlay.geometry import Dissemination, link_metrics
 from sim.overlay.pair_times import PairTimes
 from sim.policies.views import SelectionPolicy
-from sim.workloads.faults.schedule import FaultSchedule
+from sim.workloads.faults.schedule import LOSS, FaultSchedule
 from sim.workloads.format.workload import Workload
 
 
@@ -87,7 +89,7 @@ class NetworkSetting:
     reconfiguration: ReconfigurationSetting | None = None
     offloading: OffloadingSetting | None = None
     faults: FaultSchedule | None = None
-    reconnect: ReconnectSetting = EVERY_SECOND
+    reconnect: ReconnectSetting = RECONNECT
     notes: tuple[str, ...] = ()
 
     @property
@@ -113,19 +115,8 @@ class Network:
         self.broker_of = np.empty(brokers, np.int32)
         self.broker_of[setting.node_of] = np.arange(brokers)
         self.servers = stations(self.clock, setting.stations, setting.warm_up, self.capacity)
-        links = Links(self._hops, setting.jitter, streams.key("jitter"))
-        carried = self.clock, links, setting.links, brokers, streams.key("loss"), (setting.warm_up, setting.horizon)
-        self._fabric = fabric = Fabric(
-            self.clock,
-            setting.overlay,
-            self.node_of,
-            self.broker_of,
-            links,
-            Transmission(*carried) if any(setting.links.limits.values()) else None,
-            self.servers,
-            ServiceTimes(setting.stations, self.capacity, streams.key("service")),
-            setting.join == "instant",
-        )
+        self._fabric = fabric = self._make_fabric(streams)
+        outages = fabric.outages
         courier = Courier(fabric, lambda: self.engine)
         topics, offloading = len(workload.topics), setting.offloading
         offloaded = None if offloading is None or offloading.policy is None else OffloadedTopics(topics, brokers)
@@ -145,7 +136,6 @@ class Network:
             self.subscriptions,
             workload,
             lambda: self.users.host,
-            setting.faults is not None,
         )
         self.users = HostedUsers(
             self.clock,
@@ -155,9 +145,12 @@ class Network:
             self.recorder,
             self.control.before_change,
             self.control.changed,
+            outages,
         )
         host, key = self.users.host, streams.key("outside publishers")
-        self._changes = Changes(self.clock, workload, self.users, brokers, lambda: self.engine.follows)
+        self._changes = Changes(
+            self.clock, workload, self.users, brokers, lambda: self.engine.follows and not self.users.absent
+        )
         protocol: ReconfigurationProtocol | None = None
         self.manager: Manager | None = None
         if setting.reconfiguration is not None:
@@ -171,8 +164,33 @@ class Network:
             split = self.control, self.users, self.subscriptions, protocol
             self.offloading = OffloadingService(fabric, self.recorder, *split, workload.published, offloading)
         self._protocol = protocol
+        self._faults: FaultControl | None = None
+        if setting.faults is not None and outages is not None:
+            failing = Failing(setting.faults, setting.reconnect, streams.key("reconnect"))
+            struck = self.control, self.engine, self.users, self._changes, protocol
+            self._faults = FaultControl(fabric, self.recorder, failing, *struck)
         entries = workload.publications, host, brokers, key, self.engine
-        self._publishers = Publishers(self.clock, *entries, protocol)
+        self._publishers = Publishers(self.clock, *entries, protocol, outages)
+
+    def _make_fabric(self, streams: Streams) -> Fabric:
+        setting, brokers = self.setting, len(self.node_of)
+        links, faults = Links(self._hops, setting.jitter, streams.key("jitter")), setting.faults
+        outages = None if faults is None else Outages(brokers, faults.sides)
+        carried = self.clock, links, setting.links, brokers, streams.key("loss"), (setting.warm_up, setting.horizon)
+        limited = any(setting.links.limits.values()) or (faults is not None and faults.has(LOSS))
+        slowed = None if outages is None else outages.slowed
+        return Fabric(
+            self.clock,
+            setting.overlay,
+            self.node_of,
+            self.broker_of,
+            links,
+            Transmission(*carried) if limited else None,
+            self.servers,
+            ServiceTimes(setting.stations, self.capacity, streams.key("service"), slowed),
+            setting.join == "instant",
+            outages,
+        )
 
     def _recorder(self, key: int, trace_key: int) -> Recorder:
         """The recorder; the keys are those of the best-effort channel's draws, and of which publications are traced."""
@@ -214,6 +232,8 @@ class Network:
         if self.offloading is not None:
             self.offloading.start()
         self._publishers.start()
+        if self._faults is not None:
+            self._faults.start()
         if progress is not None:
             self._report(progress)
         self.clock.advance(horizon)

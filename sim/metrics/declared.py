@@ -56,10 +56,12 @@ CAUSES = {
     "joining": Cause("the broker was not yet on the tree, or no longer"),
     "queue_full": Cause("a broker's queue, or its buffer for a link, was full"),
     "link": Cause("a link lost the message"),
+    "crashed": Cause("a broker was down, or crashed with the message"),
+    "partitioned": Cause("a link was cut"),
     "hop_limit": Cause("copies had taken as many hops as they may"),
     "offloaded": Cause("the topic was offloaded and the best-effort channel failed"),
     "slow_client": Cause("the broker's buffer for the user was full", of_users=True),
-    "disconnected": Cause("the user was disconnected for being slow", of_users=True),
+    "disconnected": Cause("the user was disconnected, for being slow or as the broker had crashed", of_users=True),
 }
 """The causes of losses."""
 
@@ -194,6 +196,24 @@ OURS: dict[str, Metric] = {
         ),
         _event("offload_churn", "count", "times that a topic with subscribers was offloaded or taken back"),
         _event("offload_messages", "messages", "messages that inform brokers of topics offloaded or taken back"),
+        _event("crashes", "count", "times that a broker crashed", "neutral"),
+        Metric(
+            "broker_availability",
+            "–",
+            "share of time that a broker is up, mean over brokers",
+            "higher",
+            windows="average",
+        ),
+        Metric(
+            "user_unavailability",
+            "–",
+            "share of time that a user is connected to no broker, mean over users",
+            windows="average",
+        ),
+        _event("connection_attempts", "count", "attempts of users to connect again after their broker had crashed"),
+        _event("reconnections", "count", "times that a user was connected again", "neutral"),
+        _event("resubscriptions", "messages", "subscriptions that users send again once they are connected again"),
+        _event("fault_messages", "messages", "control messages by which brokers that restart leave topic trees"),
         _total(
             "bootstrap_messages",
             "messages",

@@ -17,7 +17,7 @@ class ReconnectTable(FixedTable):
     """How long after the crash a user notices it, and makes its first attempt to connect."""
     to: Literal["same", "policy"] = "same"
     """Which broker it tries: the same again, or the one that the selection policy selects, or the live one closest to that."""
-    backoff: Literal["fixed", "exponential"] = "fixed"
+    backoff: Literal["fixed", "exponential"] = "exponential"
     """How long it waits after an attempt that fails: always as long, or twice as long after each."""
     wait: PositiveDuration = 1.0
     """How long it waits after the first attempt that fails."""

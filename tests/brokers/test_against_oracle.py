@@ -17,8 +17,10 @@ import tiny
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from oracles import clients as clients_oracle
+from oracles import faults as faults_oracle
 from oracles import network as oracle
 from oracles import overlays
+from oracles.faults import CRASH, CUT, LOSS, MEND, RESTART, SLOW
 
 from sim.base.randomness import Streams, exponential, gamma, normal, uniform
 from sim.brokers.fabric.transmission import LinkSetting
@@ -81,6 +83,7 @@ class Case:
     load: dict[str, Any] = field(default_factory=dict)  # what else stations have
     lines: dict[str, Any] = field(default_factory=dict)  # what limits links beside their latency
     clients: dict[str, Any] = field(default_factory=dict)  # the way to users
+    faults: dict[str, Any] = field(default_factory=dict)  # what fails, and how users reconnect, as the oracle has it
     hops: int | None = None  # that copies go at most where they are flooded
 
     @property
@@ -125,6 +128,55 @@ def random_clients(seed: int, rates: tuple[float, float]) -> dict[str, Any]:
         "overflow": rng.choice(("drop-newest", "drop-oldest", "disconnect")),
         "reconnect_after": rng.choice((0.0, GRAIN, 1.0)),
         "until": rng.choice(("broker", "served", "client", "client")),
+    }
+
+
+def random_faults(rng: random.Random, brokers: int, horizon: float, slows: bool, loss: float) -> dict[str, Any]:
+    """Whatever may fail, at times that are mostly on the grid, and how users reconnect; `slows`: services may take longer."""
+    grain = rng.choice((GRAIN, GRAIN, 0.1))
+
+    def spans(most: int) -> list[tuple[float, float]]:
+        """When something lasts, mostly not for long."""
+        starts = [grain * rng.randrange(int(horizon / grain)) for _ in range(rng.randint(0, most))]
+        return [(start, start + grain * rng.choice((1, 1, 2, 4, 8, 30))) for start in starts]
+
+    def levels(spans: list[tuple[float, float]], values: list[float], together: Any, level: float) -> Any:
+        """When the value of what lasts changes, and to what."""
+        for time in sorted({moment for span in spans for moment in span}):
+            now = together([value for (start, end), value in zip(spans, values, strict=True) if start <= time < end])
+            if now != level:
+                level = now
+                yield time, now
+
+    rows: list[tuple[float, int, int, int, float]] = []
+    for broker in range(brokers):
+        for time, down in levels(lasting := spans(rng.choice((0, 2, 5))), [1.0] * len(lasting), bool, 0.0):
+            rows.append((time, CRASH if down else RESTART, broker, -1, 0.0))
+        for time, factor in levels(lasting := spans(rng.choice((0, 1)) * slows), [3.0] * len(lasting), math.prod, 1.0):
+            rows.append((time, SLOW, broker, -1, factor))
+    pairs = [sorted(rng.sample(range(brokers), 2)) for _ in range(rng.randrange(6))] if brokers > 1 else []
+    sides = [[rng.random() < 0.5 for _ in range(brokers)] for _ in range(rng.choice((0, 1, 2)))]
+    cuts = [(one, other) for one, other in dict.fromkeys(map(tuple, pairs))] + [
+        (side, -1) for side in range(len(sides))
+    ]
+    for target, other in cuts:
+        for time, cut in levels(lasting := spans(3), [1.0] * len(lasting), bool, 0.0):
+            rows.append((time, CUT if cut else MEND, target, other, 0.0))
+    if rng.random() < 0.5:
+        lasting = spans(3)
+        probabilities = [rng.choice((0.1, 0.5, 1.0)) for _ in lasting]
+        for time, most in levels(lasting, probabilities, lambda found: max([loss, *found]), loss):
+            rows.append((time, LOSS, -1, -1, most))
+    return {
+        "rows": sorted(row for row in rows if row[0] < horizon),
+        "sides": sides,
+        "detection": rng.choice((0.0, 0.0, GRAIN, 0.6)),
+        "same": rng.random() < 0.5,
+        "exponential": rng.random() < 0.5,
+        "wait": rng.choice((GRAIN, 0.3, 1.0)),
+        "longest": rng.choice((GRAIN, 2.0, 60.0)),
+        "jitter": rng.choice((0.0, 0.5, 1.0)),
+        "rate": rng.choice((None, None, 1.0, 4.0, 10.0)),
     }
 
 
@@ -392,7 +444,7 @@ def tree_of(network: Network, case: Case, topic: int) -> dict[int, int | None]:
     """A tree as parents by node id; where joins are instant, it must also be the tree of an overlay that has never changed."""
     overlaid = network.setting.overlay
     tree = overlaid.tree(topic, int(overlaid.uplink(topic, 0)[-1]))
-    if case.join == "instant" and case.geometry != "topic-connected":
+    if case.join == "instant" and case.geometry != "topic-connected" and not case.faults:
         fresh = overlay(case)
         for broker in np.flatnonzero(network.subscriptions.wanted[topic]).tolist():
             fresh.join(topic, case.node_of[broker])
@@ -405,7 +457,10 @@ def tree_of(network: Network, case: Case, topic: int) -> dict[int, int | None]:
 
 def expected(case: Case) -> oracle.Network:
     moments = [case.horizon * look / 100 for look in case.looks]
-    return oracle.Network(expected_setting(case), expected_world(case), moments)
+    run = expected_setting(case), expected_world(case)
+    if case.faults:
+        return faults_oracle.Network(*run, expected_faults(case), moments)
+    return oracle.Network(*run, moments)
 
 
 def expected_world(case: Case, copies: int = 1) -> oracle.World:
@@ -435,7 +490,7 @@ def expected_setting(case: Case) -> oracle.Setting:
         reacts_to = frozenset(case.policy[2])
 
         def select(view: oracle.Case) -> int:
-            return script(case, view.time, view.user)
+            return script(case, 0.0 if view.current is None else view.time, view.user)
 
     elif case.policy[0] == "similarity":
         _, size, weight, load, hysteresis, period = case.policy
@@ -503,12 +558,22 @@ def expected_service(case: Case) -> Callable[..., float]:
     return service
 
 
+def expected_faults(case: Case) -> faults_oracle.Faults:
+    """What fails, and how users reconnect."""
+    reconnect, loss = Streams(case.seed).key("reconnect"), Streams(case.seed).key("loss")
+    return faults_oracle.Faults(
+        **case.faults,
+        draw=lambda user, attempts: uniform(reconnect, user, attempts),
+        chance=lambda what, here, there: uniform(loss, what, here * case.brokers + there),
+    )
+
+
 def expected_lines(case: Case) -> oracle.Lines | None:
     """What limits links."""
-    if not case.lines:
+    if not case.lines and not any(what == LOSS for _, what, *_ in case.faults.get("rows", ())):
         return None
-    key, loss = Streams(case.seed).key("loss"), case.lines["loss"]
-    limits = {name: case.lines[name] for name in ("bandwidth", "interface", "buffer", "buffer_bytes")}
+    key, loss = Streams(case.seed).key("loss"), case.lines.get("loss", 0.0)
+    limits = {name: case.lines.get(name) for name in ("bandwidth", "interface", "buffer", "buffer_bytes")}
     return oracle.Lines(
         **limits,
         loses=lambda what, here, there: uniform(key, what, here * case.brokers + there) < loss,
@@ -702,7 +767,7 @@ def compare_topics(network: Network, case: Case, truth: oracle.Network) -> None:
     table = network.tables()["topics"]
     counts = Counter(topic for time, topic, *_ in case.publications if case.warm_up <= time < case.horizon)
     wanting = [{broker for broker, which, _ in truth.registered if which == topic} for topic in range(case.topics)]
-    users = Counter(topic for _, topic, _ in truth.registered)
+    users = Counter(topic for wants in truth.wants for topic in wants)
     rows = zip(*(table[name].tolist() for name in ("topic", "publications", "brokers", "users", "copies")), strict=True)
     assert list(rows) == [
         (topic, count, len(wanting[topic]), users[topic], count * users[topic])

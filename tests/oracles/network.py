@@ -24,7 +24,8 @@ TICKS, CHANGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS = range(
     5
 )  # what happens first at equal times; among equals, what was scheduled first
 DECISIONS = -1  # what is offloaded is decided first
-LOOKS = -2  # snapshots come before everything of their time
+FAULTS = -2  # what fails, and what works again, before that
+LOOKS = -3  # snapshots come before everything of their time
 
 
 # -- selection
@@ -163,13 +164,14 @@ class Job:
     seconds: float
     size: int
     handled: Callable[[], None]
-    dropped: Callable[[], None]
+    dropped: Callable[[str], None]  # by this cause
     arrived: float
     woke: bool  # found a server idle
     beside: list[Job]  # in service when it came
     taken: float | None = None
     done: float = math.inf
     refused_for: Job | None = None  # what there was no room for: itself, or what came later
+    cut_short: float | None = None  # when a crash ended its wait or service
 
 
 class Broker:
@@ -180,6 +182,7 @@ class Broker:
         self.queue: deque[Job] = deque()
         self.serving: list[Job] = []
         self.jobs: list[Job] = []  # all that have come, refused or not
+        self.anew = 0  # the first of them since the last crash
         self.lengths: list[tuple[float, int]] = []  # when the queue grew, and to how many
 
 
@@ -247,6 +250,7 @@ class Network:
         self.rooted: dict[int, float] = {}
         self.became_due: dict[int, float] = {}
         self.audience: dict[int, dict[int, int]] = {}  # publication → who wants it when it leaves the root, and where
+        self.absent: dict[int, set[int]] = {}  # publication → who wants it then and is at no broker
         self.dropped: set[int] = set()
         self.hops: list[Hop] = []
         self.due: dict[Pair, int] = {}  # → users
@@ -390,20 +394,23 @@ class Network:
                 wants.setdefault(user, set(self.wants[user]))
                 asked.add(user)
         for user, after in wants.items():
-            before, current = self.wants[user], self.host[user]
-            broker = self.decide(user, after) if user in asked else current
-            assert broker is not None
-            assert current is not None
-            if broker == current:
-                for topic in sorted(after - before):
-                    self.add(broker, topic, user)
-                for topic in sorted(before - after):
-                    self.remove(broker, topic, user)
-            else:
-                self.attach(user, broker, before, after)
+            self.update(user, after, user in asked)
             self.wants[user] = after
         self.relinking += [self.now] * self.adjust()
         self.note_hosting()
+
+    def update(self, user: int, after: set[int], asks: bool) -> None:
+        before, current = self.wants[user], self.host[user]
+        broker = self.decide(user, after) if asks else current
+        assert broker is not None
+        assert current is not None
+        if broker == current:
+            for topic in sorted(after - before):
+                self.add(broker, topic, user)
+            for topic in sorted(before - after):
+                self.remove(broker, topic, user)
+        else:
+            self.attach(user, broker, before, after)
 
     def note_hosting(self) -> None:
         brokers = range(len(self.brokers))
@@ -473,8 +480,11 @@ class Network:
 
     def adjust(self) -> int:
         """The links follow what brokers want now: how many messages that takes."""
-        wants = {node: self.carried(broker) for broker, node in enumerate(self.setting.node_of)}
-        return self.setting.overlay.adjust([wants[node] for node in sorted(wants)])
+        return self.setting.overlay.adjust([self.linked(node) for node in sorted(self.setting.node_of)])
+
+    def linked(self, node: int) -> set[int]:
+        """The topics for which the node has links, where links follow interests."""
+        return self.carried(self.broker_at[node])
 
     def root(self, topic: int, source: int) -> int:
         root = self.setting.roots[topic]
@@ -494,12 +504,7 @@ class Network:
         return {self.setting.node_of[broker] for broker in range(len(self.brokers)) if topic in self.carried(broker)}
 
     def transition(self, topic: int, broker: int, change: int) -> None:
-        node, root, route = self.setting.node_of[broker], self.setting.roots[topic], self.setting.overlay.route
-        if root is None:
-            messages = self.setting.overlay.told(len(self.brokers))
-        else:
-            path = [self.broker_at[n] for n in route(node, root) + route(root, node)[1:]]
-            messages = 2 if self.setting.two_requests else len(path) - 1
+        node, messages = self.setting.node_of[broker], self.messages(topic, self.setting.node_of[broker])
         if not self.trees:  # still joining
             self.bootstrap_messages += messages
             self.enact(topic, node, change)
@@ -510,10 +515,24 @@ class Network:
         if self.setting.join_by_message:
             self.requests += 1
             answer = partial(self.answer, topic, broker, change, self.sides[topic, broker], self.requests)
-            self.control_message(self.requests, path, 0, len(route(node, root)) - 1, answer)
+            there, back = self.ways(topic, node)
+            path = [self.broker_at[n] for n in there + back[1:]]
+            self.control_message(self.requests, path, 0, len(there) - 1, answer)
         else:
             self.control += [self.now] * messages
             self.enact(topic, node, change)
+
+    def ways(self, topic: int, node: int) -> tuple[list[int], list[int]]:
+        """From the node to the root, and back."""
+        root, route = self.setting.roots[topic], self.setting.overlay.route
+        assert root is not None
+        return route(node, root), route(root, node)
+
+    def messages(self, topic: int, node: int) -> int:
+        """How many a join or leave takes."""
+        if self.setting.roots[topic] is None:
+            return self.setting.overlay.told(len(self.brokers))
+        return 2 if self.setting.two_requests else sum(len(way) - 1 for way in self.ways(topic, node))
 
     def enact(self, topic: int, node: int, change: int) -> None:
         if change > 0:
@@ -589,12 +608,17 @@ class Network:
         last = first + (end - start)
         if lines.jitter:
             self.last_arrival[link] = last
-        if lines.loses(number, source, destination):
+        if self.loses(number, source, destination):
             lost("link")
         elif lines.interface:
             self.at(first, ARRIVALS, partial(self.come_in, destination, last, size / lines.interface, arrive))
         else:
             self.at(last, ARRIVALS, arrive)
+
+    def loses(self, number: int, source: int, destination: int) -> bool:
+        """Whether the link loses the publication."""
+        assert self.setting.lines is not None
+        return self.setting.lines.loses(number, source, destination)
 
     def come_in(self, broker: int, last: float, takes: float, arrive: Callable[[], None]) -> None:
         self.held_up += self.into[broker] > self.now
@@ -615,7 +639,7 @@ class Network:
         stage: int,
         work: tuple[int, int, int],
         handled: Callable[[], None],
-        dropped: Callable[[], None] = lambda: None,
+        dropped: Callable[[str], None] = lambda cause: None,
     ) -> bool:
         """Something arrives at a broker, which takes it in and calls `handled` when it has been served; or drops it, now or later.
 
@@ -641,7 +665,7 @@ class Network:
                 victim.refused_for = job
                 if victim is not job:
                     at.queue.remove(victim)
-                    victim.dropped()
+                    victim.dropped("queue_full")
             if job.refused_for is None:
                 at.queue.append(job)
                 at.lengths.append((self.now, len(at.front) + len(at.queue)))
@@ -657,7 +681,8 @@ class Network:
 
         Work that was refused is taken to be done by servers that are idle.
         """
-        horizon, servers, jobs = self.setting.horizon, self.setting.servers, self.brokers[broker].jobs
+        horizon, servers, at = self.setting.horizon, self.setting.servers, self.brokers[broker]
+        jobs = at.jobs[at.anew :]
 
         def idle(start: float, end: float) -> float:
             busy = sum(max(min(job.done, end) - max(job.taken, start), 0.0) for job in jobs if job.taken is not None)
@@ -718,7 +743,7 @@ class Network:
         work = self.work_of_root(number, broker) if at_root else (1, 0, size)
         dropped = partial(self.drop_short_of_root, number)
         if not self.offer(broker, number, 0, work, partial(self.climb, number, position), dropped):
-            dropped()
+            dropped("queue_full")
         elif hop is not None:
             hop.received = self.now
 
@@ -743,7 +768,7 @@ class Network:
         """How many of the broker's users get a copy."""
         return self.due[number, broker] if self.on_tree(number, broker) else 0
 
-    def drop_short_of_root(self, number: int, cause: str = "queue_full") -> None:
+    def drop_short_of_root(self, number: int, cause: str) -> None:
         self.dropped.add(number)
         self.miss_root(number)
         self.lost.update((pair, cause) for pair in self.due if pair[0] == number)
@@ -768,14 +793,14 @@ class Network:
         """It will not leave the root: it is due to all that want it now."""
         topic = self.world.publications[number][1]
         self.became_due[number] = self.now
-        self.audience[number] = {user: broker for broker, t, user in self.registered if t == topic}
+        self.note_audience(number)
         self.due |= {(number, broker): self.users_of(broker, topic) for broker in self.audience[number].values()}
 
     def leave_root(self, number: int) -> None:
         """It becomes due, to all that want it now, along the tree as it is now."""
         topic = self.world.publications[number][1]
         self.rooted[number] = self.became_due[number] = self.now
-        self.audience[number] = {user: broker for broker, t, user in self.registered if t == topic}
+        self.note_audience(number)
         root = self.setting.node_of[self.origin[number][-1]]
         parents = self.tree(topic, root)
         on_tree = {self.broker_at[node] for node in parents}
@@ -799,6 +824,12 @@ class Network:
                 self.flood(Copy(number, around, None, root, first=True))
             else:
                 self.forward(number, parents, root)
+
+    def note_audience(self, number: int) -> None:
+        """It becomes due to whoever wants it now."""
+        topic = self.world.publications[number][1]
+        self.audience[number] = {user: broker for broker, t, user in self.registered if t == topic}
+        self.absent[number] = {u for u, wants in enumerate(self.wants) if topic in wants and self.host[u] is None}
 
     def flood(self, copy: Copy) -> None:
         """To all neighbours but the one that it came from, unless it has taken as many hops as it may."""
@@ -849,11 +880,11 @@ class Network:
         else:
             self.duplicates[number] += 1
 
-    def forget(self, copy: Copy) -> None:
+    def forget(self, copy: Copy, cause: str) -> None:
         """The broker drops a copy that it has taken in: of a first one it knows nothing any more, and another may be the first."""
         if copy.first:
             del self.reached[copy.number, copy.node], self.arrived[copy.number, self.broker_at[copy.node]]
-        self.lose_copy(copy, "queue_full")
+        self.lose_copy(copy, cause)
 
     def spread(self, copy: Copy) -> None:
         if copy.first:
@@ -887,16 +918,18 @@ class Network:
         ]
         ahead = self.within(number, [(copy, self.limit - self.hops_of(copy)) for copy in first])
         short = self.short.get(number, [])
-        crowded, lost = (
-            self.within(number, [(c, self.limit - self.fewest[number, c.node]) for c, why in short if why == cause])
-            for cause in ("queue_full", "link")
-        )
+        lost = {
+            cause: self.within(
+                number, [(c, self.limit - self.fewest[number, c.node]) for c, why in short if why == cause]
+            )
+            for cause in ("queue_full", "link", "crashed", "partitioned")
+        }
         beyond = self.within(number, [(copy, math.inf) for copy in [*first, *(copy for copy, _ in short)]])
         for pair in self.due:
             node = self.setting.node_of[pair[1]]
             if pair[0] == number and self.on_tree(*pair) and pair not in self.delivered and node not in ahead:
                 assert node in beyond
-                self.lost[pair] = "queue_full" if node in crowded else "link" if node in lost else "hop_limit"
+                self.lost[pair] = next((cause for cause in lost if node in lost[cause]), "hop_limit")
 
     def within(self, number: int, starts: Iterable[tuple[Copy, float]]) -> set[int]:
         """The nodes without the publication that copies get to which have so many hops left, through others without."""
@@ -934,11 +967,9 @@ class Network:
             self.arrived[number, broker] = self.now
         if not self.offer(broker, number, 1, work, partial(self.descend, number, parents, node), dropped):
             hop.received = None
-            dropped()
+            dropped("queue_full")
 
-    def drop_below_root(
-        self, number: int, parents: dict[int, int | None], node: int, cause: str = "queue_full"
-    ) -> None:
+    def drop_below_root(self, number: int, parents: dict[int, int | None], node: int, cause: str) -> None:
         self.arrived.pop((number, self.broker_at[node]), None)
         for below in self.below(parents, node):
             if self.on_tree(number, self.broker_at[below]):
@@ -993,6 +1024,8 @@ class Network:
                     if start <= self.world.publications[publication][0] < end:
                         due[user] += 1
                         received[user] += (publication, broker) in self.delivered.keys() - self.by_channel
+                if start <= self.world.publications[publication][0] < end:
+                    due.update(self.absent[publication])
             needs = {user: min(offloading.tau, due[user]) for user in due if offloading.tau > 0}
             if needs and since <= start < until and end <= self.setting.horizon:
                 satisfied = sum(received[user] >= need for user, need in needs.items())
@@ -1012,6 +1045,7 @@ class Network:
             if (number, self.audience[number][user]) not in self.by_channel
         ]
         due = sum(users for (number, _), users in self.due.items() if number in kept)
+        due += sum(len(self.absent[number]) for number in kept & self.absent.keys())
         return {
             "user_notification_delay": fmean(delays) if delays else None,
             **quantiles("user_notification_delay", delays),
@@ -1030,6 +1064,19 @@ class Network:
         for (start, *hosted), (end, *_) in pairwise([*self.hosting, (self.setting.horizon, [], [])]):
             area += value(*hosted) * max(min(end, until) - max(start, since), 0.0)
         return area / (until - since)
+
+
+WITHOUT_FAULTS: dict[str, float | int | None] = {
+    "lost_crashed": 0,
+    "lost_partitioned": 0,
+    "crashes": 0,
+    "broker_availability": 1.0,
+    "user_unavailability": 0.0,
+    "connection_attempts": 0,
+    "reconnections": 0,
+    "resubscriptions": 0,
+    "fault_messages": 0,
+}
 
 
 def metrics(network: Network, since: float, until: float) -> dict[str, float | int | None]:
@@ -1067,6 +1114,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         return sum(loads) ** 2 / (len(loads) * sum(x * x for x in loads)) if sum(loads) else 1.0
 
     return {
+        **WITHOUT_FAULTS,
         "broker_subscription_changes": sum(since <= time < until for time, *_ in network.transitions),
         "subscription_overhead": sum(since <= time < until for time in network.control),
         "notification_delay": mean(delays),
@@ -1143,6 +1191,8 @@ def load(network: Network, broker: int, since: float, until: float, warm_up: flo
         """When it ceased to wait."""
         if job.refused_for is not None:
             return job.refused_for.arrived
+        if job.taken is None and job.cut_short is not None:
+            return job.cut_short
         return horizon if job.taken is None else job.taken
 
     def inside(start: float, end: float) -> float:
@@ -1201,11 +1251,12 @@ def saturated_links(network: Network, kept: set[int], seconds: float) -> int:
 
 def clients(network: Network, came: list[Coming], since: float, until: float) -> dict[str, float | int | None]:
     """What became of what came for users."""
-    lost = Counter(coming.fate for coming in came)
+    lost, publications = Counter(coming.fate for coming in came), network.world.publications
     waits = [coming.sent - coming.served for coming in came if coming.fate == "delivered" and coming.sent is not None]
     return {
         "lost_slow_client": lost["slow_client"],
-        "lost_disconnected": lost["disconnected"],
+        "lost_disconnected": lost["disconnected"]
+        + sum(len(network.absent[number]) for number in network.rooted if since <= publications[number][0] < until),
         "client_wait": fmean(waits) if waits else None,
         "disconnects": sum(since <= time < until for user in network.users.values() for time in user.cut_off),
     }
@@ -1225,7 +1276,7 @@ def links(network: Network) -> dict[str, float | int | None]:
     degrees = [sum(node in link for link in found) for node in nodes]
     diameters: list[int] = []
     if isinstance(overlay, TopicConnected):
-        wants = [network.carried(node) for node in nodes]
+        wants = [network.linked(node) for node in nodes]
         measured = topic_diameters(wants, sorted((min(link), max(link)) for link in found)).values()
         assert None not in measured
         diameters = [each for each in measured if each is not None]

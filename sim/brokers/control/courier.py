@@ -30,17 +30,20 @@ class ControlMessage:
 class Courier:
     """Carries control messages: at once, or over links, where brokers that take time serve them ahead of publications.
 
-    `engine()` is the data plane, once there is one.
+    `engine()` is the data plane, once there is one. None gets lost: what comes for a broker that is down waits until it is up, and
+    what is to go over a link that is cut until it is mended.
 
     Each message has a number for keyed draws, which is negative to differ from those of publications.
     """
 
     def __init__(self, fabric: Fabric, engine: Callable[[], Engine]) -> None:
-        self._fabric, self._engine = fabric, engine
+        self._fabric, self._engine, self._outages = fabric, engine, fabric.outages
         self._number = 0
         self._at_once: deque[Callable[[], None]] = deque()  # what has arrived of messages that take no time
         self._delivering = False
         self._reached = (self._reach,)
+        self._held: dict[int, list[Message]] = {}  # by broker, which is down: what has come for it
+        self._cut_off: list[Message] = []  # what waits for links that are cut
 
     def send(
         self, path: Sequence[int], passed: Callable[[int], None], arrived: Callable[[], None], to_broker: bool = True
@@ -71,20 +74,46 @@ class Courier:
     def _go_on(self, message: Message) -> None:
         """The broker at this position has handled the message."""
         control: ControlMessage = message.carries
-        position, fabric = message.position, self._fabric
+        position = message.position
         control.passed(position)
         if position == len(control.path) - 1:
             control.arrived()
             return
         message.position += 1
         message.callbacks = self._reached
-        here, there = control.path[position], control.path[position + 1]
+        self._leave(message)
+
+    def _leave(self, message: Message) -> None:
+        """Send the message over the link to the broker at its position, once that is not cut."""
+        control: ControlMessage = message.carries
+        here, there = control.path[message.position - 1 : message.position + 1]
+        if self._outages is not None and self._outages.cut(here, there):
+            self._cut_off.append(message)
+            return
         arrival = self._engine().control_arrival(here, there, -control.number)
-        fabric.clock.at(arrival, CONTROL_ARRIVALS, message)
+        self._fabric.clock.at(arrival, CONTROL_ARRIVALS, message)
+
+    def hold(self, broker: int, messages: list[Message]) -> None:
+        """The broker, which is down, gets these messages once it is up again."""
+        self._held.setdefault(broker, []).extend(messages)
+
+    def restart(self, broker: int) -> None:
+        """The broker is up again, and gets what has waited for that."""
+        for message in self._held.pop(broker, []):
+            self._reach(message)
+
+    def links_mended(self) -> None:
+        """Send what has waited for links that are cut no longer."""
+        waiting, self._cut_off = self._cut_off, []
+        for message in waiting:
+            self._leave(message)
 
     def _reach(self, message: Message) -> None:
         control: ControlMessage = message.carries
         fabric, position = self._fabric, message.position
+        if self._outages is not None and position < control.served and self._outages.down.item(control.path[position]):
+            self.hold(control.path[position], [message])
+            return
         if fabric.servers and position < control.served:
             broker = control.path[position]
             effort = Effort(copies=1) if position < len(control.path) - 1 else NO_EFFORT

@@ -13,6 +13,9 @@ from sim.brokers.control.offloaded_topics import OffloadedTopics
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.recorder import Recorder
 
+_Asker = tuple[int, int, int, int]
+"""Who asks for what: topic, node, how often the topic has changed sides there, and how often the broker has crashed."""
+
 
 class TreeControl:
     """Applies the transitions of brokers' subscriptions to the overlay.
@@ -21,7 +24,8 @@ class TreeControl:
     publications. `requests`: a message counts once, such as a request and its answer, or else once per hop.
     `before_change()` is called before a tree changes because an answer is back. Links that follow interests are adjusted once
     everything that happens at one instant has happened. Where topics may be offloaded, `offloaded` knows which: a broker that begins
-    or ceases to want one that the back end does not keep for it asks nobody.
+    or ceases to want one that the back end does not keep for it asks nobody. One that is down asks nobody either: trees keep it as
+    they had it, and it leaves them once it is up again.
     """
 
     def __init__(
@@ -33,11 +37,14 @@ class TreeControl:
         before_change: Callable[[], None],
         offloaded: OffloadedTopics | None = None,
     ) -> None:
-        self._fabric, self._recorder, self._courier = fabric, recorder, courier
+        self._fabric, self._recorder, self.courier = fabric, recorder, courier
         self._requests, self.before_change, self.offloaded = requests, before_change, offloaded
         self._joined = None if offloaded is None else np.zeros_like(offloaded.kept)  # topics, nodes
-        self._asked: dict[tuple[int, int, int], int] = {}  # joins and leaves so far, by topic, node and side
-        self._last: dict[tuple[int, int, int], int] = {}  # the latest of them that was answered
+        self._asked: dict[_Asker, int] = {}  # joins and leaves so far
+        self._last: dict[_Asker, int] = {}  # the latest of them that was answered
+        self._outages = fabric.outages
+        self._crashes = [0] * len(fabric.node_of)
+        self._members: dict[int, set[int]] = {}  # topics by node, where brokers may fail
         self._pending = 0
         self._answered: Callable[[], None] | None = None
         self.bootstrapping = True
@@ -46,6 +53,8 @@ class TreeControl:
         """The broker begins (+1) or ceases (-1) to want the topic."""
         fabric, recorder = self._fabric, self._recorder
         node = int(fabric.node_of[broker])
+        if self._outages is not None and self._outages.down.item(broker):
+            return
         if self.bootstrapping:
             recorder.bootstrap_messages += self._messages(topic, node)
             self.enact(topic, node, change)
@@ -58,12 +67,13 @@ class TreeControl:
             moves = int(self.offloaded.moves[topic, broker])
             answered = partial(self._unless_moved, topic, broker, moves, answered)
         if not fabric.joins_instantly:
-            key = topic, node, moves
+            answered = partial(self._unless_crashed, broker, self._crashes[broker], answered)
+            key = topic, node, moves, self._crashes[broker]
             number = self._asked[key] = self._asked.get(key, 0) + 1
             answered = partial(self._unless_overtaken, key, number, answered)
         self.ask(topic, node, "subscription_overhead", answered)
 
-    def _unless_overtaken(self, key: tuple[int, int, int], number: int, enact: Callable[[], None]) -> None:
+    def _unless_overtaken(self, key: _Asker, number: int, enact: Callable[[], None]) -> None:
         """Enact what was asked for, unless a later answer has come before: a broker with several servers does not keep the order.
 
         Joins and leaves alternate, so what was overtaken by the one after it has changed nothing, and neither does that one.
@@ -79,6 +89,22 @@ class TreeControl:
         assert self.offloaded is not None
         if self.offloaded.moves[topic, broker] == moves:
             enact()
+
+    def _unless_crashed(self, broker: int, crashes: int, enact: Callable[[], None]) -> None:
+        """Enact what was asked for, unless the broker has crashed since."""
+        if self._crashes[broker] == crashes:
+            enact()
+
+    def crash(self, broker: int) -> None:
+        """The broker crashes: it no longer knows what it has asked for."""
+        self._crashes[broker] += 1
+
+    def restart(self, broker: int) -> None:
+        """The broker is up again, and leaves all trees that it was on, at once."""
+        node = int(self._fabric.node_of[broker])
+        for topic in sorted(self._members.get(node, ())):
+            self._recorder.count("fault_messages", self._fabric.clock.now, self._messages(topic, node))
+            self.enact(topic, node, -1)
 
     def follow(self, moved: NDArray[np.bool_], served: NDArray[np.int32]) -> None:
         """Topics were offloaded or taken back (topics, brokers): trees hold the brokers that are served, at once; nobody has to ask."""
@@ -114,7 +140,7 @@ class TreeControl:
                 done()
 
         self._pending += 1
-        self._courier.send(path, passed, arrived)
+        self.courier.send(path, passed, arrived)
 
     def all_answered(self, then: Callable[[], None]) -> None:
         """Call `then()` once no join or leave is in transit."""
@@ -144,7 +170,12 @@ class TreeControl:
         return None if period is None else self._fabric.clock.now + period
 
     def enact(self, topic: int, node: int, change: int) -> None:
-        """The node joins (+1) or leaves (-1) the topic's tree."""
+        """The node joins (+1) or leaves (-1) the topic's tree; where brokers may fail, unless that is so already."""
+        if self._outages is not None:
+            members = self._members.setdefault(node, set())
+            if (topic in members) == (change > 0):
+                return
+            (members.add if change > 0 else members.discard)(topic)
         if change > 0:
             self._fabric.overlay.join(topic, node)
         else:

@@ -10,7 +10,6 @@ from sim.brokers.data.rules import NAN, FloodRule, Rule
 from sim.brokers.fabric.clock import ARRIVALS
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
-from sim.brokers.fabric.transmission import Transmission
 from sim.brokers.statistics.deliveries import DeliveryBuffer
 from sim.brokers.statistics.hops import UPLINK
 from sim.brokers.statistics.ledger import LOST
@@ -25,19 +24,33 @@ class Carrier:
         self._effort, self._flood = rule.effort, rule if isinstance(rule, FloodRule) else None
         self._clock, self._recorder, self._transmission = fabric.clock, recorder, fabric.transmission
         self._links, self._servers, self._service = fabric.links, fabric.servers, fabric.service.seconds
-        self._trace, self._deliveries = recorder.trace, recorder.deliveries
+        self._trace, self._deliveries, self._outages = recorder.trace, recorder.deliveries, fabric.outages
+        self.outages_changed()
         self._climbed = (self._reach_uplink,)
         self._descended = (self._reach_tree,)
 
     def depart(self, number: int, broker: int, window: int, released: bool = False) -> None:
-        """A publication sets out from its broker now, which may have held it back before."""
-        flights = self.rule.publish(number, broker, window)
+        """A publication sets out from its broker now, which may have held it back before; or is lost, as `Engine.publish` has it."""
+        flights = self.rule.publish(number, max(broker, ~broker), window)
         self.in_transit.depart(flights, released)
+        if broker < 0:
+            self.crash([Message(flight, 0, -1, self._climbed, self._climb, self._drop) for flight in flights])
+            return
         send: Callable[[Message], object] = self._serve_uplink if self._servers else self._climb
         traced = self._trace is not None and self._trace.traces(number)
         for flight in flights:
             flight.traced = traced
             send(Message(flight, 0, -1, self._climbed, self._climb, self._drop, flight.size))
+
+    def crash(self, messages: Iterable[Message]) -> None:
+        """A broker crashes that holds these messages."""
+        for message in messages:
+            self._drop(message, "crashed")
+
+    def outages_changed(self) -> None:
+        """Hops may take more than their latency from now on, or no longer."""
+        cuts = self._outages is not None and self._outages.cuts
+        self._plain = self._links.fixed and self._transmission is None and not cuts
 
     def close(self, messages: Iterable[Message]) -> None:
         """Count what is on its way at the end, in these messages."""
@@ -62,10 +75,10 @@ class Carrier:
 
     def _reach_uplink(self, message: Message) -> None:
         flight: Flight = message.carries
-        if self._servers and not self._serve_uplink(message):
+        here, there = flight.uplink[message.position - 1 : message.position + 1]
+        if self._stopped(message, here, there) or (self._servers and not self._serve_uplink(message)):
             return
         if self._trace is not None and flight.traced:
-            here, there = flight.uplink[message.position - 1 : message.position + 1]
             self._trace.add(message.sent, message.arrived, flight.number, here, there, UPLINK, False)
         if not self._servers:
             self._climb(message)
@@ -76,12 +89,12 @@ class Carrier:
         broker = flight.uplink[message.position]
         return self._servers[broker].accept(message, self._seconds(flight, broker, message.position, 0))
 
-    def _drop(self, message: Message) -> None:
-        """A broker drops the message, since its queue is full."""
+    def _drop(self, message: Message, cause: str = "queue_full") -> None:
+        """A broker drops the message, since its queue is full or it crashes."""
         flight: Flight = message.carries
         if flight.tree is not None and message.handled == self._descend:
             flight.arrival[message.position] = NAN  # it may have waited: another copy may be the first yet
-        self._lose(message, "queue_full")
+        self._lose(message, cause)
 
     def _lose(self, message: Message, cause: str) -> None:
         """A message gets no further: the flight on its way up, one copy of it below the root."""
@@ -91,17 +104,28 @@ class Carrier:
             self.in_transit.rooted(flight)
             self._finish(flight, message.position)
             return
-        if cause == "link":
-            flight.lost_on_links = (*flight.lost_on_links, message.position)
-        else:
-            flight.refused = (*flight.refused, message.position)
+        flight.lose(cause, message.position)
         self._one_less(message)
 
-    def _transmit(self, transmission: Transmission, message: Message, here: int, there: int) -> None:
-        """Send a message over a link that may be busy, have a full buffer, or lose it."""
-        if not transmission.fits(here, there, message.size):
+    def _stopped(self, message: Message, here: int, there: int) -> bool:
+        """Whether a message that comes from one broker to another is lost by an outage."""
+        outages = self._outages
+        cause = outages.stops(here, there) if outages is not None and outages.active else None
+        if cause is not None:
+            self._lose(message, cause)
+        return cause is not None
+
+    def _send(self, message: Message, here: int, there: int) -> None:
+        """Send a message over a link that may be cut or busy, have a full buffer, or lose it."""
+        transmission, identity = self._transmission, message.carries.identity
+        if self._outages is not None and self._outages.cut(here, there):
+            self._lose(message, "partitioned")
+        elif transmission is None:
+            message.arrived = self._links.arrival(message.sent, here, there, identity)
+            self._clock.at(message.arrived, ARRIVALS, message)
+        elif not transmission.fits(here, there, message.size):
             self._lose(message, "queue_full")
-        elif not transmission.send(message, here, there, message.carries.identity):
+        elif not transmission.send(message, here, there, identity):
             self._lose(message, "link")
 
     def _seconds(self, flight: Flight, broker: int, position: int, stage: int) -> float:
@@ -115,15 +139,8 @@ class Carrier:
         if position == len(flight.uplink):
             self._leave_root(flight, message)
             return
-        here = flight.uplink[position - 1]
-        message.position = position
-        message.callbacks = self._climbed
-        message.sent = self._clock.now
-        if self._transmission is not None:
-            self._transmit(self._transmission, message, here, flight.uplink[position])
-            return
-        message.arrived = self._links.arrival(message.sent, here, flight.uplink[position], flight.identity)
-        self._clock.at(message.arrived, ARRIVALS, message)
+        message.position, message.callbacks, message.sent = position, self._climbed, self._clock.now
+        self._send(message, flight.uplink[position - 1], flight.uplink[position])
 
     # -- below the root
 
@@ -141,6 +158,8 @@ class Carrier:
         flight: Flight = message.carries
         position, source, now = message.position, message.source, message.arrived
         arrival, brokers = flight.arrival, flight.brokers
+        if self._stopped(message, brokers[source], brokers[position]):
+            return
         first = arrival[position] != arrival[position]  # NaN
         if first and self._flood is not None:
             self._flood.arrive(flight, position, source)
@@ -181,9 +200,8 @@ class Carrier:
             self._one_less(message)
             return
         flight.pending += len(onward) - 1
-        brokers, links, at = flight.brokers, self._links, self._clock.at
-        here, identity = brokers[position], flight.identity
-        times = links.times(here) if links.fixed else None
+        brokers, at, here = flight.brokers, self._clock.at, flight.brokers[position]
+        times = self._links.times(here) if self._plain else None
         first = onward[0]
         for there in onward:
             if there == first:
@@ -191,13 +209,11 @@ class Carrier:
             else:
                 message = Message(flight, there, position, self._descended, self._descend, self._drop, flight.size)
             message.sent = now
-            if self._transmission is not None:
-                self._transmit(self._transmission, message, here, brokers[there])
-                continue
-            message.arrived = time = (
-                now + times[brokers[there]] if times else links.arrival(now, here, brokers[there], identity)
-            )
-            at(time, ARRIVALS, message)
+            if times is None:
+                self._send(message, here, brokers[there])
+            else:
+                message.arrived = time = now + times[brokers[there]]
+                at(time, ARRIVALS, message)
 
     def _hand_over(self, deliveries: DeliveryBuffer, flight: Flight, position: int, now: float) -> None:
         """The broker at this position has served the flight, and passes it on to its users; of content, the rule says to whom."""

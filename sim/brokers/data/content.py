@@ -144,10 +144,9 @@ class ContentRule(Rule):
         """Keep what became of the copy; when no other is on its way, the publication is over."""
         assert isinstance(flight, Copy)
         flight.uplinks_sent = uplinks_sent
-        if flight.lost_on_links:
-            flight.fate[self._lost(flight, flight.lost_on_links, ahead)] = _LINK
-        if flight.refused:
-            flight.fate[self._lost(flight, flight.refused, ahead)] = _QUEUE_FULL
+        for cause in ("link", "queue_full"):
+            if cause in flight.lost:
+                flight.fate[self._lost(flight, flight.lost[cause], ahead)] = _FATES[LOST[cause]]
         if ahead is not None:
             flight.fate[ahead] = _IN_FLIGHT
         flight.bundle.travelling -= 1

@@ -24,8 +24,9 @@ _NONE: NDArray[np.int32] = np.empty(0, np.int32)
 class Due(NamedTuple):
     """The brokers and users that publications on a topic are due to from one moment on.
 
-    `brokers` and `users` in all; `on_tree` (tree positions) are the users due at each broker of the tree. `audience` are the users
-    themselves, where they are kept; `offloaded` are brokers that the back end does not serve, to which it is due as well.
+    `brokers` and `users` in all, of whom so many are `absent`: connected to no broker. `on_tree` (tree positions) are the users due at
+    each broker of the tree. `audience` are the users themselves, where they are kept; `offloaded` are brokers that the back end does
+    not serve, to which it is due as well.
     """
 
     brokers: int
@@ -33,6 +34,7 @@ class Due(NamedTuple):
     on_tree: NDArray[np.int32]
     audience: Audience | None
     offloaded: Offloaded
+    absent: int = 0
 
 
 class DueByTopic:
@@ -47,7 +49,8 @@ class DueByTopic:
         due = live.brokers_served.item(topic)
         if isinstance(live, SplitSubscriptions) and due < live.brokers_wanting.item(topic):
             offloaded = live.offloaded(topic)
-        return Due(due, live.users_served.item(topic), live.served[topic][brokers], self._audience(topic), offloaded)
+        users, absent = live.users_served.item(topic), live.absent.item(topic)
+        return Due(due, users, live.served[topic][brokers], self._audience(topic), offloaded, absent)
 
     def short_of_root(self, topic: int) -> Due:
         """Who it is due to where it does not reach its root."""

@@ -27,7 +27,10 @@ class Engine(Protocol):
         """Whether, from now on, publications put nothing on the clock, and subscriptions are asked for as they are at a time."""
 
     def publish(self, first: int, brokers: NDArray[np.int32]) -> None:
-        """Publications `first`, `first + 1`, … enter at these brokers now, or before anything else happens."""
+        """Publications `first`, `first + 1`, … enter at these brokers now, or before anything else happens.
+
+        ~b stands for nowhere: whoever publishes is connected to no broker, since b crashed. That publication is lost.
+        """
 
     def hold(self, number: int, broker: int) -> None:
         """Hold back a publication that arrives at the broker now; at the end it counts as in transit to the root."""
@@ -49,6 +52,12 @@ class Engine(Protocol):
 
     def serve_control(self, broker: int, message: Message, service: float) -> None:
         """Have the broker serve a control message that arrives now and needs `service` seconds; then its `handled` is called."""
+
+    def fail(self, broker: int) -> list[Message]:
+        """Lose, for it crashes now, all publications that the broker holds; returns the control messages that it held, in order."""
+
+    def outages_changed(self) -> None:
+        """Notify that brokers are down, links are cut, or services are slow, other than before."""
 
     def when_idle(self, then: Callable[[], None]) -> None:
         """Call `then()` once, when no publication is in transit; meanwhile nothing is published or changes."""

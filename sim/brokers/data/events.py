@@ -45,6 +45,18 @@ class EventEngine:
         for number in self._held.pop(broker, []):
             self._carrier.depart(number, broker, self.rule.window(number), released=True)
 
+    def fail(self, broker: int) -> list[Message]:
+        """Lose what the broker holds, in service, waiting or held back; returns the control messages among it."""
+        publications, controls = self._servers[broker].crash() if self._servers else ([], [])
+        self._carrier.crash(publications)
+        for number in self._held.pop(broker, []):
+            self._carrier.depart(number, ~broker, self.rule.window(number))
+        return controls
+
+    def outages_changed(self) -> None:
+        """Hops may take more than their latency from now on, or no longer."""
+        self._carrier.outages_changed()
+
     def advance(self, until: float) -> None:
         """What left its root took the tree along; uplinks may change."""
         self.rule.trees_change()

@@ -17,6 +17,7 @@ _NOWHERE: NDArray[np.bool_] = np.empty(0, np.bool_)
 _NO_INTS: list[int] = []
 _NO_TIMES: list[float] = []
 _NO_COPIES = array("i")
+_NOTHING_LOST: dict[str, list[int]] = {}  # likewise
 
 
 class Flight:
@@ -31,8 +32,8 @@ class Flight:
     `offloaded` are those that the back end does not serve, if there are any.
 
     `identity` is what keyed draws know it by. Of content, `new_users` are the users, by position, to whom the arrival is the delivery,
-    and `duplicate_at_broker` is true where another copy was the broker's; else they are empty. `refused` are the positions that a
-    broker had no room for a copy to or at, `lost_on_links` those to which a link lost one.
+    and `duplicate_at_broker` is true where another copy was the broker's; else they are empty. `lost` are the positions to or at which
+    a copy was lost, by cause.
 
     Where it is flooded, `copies` holds the positions from and to of all messages in turn, and `senders`
     from where the first one came to each position, -1 where none has.
@@ -49,14 +50,13 @@ class Flight:
         "due_users",
         "duplicate_at_broker",
         "identity",
-        "lost_on_links",
+        "lost",
         "new_users",
         "number",
         "offloaded",
         "pending",
         "published",
         "publisher",
-        "refused",
         "rooted",
         "senders",
         "served",
@@ -94,8 +94,7 @@ class Flight:
         self.offloaded: Offloaded | None = None
         self.new_users = _NONE
         self.duplicate_at_broker = _NOWHERE
-        self.refused: tuple[int, ...] = ()
-        self.lost_on_links: tuple[int, ...] = ()
+        self.lost = _NOTHING_LOST
         # until the root is left: empty, and the same for all, as many may wait in a queue
         self.brokers = _NO_INTS
         self.broker_array = _NONE
@@ -104,3 +103,9 @@ class Flight:
         self.arrival = self.served = _NO_TIMES
         self.senders = _NO_INTS
         self.copies = _NO_COPIES
+
+    def lose(self, cause: str, position: int) -> None:
+        """A copy to or at this position is lost."""
+        if not self.lost:
+            self.lost = {}
+        self.lost.setdefault(cause, []).append(position)

@@ -114,6 +114,13 @@ class FoldedEngine:
         """When the next publication leaves its root (s)."""
         return self._climbing[0][0] if self._climbing else math.inf
 
+    def fail(self, broker: int) -> list[Message]:
+        """Never: publications are not folded where something may fail."""
+        raise AssertionError("nothing fails where publications are folded")
+
+    def outages_changed(self) -> None:
+        """Never."""
+
     def brokers_moved(self) -> None:
         """Brokers stand on other nodes from now on."""
         self._uplinks.brokers_moved()

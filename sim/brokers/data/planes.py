@@ -35,13 +35,9 @@ def engine_of(
     subscriptions: Subscriptions,
     workload: Workload,
     host: Callable[[], NDArray[np.int32]],
-    faults: bool = False,
 ) -> Engine:
-    """The engine of a data plane, where there may be `faults`; `host()` is the live broker of each user.
-
-    Raises ScenarioError where there is none.
-    """
-    plane = _plane(asked, fabric, recorder, faults)
+    """The engine of a data plane; `host()` is the live broker of each user. Raises ScenarioError where there is none."""
+    plane = _plane(asked, fabric, recorder)
     carried = fabric, recorder, subscriptions, workload.publications
     if workload.content is None:
         if plane == "compiled":
@@ -52,9 +48,9 @@ def engine_of(
         return EventEngine(fabric, recorder, Carrier(fabric, recorder, by_topic))
     if fabric.overlay.floods:
         raise ScenarioError('network.geometry: dissemination "flood" does not carry content (allowed: "tree")')
-    if faults:
+    if fabric.outages is not None:
         raise ScenarioError(
-            f"faults: nothing fails yet in a workload of kind '{workload.kind}' (allowed: workloads with topics)"
+            f"faults: a {workload.kind} workload has content, which does not meet faults yet (allowed: topics)"
         )
     content, loads = ContentSubscriptions(workload.content), fabric.service.setting.matching > 0
     rule = ContentRule(*carried, content, host, loads)
@@ -64,14 +60,15 @@ def engine_of(
     return EventEngine(fabric, recorder, carrier(fabric, recorder, rule))
 
 
-def _plane(asked: Plane, fabric: Fabric, recorder: Recorder, faults: bool) -> Plane:
+def _plane(asked: Plane, fabric: Fabric, recorder: Recorder) -> Plane:
     """The data plane asked for, or the fastest that is exact. Raises ScenarioError where the one asked for is not."""
     service, jitter = fabric.service.setting.service, fabric.links.jitter
     links = UNLIMITED if fabric.transmission is None else fabric.transmission.setting
     share = 0.0 if recorder.trace is None else recorder.trace.share
     contends = {f'brokers.service = "{service}"': service != "none", f"jitter {jitter:g}": jitter > 0, **links.limits}
     trace = "trace = true" if share == 1 else f"trace = {share:g}"
-    excluded = contends | {trace: share > 0, "an overlay that floods": fabric.overlay.floods, "faults": faults}
+    excluded = contends | {trace: share > 0, "an overlay that floods": fabric.overlay.floods}
+    excluded |= {"faults": fabric.outages is not None}
     found = " and ".join(reason for reason, holds in excluded.items() if holds)
     if found and asked == "folded":
         why = f"makes no event of a hop and is not exact with {found}"

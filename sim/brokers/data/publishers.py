@@ -11,6 +11,7 @@ from sim.base.compiled import kernel
 from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.data.engine import Engine
 from sim.brokers.fabric.clock import PUBLICATIONS, Clock, Feed
+from sim.brokers.fabric.outages import Outages
 from sim.workloads.format.workload import Publications
 
 
@@ -40,9 +41,10 @@ class Publishers:
         key: int,
         engine: Engine,
         holding: Holding | None,
+        outages: Outages | None = None,
     ) -> None:
         self._clock, self._publications, self._host = clock, publications, host
-        self._brokers, self._key, self._engine, self._holding = brokers, key, engine, holding
+        self._brokers, self._key, self._engine, self._holding, self._outages = brokers, key, engine, holding, outages
         self._next = 0
 
     def start(self) -> None:
@@ -56,9 +58,11 @@ class Publishers:
         if engine.together > 1:  # nothing happens before the next event but publications
             last = max(last, min(first + engine.together, int(np.searchsorted(times, self._clock.peek()))))
         brokers = entries(self._publications.publisher[first:last], first, self._host, self._brokers, self._key)
+        if self._outages is not None and self._outages.active:
+            brokers = np.where((brokers >= 0) & self._outages.down[brokers], ~brokers, brokers)
         if self._holding is not None and self._holding.running:
             for number, broker in enumerate(brokers.tolist(), first):
-                if self._holding.holds(broker):
+                if broker >= 0 and self._holding.holds(broker):
                     engine.hold(number, broker)
                 else:
                     engine.publish(number, brokers[number - first : number - first + 1])
@@ -72,7 +76,7 @@ class Publishers:
 def entries(
     publishers: NDArray[np.int32], first: int, host: NDArray[np.int32], brokers: int, key: int
 ) -> NDArray[np.int32]:
-    """The brokers that publications `first`, `first + 1`, … enter at; -1 publishes from outside."""
+    """The brokers that publications `first`, `first + 1`, … enter at; -1 publishes from outside. ~b: as `Engine.publish` has it."""
     found = np.empty(publishers.size, np.int32)
     for i in range(publishers.size):
         outside = publishers[i] < 0

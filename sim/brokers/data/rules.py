@@ -27,6 +27,8 @@ from sim.overlay.geometry import NO_HOP_LIMIT, TopicTree
 from sim.workloads.format.workload import Publications
 
 NAN = float("nan")
+_CAUSES = ("queue_full", "link", "crashed", "partitioned")
+"""Why a copy may be lost, the first that is true first where there were several."""
 
 
 class Rule(ABC):
@@ -199,9 +201,11 @@ class TopicRule(Rule):
             flight.offloaded = due.offloaded
             self.finished.offload(flight)
         self._ledger.count(flight.window, DUE, due.brokers, due.users)
+        if due.absent:
+            self._ledger.count(flight.window, LOST["disconnected"], 0, due.absent)
         if self._in_part:
             reached, users = int(np.count_nonzero(due.on_tree)), int(due.on_tree.sum())
-            self._ledger.count(flight.window, LOST["joining"], due.brokers - reached, due.users - users)
+            self._ledger.count(flight.window, LOST["joining"], due.brokers - reached, due.users - due.absent - users)
 
     def _become_due_short_of_root(self, flight: Flight, outcome: int) -> None:
         """It becomes due to all that want the topic now."""
@@ -223,9 +227,9 @@ class TopicRule(Rule):
 
     def _missed(self, flight: Flight, counted: NDArray[np.bool_]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
         """Why copies get no further, and the tree positions (k) that they do not get to, unless these are `counted` by then."""
-        for cause, positions in (("queue_full", flight.refused), ("link", flight.lost_on_links)):
-            if positions:
-                yield cause, self.ahead(flight, positions)
+        for cause in _CAUSES:
+            if cause in flight.lost:
+                yield cause, self.ahead(flight, flight.lost[cause])
 
     def _count(self, flight: Flight, outcome: int, positions: NDArray[np.bool_]) -> None:
         due = flight.due_users[positions]
@@ -294,5 +298,5 @@ class FloodRule(TopicRule):
         yield from super()._missed(flight, counted)
         if flight.tree is not None and flight.tree.hop_limit < NO_HOP_LIMIT:
             beyond = self._front(flight)[1] | counted
-            beyond[[*flight.refused, *flight.lost_on_links]] = True
+            beyond[[position for positions in flight.lost.values() for position in positions]] = True
             yield "hop_limit", self._reach(flight, np.where(beyond, len(beyond), -1))

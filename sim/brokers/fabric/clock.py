@@ -15,7 +15,7 @@ from typing import Any
 import simpy
 
 # What happens first at equal times; SimPy keeps the order of scheduling among equals.
-OFFLOADING, CONTROL, CHANGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS, BARRIERS = range(1, 8)
+FAILURES, OFFLOADING, CONTROL, CHANGES, CONNECTIONS, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS, BARRIERS = range(1, 10)
 CATCHING_UP = 0  # ahead of all of them, SimPy's own events among these: what is known ahead is enacted before anything else happens
 LOOKS = -1  # ahead of all: a look at the run, which changes nothing; one at a time
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sim.brokers.fabric.clock import Clock
 from sim.brokers.fabric.links import Links
+from sim.brokers.fabric.outages import Outages
 from sim.brokers.fabric.service import ServiceTimes
 from sim.brokers.fabric.stations import Server
 from sim.brokers.fabric.transmission import Transmission
@@ -21,7 +22,7 @@ class Fabric:
 
     `node_of` (brokers) and `broker_of` (nodes) are the live mapping. `transmission` is None where a hop takes its latency alone.
     `servers` is empty where brokers take no time; else `service` has the seconds that a broker needs for a message.
-    `joins_instantly`: trees change at once.
+    `joins_instantly`: trees change at once. `outages` is None where nothing ever fails.
     """
 
     clock: Clock
@@ -33,3 +34,4 @@ class Fabric:
     servers: list[Server]
     service: ServiceTimes
     joins_instantly: bool
+    outages: Outages | None = None

@@ -33,16 +33,23 @@ _Seconds = Callable[[int, int, int, Effort], float]
 
 @dataclass(frozen=True, eq=False)
 class ServiceTimes:
-    """How long brokers take for messages: as `setting` says, divided by their `capacity` (brokers); draws are keyed by `key`."""
+    """How long brokers take for messages: as `setting` says, divided by their `capacity` (brokers); draws are keyed by `key`.
+
+    Each takes `slowed` (brokers) times as long, as that is when the message arrives; None where brokers are never slower.
+    """
 
     setting: StationSetting
     capacity: NDArray[np.float64]
     key: int
+    slowed: NDArray[np.float64] | None = None
 
     @cached_property
     def seconds(self) -> _Seconds:
         """The seconds that a message's service takes, by (number of the message, broker, stage of its way, effort)."""
-        return _service_times(self.setting, self.capacity, self.key)
+        seconds, slowed = _service_times(self.setting, self.capacity, self.key), self.slowed
+        if slowed is None:
+            return seconds
+        return lambda number, broker, stage, effort: seconds(number, broker, stage, effort) * slowed.item(broker)
 
 
 def _service_times(setting: StationSetting, capacity: NDArray[np.float64], key: int) -> _Seconds:

@@ -201,6 +201,20 @@ class Server:
             self._serve(following)
         message.handled(message)
 
+    def crash(self) -> tuple[list[Message], list[Message]]:
+        """The broker crashes: publications and control messages that it held, those in service first, then by their arrival.
+
+        What is left on the clock of those in service carries nothing any more, so they are other objects here.
+        """
+        self._integrate()
+        held = [message.set_aside() for message in self._serving] + [*self._control, *self._queue]
+        for messages in (self._serving, self._control, self._queue):
+            messages.clear()
+        self._waiting = self._bytes = 0
+        self._refused = self.squares = 0.0
+        self._since = self.behind_since = self._clock.now
+        return [m for m in held if not m.control], [m for m in held if m.control]
+
     def _integrate(self) -> None:
         now = self._clock.now
         if now > self._last:

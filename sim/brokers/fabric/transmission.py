@@ -73,13 +73,13 @@ class Transmission:
     """Carries messages over links whose latency `links` has; draws of losses are keyed by (message, link).
 
     Messages that wait are counted up to the moment at which the link takes them, which is known when they are sent: what is dropped is
-    always the one that comes.
+    always the one that comes. `loss` is the probability of a loss now.
     """
 
     def __init__(
         self, clock: Clock, links: Links, setting: LinkSetting, brokers: int, key: int, measured: tuple[float, float]
     ) -> None:
-        self.setting, self.key = setting, key
+        self.setting, self.key, self.loss = setting, key, setting.loss
         self._clock, self._links, self._brokers = clock, links, brokers
         self._warm_up, self._horizon = measured
         self._out_free, self._in_free = [0.0] * brokers, [0.0] * brokers
@@ -125,7 +125,7 @@ class Transmission:
         message.arrived = first + (last - start)
         if self._links.jitter:
             self._links.last[here * self._brokers + there] = message.arrived
-        if setting.loss and uniform(self.key, identity, here * self._brokers + there) < setting.loss:
+        if self.loss and uniform(self.key, identity, here * self._brokers + there) < self.loss:
             line.lost += now >= self._warm_up
             return False
         if setting.interface is None:

@@ -35,7 +35,7 @@ class Audiences:
         self._leaving = np.zeros(users, np.bool_)  # scratch
         self._host = np.full(users, -1, np.int32)
         self._audiences: dict[int, Audience] = {}
-        self._arrived = np.zeros(brokers, np.int64)  # scratch
+        self._arrived = np.zeros(brokers + 1, np.int64)  # scratch; the last one, -1, is for users that are at no broker
 
     def attach(self, user: int, broker: int) -> None:
         """The user is at this broker from now on."""

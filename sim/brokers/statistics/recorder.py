@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sim.base.arrays import Columns, Integers
 from sim.brokers.statistics import record_kernels as rk
+from sim.brokers.statistics.averages import TimeAverage
 from sim.brokers.statistics.balance import LoadBalance
 from sim.brokers.statistics.delays import Delays
 from sim.brokers.statistics.deliveries import Arrivals, DeliveryBuffer, DuePlaces, arrivals_of
@@ -94,6 +95,7 @@ class Recorder:
         self.counted: dict[str, list[Any]] = {name: [exact(0)] * windows for name, exact in COUNTED.items()}
         self.bootstrap_messages = 0
         self.balance = LoadBalance(self.edges)
+        self.brokers_up, self.users_absent = TimeAverage(self.edges, 1.0), TimeAverage(self.edges, 0.0)  # shares of all
 
     def window(self, time: float) -> int:
         """The window of a time that is not before those asked for earlier."""
@@ -209,6 +211,8 @@ class Recorder:
     def close(self) -> None:
         """Verify message conservation. Raises ConservationError where due is not delivered + lost + in flight."""
         self.balance.close(self.horizon)
+        for average in (self.brokers_up, self.users_absent):
+            average.set(self.horizon, 0.0)
         self.ledger.check()
 
     def timeseries(self) -> Columns:
@@ -216,7 +220,8 @@ class Recorder:
         return self._columns().timeseries(self.measured)
 
     def _columns(self) -> WindowColumns:
-        return WindowColumns(self.ledger, self.statistics, self.counted, self.balance, self.edges)
+        averages = {"broker_availability": self.brokers_up, "user_unavailability": self.users_absent}
+        return WindowColumns(self.ledger, self.statistics, self.counted, self.balance, averages, self.edges)
 
     def delays(self) -> Columns:
         """The delay histogram: one row per window and bin that is not empty."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from sim.base.arrays import Columns
 from sim.brokers.statistics import record_kernels as rk
+from sim.brokers.statistics.averages import TimeAverage
 from sim.brokers.statistics.balance import LoadBalance
 from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED, Ledger
 from sim.brokers.statistics.records import Statistics
@@ -44,6 +45,7 @@ class WindowColumns:
         statistics: Statistics,
         counts: Mapping[str, Sequence[Any]],
         balance: LoadBalance,
+        averages: Mapping[str, TimeAverage],
         edges: Sequence[float],
     ) -> None:
         self._edges = edges
@@ -96,6 +98,7 @@ class WindowColumns:
             "notification_delay": Column(()),
             "load_stddev": Column(load_stddev),
             "load_jain": Column(load_jain),
+            **{name: Column(average.areas.tolist()) for name, average in averages.items()},
         }
 
     def total(self, name: str, first: int, last: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -84,13 +84,30 @@ class Changes:
 
     def _divided(self, rows: list[int], users: NDArray[np.int32]) -> tuple[list[int], list[int]]:
         """The rows that may be enacted, and those that brokers hold back."""
-        held = [bool(self._holds[self._users.host[users[row]]]) for row in rows]
+        hosts = [self._users.host.item(users.item(row)) for row in rows]
+        held = [host >= 0 and bool(self._holds[host]) for host in hosts]
         parts = [[row for row, back in zip(rows, held, strict=True) if back == which] for which in (False, True)]
         return parts[0], parts[1]
 
     def hold(self, broker: int) -> None:
         """The broker holds back what changes of its users from now on, until `release`."""
         self._holds[broker] = self._holding = True
+
+    def let_go(self, users: Sequence[int]) -> None:
+        """Enact what a broker that has crashed had held back of these users, who are connected to none now."""
+        held, gone = self._held, np.zeros(len(self._users.host), np.bool_)
+        gone[users] = True
+        self._held = []
+        for changing, moving in held:
+            parts = (
+                [row for row in changing if gone[self._events.user[row]]],
+                [row for row in moving if gone[self._movements.user[row]]],
+            )
+            self._held.append(
+                ([row for row in changing if row not in parts[0]], [row for row in moving if row not in parts[1]])
+            )
+            if parts[0] or parts[1]:
+                self._users.enact(*parts)
 
     def release(self) -> None:
         """Enact what brokers have held back, instant by instant in order; none holds anything back any more."""

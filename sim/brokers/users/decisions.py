@@ -11,9 +11,12 @@ from sim.brokers.users.subscriptions import Subscriptions
 from sim.policies.views import SelectionPolicy, SelectionView, SelectionViews, many_at_once
 from sim.workloads.format.workload import Interests
 
+NOWHERE = -1
+"""The broker of a user that is at none."""
+
 
 class Decisions:
-    """Asks the policy for users who are at `host` and at `places`, their latitudes and longitudes, all live.
+    """Asks the policy for users at `host` (less than 0: at no broker) and `places`, their latitudes and longitudes, all live.
 
     `initial` are the interests with which they join; the states of brokers that the policy sees are those last `exchanged`.
     """
@@ -75,7 +78,7 @@ class Decisions:
     def select(self, user: int, topics: NDArray[np.int32], registered: NDArray[np.int32]) -> int:
         """Ask the policy for a user that wants `topics` and is registered at its broker with `registered`."""
         subscriptions = self._subscriptions
-        current = int(self._host[user])
+        current = max(int(self._host[user]), NOWHERE)
         wanted = frozen(topics.copy())
         if current < 0:
             own, own_topics, own_load, own_users = frozen(np.zeros(len(topics), np.int32)), 0, 0, 0

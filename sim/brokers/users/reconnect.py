@@ -1,27 +1,169 @@
-"""How users whose broker has crashed come back."""
+"""Users whose broker has crashed: when they notice, how often they try to connect again, and to which broker."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from heapq import heappop, heappush
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.base.randomness import uniform
+from sim.brokers.fabric.clock import CONNECTIONS, Clock
+from sim.brokers.fabric.outages import Outages
+from sim.overlay.pair_times import PairTimes
 
 
 @dataclass(frozen=True)
 class ReconnectSetting:
-    """A user notices a crash after `detection` (s), and tries to connect `to` the same broker or to the one that the policy selects.
+    """How users connect again: `detection` seconds after the crash, and where that fails after waits that may get longer.
 
-    It waits (s) after each attempt that fails, always as long, or twice as long after each, the `longest` at most; less a share of
-    that, drawn from 0 to `jitter`. A broker accepts `connection_rate` connections per second (None: any number).
+    `to` is the broker that the user was at, or the one that the selection policy chooses. Wait k is `wait` seconds, doubled k times
+    where `backoff` is exponential, at most `longest`; it is up to a share `jitter` shorter, at random. A broker accepts
+    `connection_rate` users per second, None for any number.
     """
 
     detection: float = 0.0
     to: Literal["same", "policy"] = "same"
-    backoff: Literal["fixed", "exponential"] = "fixed"
+    backoff: Literal["fixed", "exponential"] = "exponential"
     wait: float = 1.0
     longest: float = 60.0
     jitter: float = 0.0
     connection_rate: float | None = None
 
 
-EVERY_SECOND = ReconnectSetting()
-"""Users try the same broker at once, and then each second."""
+RECONNECT = ReconnectSetting()
+"""Users notice at once, and try to get back to the same broker after 1, 2, 4 … seconds."""
+
+
+class Absentees(Protocol):
+    """The users: see HostedUsers."""
+
+    host: NDArray[np.int32]
+
+    def choice(self, user: int) -> int:
+        """The broker that the policy chooses for a user that is connected to none."""
+
+    def connect(self, user: int, broker: int) -> int:
+        """The user, who was connected to none, is connected to the broker now; returns to how many topics it subscribes."""
+
+
+class Counts(Protocol):
+    """Counts what happens, by name."""
+
+    def count(self, name: str, time: float, amount: int = 1) -> None:
+        """So many of what has this name have happened at a time (s)."""
+
+
+class Reconnection:
+    """Connects users again whose broker has crashed.
+
+    What lies ahead are attempts, and ends of those that a broker has accepted; of each user there is one. Where the policy chooses a
+    broker that is down, the user goes to the nearest that is up, by the times of `hops` between them (the lowest number on ties). While
+    brokers are `busy()`, they accept nobody; what is due by then happens at `go_on()`.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        setting: ReconnectSetting,
+        users: Absentees,
+        outages: Outages,
+        hops: PairTimes,
+        counts: Counts,
+        key: int,
+        busy: Callable[[], bool],
+    ) -> None:
+        self._clock, self._setting, self._users, self._outages = clock, setting, users, outages
+        self._hops, self._counts, self._key, self._busy = hops, counts, key, busy
+        self._ahead: list[tuple[float, int, int]] = []  # time (s), user, and which of the user's steps it is
+        self._step = np.zeros(len(users.host), np.int64)  # the latest of each user: others have been overtaken
+        self._attempts = np.zeros(len(users.host), np.int64)
+        self._failed = np.zeros(len(users.host), np.int64)  # of those since the crash
+        self._accepted: dict[int, int] = {}  # user → broker
+        self._free = np.zeros(len(outages.down))  # when brokers accept the next (s)
+        self._wakes_at = math.inf
+
+    def lose(self, users: Sequence[int], broker: int) -> None:
+        """A broker crashes: it leaves these users behind, and those whom it had accepted have to try again."""
+        self._free[broker] = 0.0
+        for user in users:
+            self._failed[user] = 0
+            self._plan(user, self._clock.now + self._setting.detection)
+        for user in sorted(user for user, there in self._accepted.items() if there == broker):
+            del self._accepted[user]
+            self._fail(user)
+        self._watch()
+
+    def _plan(self, user: int, time: float) -> None:
+        self._step[user] += 1
+        heappush(self._ahead, (time, user, int(self._step[user])))
+
+    def _watch(self) -> None:
+        if self._ahead and self._ahead[0][0] < self._wakes_at:
+            self._wakes_at = self._ahead[0][0]
+            self._clock.call(self._wakes_at, CONNECTIONS, self.go_on)
+
+    def go_on(self) -> None:
+        """Take all steps that are due, unless brokers are busy."""
+        now = self._clock.now
+        if now >= self._wakes_at:
+            self._wakes_at = math.inf
+        if self._busy():
+            return
+        while self._ahead and self._ahead[0][0] <= now:
+            _, user, step = heappop(self._ahead)
+            if step != self._step[user]:
+                continue
+            broker = self._accepted.pop(user, None)
+            if broker is None:
+                self._attempt(user)
+            else:
+                self._connect(user, broker)
+        self._watch()
+
+    def _attempt(self, user: int) -> None:
+        now, rate = self._clock.now, self._setting.connection_rate
+        self._counts.count("connection_attempts", now)
+        self._attempts[user] += 1
+        broker = self._target(user)
+        if self._outages.down.item(broker):
+            self._fail(user)
+        elif rate is None:
+            self._connect(user, broker)
+        else:
+            self._free[broker] = accepted = max(now, self._free.item(broker)) + 1.0 / rate
+            self._accepted[user] = broker
+            self._plan(user, accepted)
+
+    def _target(self, user: int) -> int:
+        """The broker that an attempt goes to; one that is down if all are that it may go to."""
+        down = self._outages.down
+        if self._setting.to == "same":
+            return ~self._users.host.item(user)
+        broker = self._users.choice(user)
+        if down.item(broker) and not down.all():
+            up = np.flatnonzero(~down)
+            broker = int(up[np.argmin(self._hops[broker, up])])
+        return broker
+
+    def _fail(self, user: int) -> None:
+        """The user waits, and tries again."""
+        setting, failed = self._setting, int(self._failed[user])
+        wait = (
+            setting.wait
+            if setting.backoff == "fixed"
+            else min(math.ldexp(setting.wait, min(failed, 64)), setting.longest)
+        )
+        if setting.jitter:
+            wait *= 1.0 - setting.jitter * uniform(self._key, user, int(self._attempts[user]))
+        self._failed[user] += 1
+        self._plan(user, self._clock.now + wait)
+
+    def _connect(self, user: int, broker: int) -> None:
+        now = self._clock.now
+        self._counts.count("reconnections", now)
+        self._counts.count("resubscriptions", now, self._users.connect(user, broker))

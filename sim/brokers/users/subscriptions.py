@@ -31,6 +31,7 @@ class Subscriptions:
         self.wanted = np.zeros((topics, brokers), np.int32)
         self.brokers_wanting = np.zeros(topics, np.int64)  # per topic: how many brokers, and users, want it
         self.users_wanting = np.zeros(topics, np.int64)
+        self.absent = np.zeros(topics, np.int64)  # per topic: users among those that are connected to no broker
         self.served, self.brokers_served, self.users_served = self.wanted, self.brokers_wanting, self.users_wanting
         self.version = np.zeros(topics, np.int64)  # per topic: changes so far
         self.topics = np.zeros(brokers, np.int64)
@@ -53,6 +54,12 @@ class Subscriptions:
         """One user of the broker more (+1) or fewer (-1) wants each of the topics."""
         for topic in count_all(self.state.records, np.array(topics, np.int32), broker, change).tolist():
             self._transition(topic, broker, change)
+
+    def miss(self, topics: NDArray[np.int32], change: int) -> None:
+        """One user more (+1) or fewer (-1) that is connected to no broker wants each of the topics."""
+        for counts in (self.absent, self.users_wanting):
+            counts[topics] += change
+        self.version[topics] += 1
 
     def enact(self, first: int, end: int, now: float) -> bool:
         """Enact events of an instant that are of these rows, if compiled code can."""
@@ -113,12 +120,17 @@ class SplitSubscriptions(Subscriptions):
             kept=kept, served=self.served, brokers_served=self.brokers_served, users_served=self.users_served
         )
 
+    def miss(self, topics: NDArray[np.int32], change: int) -> None:
+        """As of all subscriptions: the back end is to serve absent users, whatever it keeps."""
+        super().miss(topics, change)
+        self.users_served[topics] += change
+
     def split(self, topic: int) -> None:
         """Recount who is served after the topic was offloaded or taken back for some broker."""
         served = np.where(self._kept[topic], self.wanted[topic], 0)
         self.served[topic] = served
         self.brokers_served[topic] = int(np.count_nonzero(served))
-        self.users_served[topic] = int(served.sum())
+        self.users_served[topic] = int(served.sum()) + self.absent[topic]
         self.version[topic] += 1
 
     def offloaded(self, topic: int) -> Offloaded:

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from sim.base.arrays import Columns, Integers
 from sim.base.errors import WorkloadError
 from sim.brokers.fabric.clock import CONTROL, Clock, Feed
+from sim.brokers.fabric.outages import Outages
+from sim.brokers.statistics.averages import TimeAverage
 from sim.brokers.statistics.balance import LoadBalance
 from sim.brokers.statistics.receipts import Audiences
 from sim.brokers.users.ahead import Ahead, use_workload
 from sim.brokers.users.change_kernels import load_changed, touch_all, touch_broker
-from sim.brokers.users.decisions import Decisions
+from sim.brokers.users.decisions import NOWHERE, Decisions
 from sim.brokers.users.interests import HeldInterests
 from sim.brokers.users.subscriptions import Subscriptions
 from sim.policies.views import SelectionPolicy
@@ -31,6 +33,7 @@ class UserStatistics(Protocol):
     warm_up: float
     bootstrap_messages: int
     balance: LoadBalance
+    users_absent: TimeAverage
     audiences: Audiences | None
 
     def count(self, name: str, time: float, amount: int = 1) -> None:
@@ -48,7 +51,8 @@ class HostedUsers:
 
     The changes of one user at one instant are one update: the policy is asked once, with the interests and place that result, and
     the user is then at one broker with them. At a handover the user is added at the new broker before it is removed at the old.
-    `before_change()` is called before anything changes, `changed()` when everything has that changes at one instant.
+    `before_change()` is called before anything changes, `changed()` when everything has that changes at one instant. A user whom the
+    policy sends to a broker that is down stays where it is.
     """
 
     def __init__(
@@ -60,6 +64,7 @@ class HostedUsers:
         recorder: UserStatistics,
         before_change: Callable[[], None],
         changed: Callable[[], None],
+        outages: Outages | None = None,
     ) -> None:
         self._clock, self._workload = clock, workload
         self._subscriptions, self._recorder, self._before_change, self._report = (
@@ -68,14 +73,16 @@ class HostedUsers:
             before_change,
             changed,
         )
-        self.host = np.full(len(workload.users), -1, np.int32)
+        self._outages = outages
+        self.host = np.full(len(workload.users), NOWHERE, np.int32)  # ~b: nowhere, since its broker b has crashed
+        self.absent = 0  # users of whom that is true
         self.latitude = workload.users.latitude.copy()
         self.longitude = workload.users.longitude.copy()
         state = subscriptions.state
         state.set(users_many=len(self.host), warm_up=recorder.warm_up, balance=recorder.balance.records.ctypes.data)
         use_workload(workload, state)
         self._records, self.interests = state.records, HeldInterests(workload, state)
-        self.decided_at = array("d")  # s; with it, (user, from, broker) of each decision to move
+        self.decided_at = array("d")  # s; with it, (user, from, broker) of each move
         self.decisions = array("i")
         self._by_subscription = "subscription" in policy.reacts_to
         self._by_movement = "movement" in policy.reacts_to
@@ -128,7 +135,7 @@ class HostedUsers:
     def _attach(self, user: int, broker: int, topics: NDArray[np.int32]) -> None:
         """Move the user to the broker with these topics: added there first, then removed where it was."""
         subscriptions = self._subscriptions
-        former = int(self.host[user])
+        former = max(int(self.host[user]), NOWHERE)
         before = self.interests.of(user)
         self.decided_at.append(self._clock.now)
         self.decisions.extend((user, former, broker))
@@ -150,14 +157,59 @@ class HostedUsers:
         if after == before:
             return
         broker = self.host.item(user)
+        if broker < 0:
+            self._subscriptions.miss(self.interests.of(user), -1)
+            self._subscriptions.miss(np.array(after, np.int32), +1)
+            return
         touch_broker(self._records, broker, self._clock.now)
         for change, some, others in ((+1, after, before), (-1, before, after)):
             held = set(others)
             if topics := [topic for topic in some if topic not in held]:
                 self._subscriptions.change(topics, broker, change)
 
+    # -- brokers that crash
+
+    def leave(self, broker: int) -> list[int]:
+        """All users of a broker that has crashed are connected to none from now on; returns them, ascending."""
+        self._before_change()
+        self._subscriptions.catch_up(self._clock.now)
+        gone: list[int] = np.flatnonzero(self.host == broker).tolist()
+        touch_broker(self._records, broker, self._clock.now)
+        for user in gone:
+            topics = self.interests.of(user)
+            self._subscriptions.change(topics, broker, -1)
+            self._subscriptions.miss(topics, +1)
+            self.host[user] = ~broker
+            self.decided_at.append(self._clock.now)
+            self.decisions.extend((user, broker, NOWHERE))
+            self._recorder.attached(user, NOWHERE)
+        self._subscriptions.users[broker] -= len(gone)
+        self._count_absent(len(gone))
+        self._report()
+        return gone
+
+    def _count_absent(self, more: int) -> None:
+        self.absent += more
+        self._recorder.users_absent.set(self._clock.now, self.absent / len(self.host))
+        load_changed(self._records, self._clock.now)
+
+    def choice(self, user: int) -> int:
+        """The broker that the policy chooses for a user that is connected to none."""
+        return self._decisions.select(user, topics := self.interests.of(user), topics)
+
+    def connect(self, user: int, broker: int) -> int:
+        """The user, who was connected to none, is connected to the broker now; returns to how many topics it subscribes."""
+        self._before_change()
+        self._subscriptions.catch_up(self._clock.now)
+        topics = self.interests.of(user)
+        self._subscriptions.miss(topics, -1)
+        self._attach(user, broker, topics)
+        self._count_absent(-1)
+        self._report()
+        return len(topics)
+
     def selections(self) -> Columns:
-        """The broker of each user from which time on, as columns of a table; `from` is -1 at the first attachment."""
+        """The broker of each user from which time on, as columns of a table; -1 stands for none, at first and after a crash."""
         user, former, broker = np.array(self.decisions, np.int32).reshape(-1, 3).T
         return {"time": np.array(self.decided_at), "user": user, "from": former, "broker": broker}
 
@@ -185,7 +237,7 @@ class HostedUsers:
         """Enact rows of subscription events and movements, of one instant: interests, then places, then a decision per user."""
         self._before_change()
         self._subscriptions.catch_up(self._clock.now)
-        if not moving and not self._by_subscription and self._turn_together(changing):
+        if not moving and not self._by_subscription and not self.absent and self._turn_together(changing):
             self._report()
             return
         events, movements = self._workload.subscription_events, self._workload.movements
@@ -208,7 +260,9 @@ class HostedUsers:
             registered = self.interests.of(user)
             topics = np.array(touched[user], np.int32) if user in touched else registered
             host = self.host.item(user)
-            broker = self._decisions.select(user, topics, registered) if user in ask else host
+            broker = self._decisions.select(user, topics, registered) if user in ask and host >= 0 else host
+            if self._outages is not None and broker != host and self._outages.down.item(broker):
+                broker = host
             if broker == host:
                 self._update(user, topics.tolist())
             else:

@@ -166,7 +166,7 @@ class Arena:
         )
         self.most_cells = max(self.most_cells, _block(size))
         reached = int(np.count_nonzero(due.on_tree)), int(due.on_tree.sum())
-        joining = due.brokers - reached[0], due.users - reached[1]
+        joining = due.brokers - reached[0], due.users - due.absent - reached[1]
         self.versions[number] = (
             first,
             size,
@@ -176,6 +176,7 @@ class Arena:
             due.brokers,
             due.users,
             *joining,
+            due.absent,
             0,
             0,
         )

@@ -11,6 +11,7 @@ from sim.base.arrays import Items
 from sim.brokers.data.compiled import state as st
 from sim.brokers.data.compiled.arena import Arena
 from sim.brokers.data.compiled.closing import close_servers, count_links
+from sim.brokers.data.compiled.crash import lose_publications, take_controls
 from sim.brokers.data.compiled.departures import Departing
 from sim.brokers.data.compiled.loop import accept_control, next_time, process
 from sim.brokers.data.compiled.memory import Memory
@@ -18,6 +19,7 @@ from sim.brokers.data.compiled.reports import TopicReports
 from sim.brokers.data.due import DueByTopic
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.station_record import StationRecord
+from sim.brokers.statistics.ledger import DROPPED, LOST
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import Subscriptions
 from sim.workloads.format.workload import Publications
@@ -50,16 +52,19 @@ class CompiledCarrier:
     def depart(self, numbers: NDArray[np.int64], brokers: NDArray[np.int32], released: float | None = None) -> float:
         """Have publications leave their brokers: at their times, or now (`released`, s), after having been held back.
 
+        Or they are lost then, as `Engine.publish` has it.
         Returns when the last of them leaves.
         """
         published = self._publications.time[numbers]
         times = published if released is None else np.full(len(numbers), released)
-        windows = self._recorder.windows(published)
+        windows, lost = self._recorder.windows(published), brokers < 0
+        brokers = np.maximum(brokers, ~brokers)
         row, topics, identities = self._flights(numbers, brokers, windows)
         uplinks, periods = self._arena.uplinks(topics, brokers[row]), self._period_of
         departing = Departing(
             *(row, identities, uplinks, numbers, times, published, windows, self._publications.size),
             np.empty(0, np.int64) if periods is None else periods,
+            lost,
             int(released is not None),
         )
         self._memory.use_arena(self._arena)
@@ -120,6 +125,23 @@ class CompiledCarrier:
         """Brokers stand on other nodes from now on; what climbs to its root keeps to the brokers that it set out over."""
         self._arena.brokers_moved()
         self._state["epoch"] += 1
+
+    # -- faults
+
+    def fail(self, broker: int, now: float, held: list[int]) -> list[int]:
+        """Lose what the broker holds, some of it `held` back; returns the numbers of the control messages that it had."""
+        states, controls = self._memory.states, np.empty(0, np.int64)
+        if self._state["takes_time"]:
+            while lose_publications(states, broker, now) == st.CHECK:
+                self._refresh(int(self._state["stopped_at"]), int(self._state["stopped_period"]))
+            controls = take_controls(states, broker, now)
+        self._reports.end_held(held, DROPPED, LOST["crashed"])
+        return controls.tolist()
+
+    def outages_changed(self) -> None:
+        """Brokers are down, links are cut, or services are slow, other than before."""
+        assert self._fabric.outages is not None
+        self._memory.look_at_outages(self._fabric.outages, self._fabric.transmission)
 
     # -- the loop
 

@@ -10,8 +10,26 @@ from numpy.typing import NDArray
 from sim.base.addresses import integers, small_integers
 from sim.base.arrays import Item
 from sim.base.compiled import kernel
-from sim.brokers.data.compiled.records import cell_at, integer_at, position_at, slot_at, small_at, version_at, window_at
-from sim.brokers.data.compiled.state import ACCEPTED, ARRIVED, DEPTH, NONE, REFUSED, STRAYED, TRAVELLING
+from sim.brokers.data.compiled.records import (
+    cell_at,
+    integer_at,
+    position_at,
+    slot_at,
+    small_at,
+    version_at,
+    window_at,
+)
+from sim.brokers.data.compiled.state import (
+    ACCEPTED,
+    ARRIVED,
+    DEPTH,
+    DOWNED,
+    NONE,
+    REFUSED,
+    SEVERED,
+    STRAYED,
+    TRAVELLING,
+)
 from sim.brokers.data.rule_kernels import flood_front, reach
 from sim.content.matching_kernels import count_holding
 
@@ -190,7 +208,17 @@ def _count_missed(state: Item, flight: Item, flooded: Flooded, ahead: NDArray[np
     window.strayed_brokers += brokers
     window.strayed_users += users
     counted |= strayed
-    beyond = withheld | counted | (flooded.states & (REFUSED | STRAYED) > 0)
+    crashed = _reach_from(flooded, DOWNED, left) & ~counted
+    brokers, users = _users(state, flight, crashed)
+    window.crashed_brokers += brokers
+    window.crashed_users += users
+    counted |= crashed
+    parted = _reach_from(flooded, SEVERED, left) & ~counted
+    brokers, users = _users(state, flight, parted)
+    window.parted_brokers += brokers
+    window.parted_users += users
+    counted |= parted
+    beyond = withheld | counted | (flooded.states & (REFUSED | STRAYED | DOWNED | SEVERED) > 0)
     limited = reach(flooded.first, flooded.onward, flooded.served, np.where(beyond, beyond.size, -1)) & ~counted
     brokers, users = _users(state, flight, limited)
     window.limited_brokers += brokers

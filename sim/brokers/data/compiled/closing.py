@@ -16,6 +16,7 @@ from sim.brokers.data.compiled.state import (
     DEPTH,
     DOWN,
     FLOODED,
+    GONE,
     LINKED,
     NONE,
     REQUEST,
@@ -34,6 +35,9 @@ _PAIRS = {
     LOST["joining"]: "joining",
     LOST["queue_full"]: "refused",
     LOST["link"]: "strayed",
+    LOST["crashed"]: "crashed",
+    LOST["partitioned"]: "parted",
+    LOST["disconnected"]: "absent",
     LOST["hop_limit"]: "limited",
 }
 _PUBLICATIONS = {PUBLISHED: "published", ROOTED: "rooted", DROPPED: "dropped"}
@@ -80,7 +84,7 @@ def in_transit(
     """Count what messages below their roots would still deliver, and in `found` the flights of each period in transit."""
     state, over = states[0], np.zeros(flights.size, np.bool_)
     for message in messages:
-        if message.kind == NONE or message.kind % SERVED == REQUEST:
+        if message.kind == NONE or message.kind % SERVED in (REQUEST, GONE):
             continue
         flight = flights[message.flight]
         if not over[message.flight]:

@@ -97,8 +97,9 @@ class CompiledContentCarrier(CompiledCarrier):
         if copy.brokers:
             cells = self._arrays["cells"][first : first + len(copy.brokers)]
             copy.arrival, copy.served = cells["arrived"].tolist(), cells["served"].tolist()
-            copy.refused = tuple(np.flatnonzero(cells["state"] & st.REFUSED).tolist())
-            copy.lost_on_links = tuple(np.flatnonzero(cells["state"] & st.STRAYED).tolist())
+            for cause, lost in (("queue_full", st.REFUSED), ("link", st.STRAYED)):
+                for position in np.flatnonzero(cells["state"] & lost).tolist():
+                    copy.lose(cause, position)
             give_cells_back(self._memory.states, first, len(copy.brokers))
 
     # -- the end

@@ -70,7 +70,8 @@ class Departing(NamedTuple):
     """Publications that depart: each flight's `row` (flights) of them, what keyed draws know it by, and where its uplink starts.
 
     By row (publications): its `number`, when it leaves, and is `published` (s), and in which `window`. By number: its `size`, and its
-    `period` where these are counted, else empty. `released` is 1 where they were held back.
+    `period` where these are counted, else empty. `lost`, by row: who publishes it is connected to no broker. `released` is 1 where
+    they were held back.
     """
 
     row: NDArray[np.int64]
@@ -82,6 +83,7 @@ class Departing(NamedTuple):
     window: NDArray[np.int64]
     size: NDArray[np.int32]
     period: NDArray[np.int64]
+    lost: NDArray[np.bool_]
     released: int
 
 
@@ -93,6 +95,6 @@ def line_up(pending: Items, positions: Items, departing: Departing) -> None:
         number = departing.number[row]
         entry.time, entry.published, entry.window = departing.time[row], departing.published[row], departing.window[row]
         entry.size, entry.number, entry.released = departing.size[number], departing.identity[i], departing.released
-        entry.uplink = departing.uplink[i]
+        entry.uplink, entry.lost = departing.uplink[i], departing.lost[row]
         entry.slot = positions[entry.uplink].children  # every position of an uplink names it
         entry.period = departing.period[number] if departing.period.size else 0

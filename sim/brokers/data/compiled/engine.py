@@ -63,6 +63,19 @@ class CompiledEngine:
         elif self._carrier.lined_up >= _BATCH:
             self._carrier.run(until)
 
+    # -- faults
+
+    def fail(self, broker: int) -> list[Message]:
+        """Lose what the broker holds, in service, waiting or held back; returns the control messages among it."""
+        self._catch_up()
+        controls = self._carrier.fail(broker, self._clock.now, self._held.pop(broker, []))
+        self._watch()
+        return [self._control.pop(number) for number in controls]
+
+    def outages_changed(self) -> None:
+        """Let the loop know."""
+        self._carrier.outages_changed()
+
     # -- control
 
     def control_arrival(self, here: int, there: int, number: int) -> float:

@@ -15,17 +15,23 @@ from sim.brokers.data.compiled.hops import (
     take_message,
     trace_hop,
 )
+from sim.brokers.data.compiled.outages import stops
 from sim.brokers.data.compiled.records import flight_at, message_at, position_at, tally_at, version_at, window_at
 from sim.brokers.data.compiled.servers import accept, service_time
 from sim.brokers.data.compiled.state import (
     ACCEPTED,
     ARRIVED,
+    CRASHED,
     DEPTH,
+    DOWNED,
     FLOODED,
     FULL,
+    LOST_ON_LINK,
     ON_ITS_WAY,
+    PARTED,
     REFUSED,
     REPEATED,
+    SEVERED,
     STRAYED,
 )
 from sim.brokers.statistics.hops import FLOOD
@@ -44,6 +50,11 @@ def arrive_flooded(state: Item, number: int) -> None:
     """A copy has come over the link that is the message's position: the first one, or a duplicate."""
     message = message_at(state.messages, number)
     flight, link = flight_at(state.flights, message.flight), position_at(state.positions, message.position)
+    outcome = stops(state, number, link.broker)
+    if outcome != ON_ITS_WAY:
+        refuse_flooded(state, flight, link.first, False, outcome)
+        end_message(state, number)
+        return
     cell = cell_of(state, flight, link.first)
     first, depth = (
         message.kind == FLOODED and not cell.state & ARRIVED,
@@ -58,7 +69,7 @@ def arrive_flooded(state: Item, number: int) -> None:
         service = service_time(state, flight.number, int(link.broker), 1 if first else 2 + sender, effort)
         message.kind = FLOODED if first else REPEATED
         if not accept(state, link.broker, number, service):
-            refuse_flooded(state, flight, link.first, False)
+            refuse_flooded(state, flight, link.first, False, FULL)
             end_message(state, number)
             return
     trace_hop(state, number, flight, link.broker, FLOOD, link.users > 0)
@@ -75,19 +86,23 @@ def arrive_flooded(state: Item, number: int) -> None:
 
 
 @kernel
-def refuse_flooded(state: Item, flight: Item, place: int, first: bool) -> None:
-    """The broker at a place has dropped a copy; of the first one, which had waited: another may be the first yet."""
+def refuse_flooded(state: Item, flight: Item, place: int, first: bool, outcome: int) -> None:
+    """A copy is lost to or at a place, as `outcome` says; of the first one, which had waited: another may be the first yet."""
     cell = cell_of(state, flight, place)
     if first:
         cell.state = cell.state % DEPTH & ~ARRIVED
-    _miss_place(state, flight, place, REFUSED)
+    cell.state |= _noted(outcome)
+    flight.missed = 1
 
 
 @kernel
-def _miss_place(state: Item, flight: Item, place: int, how: int) -> None:
-    """A copy to a place goes no further; `how` is noted in its cell."""
-    cell_of(state, flight, place).state |= how
-    flight.missed = 1
+def _noted(outcome: int) -> int:
+    """How it is noted at a place what became of a copy that is lost."""
+    if outcome == LOST_ON_LINK:
+        return STRAYED
+    if outcome == CRASHED:
+        return DOWNED
+    return SEVERED if outcome == PARTED else REFUSED
 
 
 @kernel
@@ -149,5 +164,5 @@ def flood_on(state: Item, number: int, place: int, flight: Item) -> None:
             count_received(state, first + link.broker, size, link.users == 0)
         outcome = send_message(state, taken, flight.number, int(here.broker), link.broker, link)
         if outcome != ON_ITS_WAY:
-            _miss_place(state, flight, link.first, REFUSED if outcome == FULL else STRAYED)
+            refuse_flooded(state, flight, link.first, False, outcome)
             end_message(state, taken)

@@ -73,8 +73,14 @@ def note(state: Item, flight: Item, what: int) -> None:
 def end_message(state: Item, number: int) -> None:
     """The message carries its flight no further, which is over when no other does."""
     carried = message_at(state.messages, number).flight
-    flight = flight_at(state.flights, carried)
     free_message(state, number)
+    carry_no_further(state, carried)
+
+
+@inlined
+def carry_no_further(state: Item, carried: int) -> None:
+    """A message carries the flight no further, which is over when no other does."""
+    flight = flight_at(state.flights, carried)
     flight.messages -= 1
     if flight.messages == 0:
         if flight.version != NONE:
@@ -120,7 +126,7 @@ def send_message(state: Item, number: int, publication: int, here: int, there: i
 
     Returns what became of it.
     """
-    if state.traces:
+    if state.traces or state.faulty:
         sent = sent_at(state.sent, number)
         sent.time, sent.broker = state.now, here
     return carry(state, number, publication, here, there, hop)

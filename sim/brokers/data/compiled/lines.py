@@ -8,8 +8,17 @@ from sim.base.arrays import Item
 from sim.base.compiled import inlined, kernel
 from sim.base.randomness_kernels import keyed_normal, keyed_uniform
 from sim.brokers.data.compiled.calendar import schedule
-from sim.brokers.data.compiled.records import flight_at, line_at, message_at, port_at, position_at, real_at, wait_at
-from sim.brokers.data.compiled.state import COMING, FULL, LOST_ON_LINK, NONE, ON_ITS_WAY
+from sim.brokers.data.compiled.outages import is_cut
+from sim.brokers.data.compiled.records import (
+    flight_at,
+    line_at,
+    message_at,
+    port_at,
+    position_at,
+    real_at,
+    wait_at,
+)
+from sim.brokers.data.compiled.state import COMING, FULL, LOST_ON_LINK, NONE, ON_ITS_WAY, PARTED
 
 
 @inlined
@@ -132,6 +141,8 @@ def come_in(state: Item, number: int) -> None:
 @inlined
 def carry(state: Item, number: int, publication: int, here: int, there: int, hop: Item) -> int:
     """Send a message from broker to broker; `hop` is the position that has the hop's time and link. Returns what became of it."""
+    if state.cuts and is_cut(state, here, there):
+        return PARTED
     if state.limited:
         return _transmit(state, number, publication, here, there, hop)
     schedule(state, number, _arrival(state, state.now, publication, here, there, hop))

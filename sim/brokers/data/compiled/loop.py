@@ -14,6 +14,7 @@ from sim.brokers.data.compiled.calendar import pop, soonest
 from sim.brokers.data.compiled.floods import arrive_flooded, judge_flooded
 from sim.brokers.data.compiled.hops import free_message, take_message
 from sim.brokers.data.compiled.lines import come_in
+from sim.brokers.data.compiled.outages import stops
 from sim.brokers.data.compiled.records import (
     entry_at,
     flight_at,
@@ -36,11 +37,13 @@ from sim.brokers.data.compiled.state import (
     EMPTY_HOPS,
     EMPTY_NOTES,
     FLOODED,
+    GONE,
     GROW,
     IDLE,
     LOOK,
     MOST_NOTES,
     NONE,
+    ON_ITS_WAY,
     OPEN_WINDOW,
     REPEATED,
     REQUEST,
@@ -52,7 +55,7 @@ from sim.brokers.data.compiled.ways import arrive_tree, arrive_uplink, climb, de
 
 
 @inlined
-def _stale(state: Item, number: int, period: int) -> bool:
+def stale(state: Item, number: int, period: int) -> bool:
     """Whether it is not known what stands for a topic and a root now; the loop is stopped to learn it."""
     slot = slot_at(state.slots, number)
     if slot.checked == state.epoch and version_at(state.versions, slot.version).period == period:
@@ -64,6 +67,8 @@ def _stale(state: Item, number: int, period: int) -> bool:
 @inlined
 def _asks(state: Item, position: int, size: int, at_broker: bool) -> bool:
     """Whether a publication at this position of an uplink needs to know what stands now: it leaves its root, or may be lost."""
+    if state.outage:
+        return True
     place = position_at(state.positions, position)
     if at_broker or not state.takes_time:
         return bool(place.first == NONE or state.limited)
@@ -84,7 +89,7 @@ def _make_room(state: Item, broker: int, now: float) -> bool:
     number = oldest(state, broker)
     message = message_at(state.messages, number)
     flight = flight_at(state.flights, message.flight)
-    if message.kind == UP and _stale(state, flight.slot, flight.period):
+    if message.kind == UP and stale(state, flight.slot, flight.period):
         return False
     state.now = now
     drop_waiting(state, broker, number)
@@ -98,13 +103,17 @@ def _step(state: Item) -> int:
     kind, position = message.kind, message.position
     if kind in (UP, DOWN, FLOODED, REPEATED):
         broker = position_at(state.positions, position).broker
-        if _has_to_drop(state, broker, flight_at(state.flights, message.flight).size):
+        number = entry_at(state.heap, 0).message
+        if (
+            _has_to_drop(state, broker, flight_at(state.flights, message.flight).size)
+            and stops(state, number, broker) == ON_ITS_WAY
+        ):
             if kind == FLOODED:
                 judge_flooded(state, message)
             return DONE if _make_room(state, broker, entry_at(state.heap, 0).time) else CHECK
     if kind == UP or kind == SERVED + UP:
         flight = flight_at(state.flights, message.flight)
-        if _asks(state, position, flight.size, kind != UP) and _stale(state, flight.slot, flight.period):
+        if _asks(state, position, flight.size, kind != UP) and stale(state, flight.slot, flight.period):
             return CHECK
     state.now = entry_at(state.heap, 0).time
     number = pop(state)
@@ -122,6 +131,8 @@ def _step(state: Item) -> int:
         state.stopped_at = message.flight
         free_message(state, number)
         return CONTROL_SERVED
+    elif kind == GONE:
+        free_message(state, number)
     else:
         served(state, position_at(state.positions, position).broker, number)  # of a link, the one that it leads to
         if kind == SERVED + UP:
@@ -192,14 +203,15 @@ def process(states: Items, until: float, at_once: bool, idle: bool, rooted: bool
                 if pending.time > until:
                     return DONE
                 broker = position_at(state.positions, pending.uplink).broker
-                if _has_to_drop(state, broker, pending.size):
+                if _has_to_drop(state, broker, pending.size) and not pending.lost:
                     if not _make_room(state, broker, pending.time):
                         return CHECK
                     continue
                 if _lacks_rows(state, pending.window):
                     state.stopped_at = pending.window
                     return OPEN_WINDOW
-                if _asks(state, pending.uplink, pending.size, False) and _stale(state, pending.slot, pending.period):
+                asks = pending.lost or _asks(state, pending.uplink, pending.size, False)
+                if asks and stale(state, pending.slot, pending.period):
                     return CHECK
                 depart(state)
                 continue

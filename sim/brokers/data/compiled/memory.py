@@ -14,6 +14,7 @@ from sim.brokers.data.compiled.calendar import NO_BUCKET
 from sim.brokers.data.compiled.departures import Departing, line_up
 from sim.brokers.data.compiled.records import CELL, FLOAT, HEAPED, PENDING, PORT, SENDING
 from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.fabric.outages import Outages
 from sim.brokers.fabric.service import relative_to_mean, spread_of
 from sim.brokers.fabric.station_windows import LOOKED_AT, StationWindows
 from sim.brokers.fabric.transmission import Transmission
@@ -67,6 +68,9 @@ class Memory:
         self._grow_flights(1 << 10)
         if fabric.transmission is not None:
             self._set_limits(fabric.transmission)
+        if fabric.outages is not None:
+            self.use("outages", np.zeros(len(capacity), st.ARRAYS["outages"]))
+            self.look_at_outages(fabric.outages, fabric.transmission)
 
     def _set_constants(self, fabric: Fabric, recorder: Recorder) -> None:
         state, links, stations = self.state, fabric.links, fabric.service.setting
@@ -86,7 +90,7 @@ class Memory:
         state["drops_oldest"] = stations.overflow == "drop-oldest"
         state["free_message"] = state["free_flight"] = state["free_wait"] = state["far"] = state["bucket"] = st.NONE
         state["far_bucket"], state["per_second"], state["bucket_count"] = NO_BUCKET, 1024.0, _BUCKETS
-        state["floods"] = fabric.overlay.floods
+        state["floods"], state["faulty"] = fabric.overlay.floods, fabric.outages is not None
         if recorder.trace is not None:
             state["traces"], state["hops_room"] = True, _HOPS
             state["trace_key"], state["traced_share"] = recorder.trace.key, recorder.trace.share
@@ -102,6 +106,16 @@ class Memory:
         state["buffer"] = -1 if setting.buffer is None else setting.buffer
         state["buffer_bytes"] = -1 if setting.buffer_bytes is None else setting.buffer_bytes
         self.use("ports", np.zeros(int(state["brokers"]), PORT))
+
+    def look_at_outages(self, outages: Outages, transmission: Transmission | None) -> None:
+        """Let the kernels know what has failed now."""
+        brokers = self.arrays["outages"]
+        brokers["down"], brokers["side"], brokers["slowed"] = outages.down, outages.side, outages.slowed
+        self.use("cut_links", outages.links)
+        self.state["outage"], self.state["cuts"] = outages.active, outages.cuts
+        self.state["cut_links_many"] = len(outages.links)
+        if transmission is not None:
+            self.state["loss"] = transmission.loss
 
     def use(self, name: str, array: NDArray[np.generic]) -> None:
         """Let the kernels find an array."""
@@ -155,7 +169,7 @@ class Memory:
     def windows_in_use(self) -> NDArray[np.int64]:
         """The windows of publications in transit."""
         messages = self.arrays["messages"]
-        carrying = (messages["kind"] != st.NONE) & (messages["kind"] % st.SERVED != st.REQUEST)
+        carrying = (messages["kind"] != st.NONE) & ~np.isin(messages["kind"] % st.SERVED, (st.REQUEST, st.GONE))
         found: NDArray[np.int64] = self.arrays["flights"]["window"][messages["flight"][carrying]].astype(np.int64)
         return found
 
@@ -195,7 +209,7 @@ class Memory:
         heap = np.zeros(len(messages), HEAPED)
         heap[: len(messages) - more] = self.arrays["heap"]
         self.use("heap", heap)
-        if self.state["traces"]:
+        if self.state["traces"] or self.state["faulty"]:
             sent = np.zeros(len(messages), SENDING)
             sent[: len(messages) - more] = self.arrays["sent"]
             self.use("sent", sent)

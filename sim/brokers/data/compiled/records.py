@@ -96,6 +96,7 @@ VERSION = np.dtype(
         ("users", "i8"),
         ("brokers_joining", "i8"),  # of these, not on the tree
         ("users_joining", "i8"),
+        ("users_absent", "i8"),  # of all users, those that are connected to no broker
         ("flights", "i8"),  # that have become due, those short of the root among them
         ("carried", "i8"),  # flights that go by it now
     ],
@@ -159,7 +160,10 @@ PORT = np.dtype([("out", "f8"), ("come", "f8")])
 """A broker's interface: when (s) it is free for what goes out, and for what comes in."""
 
 SENDING = np.dtype([("time", "f8"), ("broker", "i4")], align=True)
-"""When a message was sent (s), and by whom; where hops are traced."""
+"""When a message was sent (s), and by whom; where hops are traced, or something may fail."""
+
+OUTAGE = np.dtype([("down", "i4"), ("side", "i4"), ("slowed", "f8")], align=True)
+"""The faults of a broker that last now, as `sim.brokers.fabric.outages.Outages` has them."""
 
 IN_SERVICE = np.dtype([("message", "i4"), ("service", "f8")], align=True)
 """A message that a broker serves, and the seconds that it takes; by broker, in the order in which they were taken."""
@@ -175,6 +179,7 @@ PENDING = np.dtype(
         ("window", "i4"),
         ("period", "i4"),
         ("released", "i4"),
+        ("lost", "i4"),  # 1 where who publishes it is connected to no broker
     ],
     align=True,
 )
@@ -210,6 +215,12 @@ WINDOW = np.dtype(
             "refused_users",
             "strayed_brokers",  # lost by links
             "strayed_users",
+            "crashed_brokers",  # lost since a broker was down, or crashed
+            "crashed_users",
+            "parted_brokers",  # lost on links that were cut
+            "parted_users",
+            "absent_brokers",  # none
+            "absent_users",  # that were connected to no broker
             "limited_brokers",  # lost by the hop limit
             "limited_users",
             "delivered_brokers",
@@ -262,6 +273,7 @@ wait_at = accessor(WAIT)
 port_at = accessor(PORT)
 place_at = accessor(PLACE)
 sent_at = accessor(SENDING)
+outage_at = accessor(OUTAGE)
 hop_at = accessor(HOP)
 delivery_at = accessor(DELIVERY)
 window_at = accessor(WINDOW)

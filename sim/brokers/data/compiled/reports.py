@@ -53,7 +53,7 @@ class TopicReports:
     def close(self, held: list[int]) -> None:
         """Count what is on its way at the end, or held back (numbers), and what the loop has counted."""
         self.report()
-        self._end_held(held)
+        self.end_held(held, CLIMBING, IN_FLIGHT)
         self._end_climbing()
         arrays, recorder, satisfaction = self._memory.arrays, self._recorder, self._recorder.satisfaction
         found, statistics = np.zeros(len(self._satisfied), np.int64), recorder.statistics
@@ -64,12 +64,12 @@ class TopicReports:
             satisfaction.count_all(found)
         count_windows(arrays["windows"], statistics, recorder.counted)
 
-    def _end_held(self, held: list[int]) -> None:
-        """Count what brokers hold back."""
+    def end_held(self, held: list[int], column: int, outcome: int) -> None:
+        """Count publications that a broker holds back and that never set out, in this column and row of the ledger."""
         windows = self._recorder.windows(self._publications.time[np.array(held, np.int64)])
         for number, window in zip(held, windows.tolist(), strict=True):
             self._recorder.ledger.count_publication(window, PUBLISHED)
-            self._end_short_of_root(number, window)
+            self._end_short_of_root(number, window, column, outcome)
             if self._recorder.satisfaction is not None and self._period_of is not None:
                 self._recorder.satisfaction.count(int(self._period_of[number]), 1)
 
@@ -79,12 +79,12 @@ class TopicReports:
         climbing = (messages["kind"] % st.SERVED == st.UP) & (messages["kind"] != st.NONE)
         flights = self._memory.arrays["flights"][messages["flight"][climbing]]
         for number, window in zip(flights["number"].tolist(), flights["window"].tolist(), strict=True):
-            self._end_short_of_root(number, window)
+            self._end_short_of_root(number, window, CLIMBING, IN_FLIGHT)
 
-    def _end_short_of_root(self, number: int, window: int) -> None:
+    def _end_short_of_root(self, number: int, window: int, column: int, outcome: int) -> None:
         ledger, due = self._recorder.ledger, self._due.short_of_root(int(self._publications.topic[number]))
-        ledger.count_publication(window, CLIMBING)
-        for row in (DUE, IN_FLIGHT):
+        ledger.count_publication(window, column)
+        for row in (DUE, outcome):
             ledger.count(window, row, due.brokers, due.users)
         if due.audience is not None:
             period = 0 if self._period_of is None else int(self._period_of[number])

@@ -8,7 +8,7 @@ from sim.base.arrays import Item
 from sim.base.compiled import inlined, kernel
 from sim.base.randomness_kernels import keyed_exponential, keyed_gamma, keyed_normal, keyed_uniform
 from sim.brokers.data.compiled.calendar import schedule
-from sim.brokers.data.compiled.records import flight_at, in_service_at, message_at, real_at, server_at
+from sim.brokers.data.compiled.records import flight_at, in_service_at, message_at, outage_at, real_at, server_at
 from sim.brokers.data.compiled.state import DETERMINISTIC, EXPONENTIAL, GAMMA, LOGNORMAL, NONE, REQUEST, SERVED
 
 # -- how long services take
@@ -44,9 +44,10 @@ def service_time(state: Item, publication: int, broker: int, stage: int, effort:
     if state.weighs:
         mean = mean + copies * real_at(state.send, broker).value
         mean = mean + users * real_at(state.send_client, broker).value + size * real_at(state.per_byte, broker).value
-    if state.service_kind == DETERMINISTIC:
-        return float(mean)
-    return float(mean * _factor(state, publication, broker << 16 | stage))
+    seconds = float(mean)
+    if state.service_kind != DETERMINISTIC:
+        seconds = float(mean * _factor(state, publication, broker << 16 | stage))
+    return seconds * float(outage_at(state.outages, broker).slowed) if state.faulty else seconds
 
 
 # -- servers and queues
@@ -218,7 +219,7 @@ def served(state: Item, broker: int, number: int) -> None:
         server.changed_at = state.now
     else:
         _work_off(state, server, state.now)
-        _remove(state, broker, number)
+        remove(state, broker, number)
     server.serving -= 1
     if server.first_control != NONE:
         following = server.first_control
@@ -238,7 +239,7 @@ def served(state: Item, broker: int, number: int) -> None:
 
 
 @kernel
-def _remove(state: Item, broker: int, number: int) -> None:
+def remove(state: Item, broker: int, number: int) -> None:
     """Take a message out of those in service, which stay in the order in which they were taken."""
     first, found = broker * state.servers_each, False
     for place in range(first, first + server_at(state.servers, broker).serving - 1):

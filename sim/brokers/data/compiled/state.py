@@ -19,6 +19,7 @@ from sim.brokers.data.compiled.records import (
     LINE,
     MESSAGE,
     NOTE,
+    OUTAGE,
     PENDING,
     PORT,
     POSITION,
@@ -38,16 +39,16 @@ UPLINKED = -1  # stands for brokers below, at positions of uplinks
 LINKED = -2  # likewise, at links over which a topic is flooded
 
 # What a message is, and what its time means: when it arrives somewhere, or when the broker there has served it.
-UP, DOWN, REQUEST, FLOODED, REPEATED = range(5)
+UP, DOWN, REQUEST, FLOODED, REPEATED, GONE = range(6)  # GONE: it carries nothing, for its broker has crashed
 SERVED = 8  # added to these
 COMING = 16  # likewise, while a message has not come through the interface of the broker that it goes to
 
 # What becomes of a message that is sent
-ON_ITS_WAY, FULL, LOST_ON_LINK = range(3)
+ON_ITS_WAY, FULL, LOST_ON_LINK, CRASHED, PARTED = range(5)
 
 # What became of a copy at a position that is flooded; the rest of the number is how many hops the first one took
-ARRIVED, ACCEPTED, REFUSED, TRAVELLING, STRAYED = 1, 2, 4, 8, 16
-DEPTH = 32
+ARRIVED, ACCEPTED, REFUSED, TRAVELLING, STRAYED, DOWNED, SEVERED = 1, 2, 4, 8, 16, 32, 64
+DEPTH = 128
 
 # How service times are drawn
 DETERMINISTIC, EXPONENTIAL, GAMMA, LOGNORMAL, HISTOGRAM = range(5)
@@ -125,6 +126,10 @@ _INTEGERS = (
     "bound",  # of their queues; -1: none
     "bytes_bound",  # likewise
     "drops_oldest",  # whether the publication that has waited longest makes room
+    "faulty",  # whether something may fail; whether a broker is down or a link is cut; whether a link is; how many are by themselves
+    "outage",
+    "cuts",
+    "cut_links_many",
     "limited",  # whether links or interfaces have rates, or links lose messages
     "loss_key",
     "buffers",  # whether what waits for links is bounded
@@ -157,6 +162,8 @@ ARRAYS = {
     "waits": WAIT,
     "ports": PORT,  # brokers
     "sent": SENDING,  # by message
+    "outages": OUTAGE,  # brokers
+    "cut_links": INTEGER,  # here · brokers + there, ascending
     "traced": HOP,
     "deliveries": DELIVERY,  # whose audience is a version
     "windows": WINDOW,

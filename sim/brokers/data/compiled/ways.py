@@ -20,6 +20,7 @@ from sim.brokers.data.compiled.hops import (
     take_message,
     trace_hop,
 )
+from sim.brokers.data.compiled.outages import stops
 from sim.brokers.data.compiled.records import (
     flight_at,
     message_at,
@@ -32,15 +33,19 @@ from sim.brokers.data.compiled.records import (
 )
 from sim.brokers.data.compiled.servers import accept, drop_oldest, service_time
 from sim.brokers.data.compiled.state import (
+    CRASHED,
     DEPTH,
     DOWN,
     FLOODED,
+    FULL,
     LEFT_ROOT,
     LOST_ON_LINK,
     MISSED_ROOT,
     NONE,
     ON_ITS_WAY,
+    PARTED,
     REFUSED,
+    SERVED,
     STRAYED,
     STRAYED_UP,
     UP,
@@ -75,12 +80,27 @@ def depart(state: Item) -> None:
     number = take_message(state)
     message = message_at(state.messages, number)
     message.flight, message.position, message.kind = carried, pending.uplink, UP
-    arrive_uplink(state, number)
+    if pending.lost:
+        _miss_root(state, number, flight, CRASHED)
+        end_message(state, number)
+    else:
+        _reach_uplink(state, number)
 
 
 @inlined
 def arrive_uplink(state: Item, number: int) -> None:
-    """The message has come to the broker at its position."""
+    """The message has come to the broker at its position, over a hop."""
+    outcome = stops(state, number, position_at(state.positions, message_at(state.messages, number).position).broker)
+    if outcome != ON_ITS_WAY:
+        _miss_root(state, number, flight_at(state.flights, message_at(state.messages, number).flight), outcome)
+        end_message(state, number)
+    else:
+        _reach_uplink(state, number)
+
+
+@inlined
+def _reach_uplink(state: Item, number: int) -> None:
+    """The message is at the broker at its position."""
     message = message_at(state.messages, number)
     flight, place = flight_at(state.flights, message.flight), position_at(state.positions, message.position)
     came = place.depth < flight.hops  # over a hop; else it sets out here
@@ -91,7 +111,7 @@ def arrive_uplink(state: Item, number: int) -> None:
         return
     service = service_time(state, flight.number, int(place.broker), 0, _effort(state, flight, place))
     if not accept(state, place.broker, number, service):
-        _miss_root(state, number, flight, False)
+        _miss_root(state, number, flight, FULL)
         end_message(state, number)
     elif came:
         trace_hop(state, number, flight, place.broker, UPLINK, False)
@@ -114,26 +134,32 @@ def _effort(state: Item, flight: Item, place: Item) -> tuple[int, int, int, int]
 
 
 @kernel
-def _miss_root(state: Item, number: int, flight: Item, strayed: bool) -> None:
-    """A broker drops the flight on its way up, or a link loses it: what it carries is due now, and lost."""
+def _miss_root(state: Item, number: int, flight: Item, outcome: int) -> None:
+    """The flight is lost on its way up, as `outcome` says: what it carries is due now, and lost."""
     flight.hops -= position_at(state.positions, message_at(state.messages, number).position).depth
     slot, window = slot_at(state.slots, flight.slot), window_at(state.windows, flight.window)
     window.dropped += 1
     window.due_brokers += slot.brokers
     window.due_users += slot.users
-    _count_missed(window, slot.brokers, slot.users, strayed)
+    _count_missed(window, slot.brokers, slot.users, outcome)
     version_at(state.versions, slot.version).flights += 1
     if state.content:
-        note(state, flight, STRAYED_UP if strayed else MISSED_ROOT)
+        note(state, flight, STRAYED_UP if outcome == LOST_ON_LINK else MISSED_ROOT)
     _rooted(state, flight)
 
 
 @kernel
-def _count_missed(window: Item, brokers: int, users: int, strayed: bool) -> None:
-    """So many that it was due to do not get it, since a link has lost it, or there was no room for it."""
-    if strayed:
+def _count_missed(window: Item, brokers: int, users: int, outcome: int) -> None:
+    """So many that it was due to do not get it, since that has become of it."""
+    if outcome == LOST_ON_LINK:
         window.strayed_brokers += brokers
         window.strayed_users += users
+    elif outcome == CRASHED:
+        window.crashed_brokers += brokers
+        window.crashed_users += users
+    elif outcome == PARTED:
+        window.parted_brokers += brokers
+        window.parted_users += users
     else:
         window.refused_brokers += brokers
         window.refused_users += users
@@ -167,7 +193,7 @@ def climb(state: Item, number: int) -> None:
     message.position = here.first
     outcome = send_message(state, number, flight.number, int(here.broker), there.broker, here)
     if outcome != ON_ITS_WAY:
-        _miss_root(state, number, flight, outcome == LOST_ON_LINK)
+        _miss_root(state, number, flight, outcome)
         end_message(state, number)
 
 
@@ -183,6 +209,7 @@ def _leave_root(state: Item, number: int) -> None:
     window.due_users += version.users
     window.joining_brokers += version.brokers_joining
     window.joining_users += version.users_joining
+    window.absent_users += version.users_absent
     version.flights += 1
     version.carried += 1
     _rooted(state, flight)
@@ -206,29 +233,36 @@ def _leave_root(state: Item, number: int) -> None:
 def drop_waiting(state: Item, broker: int, number: int) -> None:
     """The broker drops a publication that waits, to make room for another."""
     drop_oldest(state, broker, number)
+    lose_held(state, number, FULL)
+    end_message(state, number)
+
+
+@kernel
+def lose_held(state: Item, number: int, outcome: int) -> None:
+    """A broker loses a publication that it holds."""
     message = message_at(state.messages, number)
     flight, place = flight_at(state.flights, message.flight), position_at(state.positions, message.position)
-    if message.kind == UP:
-        _miss_root(state, number, flight, False)
-    elif message.kind == DOWN:
-        _miss_tree(state, flight, message.position, False)
+    kind = message.kind % SERVED
+    if kind == UP:
+        _miss_root(state, number, flight, outcome)
+    elif kind == DOWN:
+        _miss_tree(state, flight, message.position, outcome)
     else:
-        refuse_flooded(state, flight, place.first, message.kind == FLOODED)
-    end_message(state, number)
+        refuse_flooded(state, flight, place.first, kind == FLOODED, outcome)
 
 
 # -- below the root
 
 
 @kernel
-def _miss_tree(state: Item, flight: Item, position: int, strayed: bool) -> None:
-    """A broker on the tree has dropped the flight, or the link to it lost it: what is due at it and below is lost."""
+def _miss_tree(state: Item, flight: Item, position: int, outcome: int) -> None:
+    """The flight does not get to a broker on the tree, or is lost there: what is due at it and below is lost."""
     place, window = position_at(state.positions, position), window_at(state.windows, flight.window)
     if state.content:
         cell = cell_of(state, flight, position)
-        cell.state |= STRAYED if strayed else REFUSED
+        cell.state |= STRAYED if outcome == LOST_ON_LINK else REFUSED
         cell.arrived = np.nan
-    _count_missed(window, place.below_brokers, place.below_users, strayed)
+    _count_missed(window, place.below_brokers, place.below_users, outcome)
 
 
 @inlined
@@ -237,6 +271,11 @@ def arrive_tree(state: Item, number: int) -> None:
     message = message_at(state.messages, number)
     flight = flight_at(state.flights, message.flight)
     place = position_at(state.positions, message.position)
+    outcome = stops(state, number, place.broker)
+    if outcome != ON_ITS_WAY:
+        _miss_tree(state, flight, message.position, outcome)
+        end_message(state, number)
+        return
     if not state.takes_time:
         trace_hop(state, number, flight, place.broker, TREE, place.users > 0)
         deliver(state, flight, message.position, place.depth, state.now)
@@ -250,7 +289,7 @@ def arrive_tree(state: Item, number: int) -> None:
         if state.content:
             cell_of(state, flight, message.position).arrived = state.now
     else:
-        _miss_tree(state, flight, message.position, False)
+        _miss_tree(state, flight, message.position, FULL)
         end_message(state, number)
 
 
@@ -280,7 +319,7 @@ def _forward(state: Item, number: int, flight: Item) -> None:
             count_received(state, first + child.broker, size, child.users == 0)
         outcome = send_message(state, number, flight.number, int(here.broker), child.broker, child)
         if outcome != ON_ITS_WAY:
-            _miss_tree(state, flight, position, outcome == LOST_ON_LINK)
+            _miss_tree(state, flight, position, outcome)
             end_message(state, number)
     external = here.children - internal
     window.internal += internal

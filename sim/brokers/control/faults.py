@@ -1,0 +1,136 @@
+"""Faults: what happens to brokers, links, users and messages on the way when one strikes, and when it is over."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sim.brokers.control.protocol import ReconfigurationProtocol
+from sim.brokers.control.trees import TreeControl
+from sim.brokers.data.engine import Engine
+from sim.brokers.fabric.clock import FAILURES, Feed
+from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.statistics.recorder import Recorder
+from sim.brokers.users.changes import Changes
+from sim.brokers.users.reconnect import Reconnection, ReconnectSetting
+from sim.brokers.users.users import HostedUsers
+from sim.workloads.faults.schedule import CRASH, CUT, LOSS, MEND, RESTART, SLOW_DOWN, FaultSchedule
+
+
+class Failing(NamedTuple):
+    """What fails when, how users reconnect, and the key of their draws."""
+
+    schedule: FaultSchedule
+    reconnect: ReconnectSetting
+    key: int
+
+
+class FaultControl:
+    """Has the faults of a schedule strike, each at its time, ahead of everything else of that instant."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        recorder: Recorder,
+        failing: Failing,
+        trees: TreeControl,
+        engine: Engine,
+        users: HostedUsers,
+        changes: Changes,
+        protocol: ReconfigurationProtocol | None,
+    ) -> None:
+        assert fabric.outages is not None
+        self._fabric, self._recorder, self._schedule, self._outages = fabric, recorder, failing.schedule, fabric.outages
+        self._courier, self._trees, self._engine = trees.courier, trees, engine
+        self._users, self._changes, self._protocol = users, changes, protocol
+        again = fabric.clock, failing.reconnect, users, fabric.outages, fabric.links.hops, recorder
+        self._reconnection = Reconnection(*again, failing.key, self._busy)
+        self._next = 0
+        self._up_again: list[int] = []  # brokers that have yet to leave the trees that they were on
+        self._awaits = False  # the end of a transition
+
+    def start(self) -> None:
+        """Have the first of them strike when it is time."""
+        times = self._schedule.time
+        Feed(self._fabric.clock, FAILURES, self._strike).start(float(times[0]) if len(times) else None)
+
+    def _strike(self) -> float | None:
+        """Enact all of this instant; returns when the next ones are due."""
+        schedule, now = self._schedule, self._fabric.clock.now
+        while self._next < len(schedule.time) and schedule.time[self._next] == now:
+            row = self._next
+            self._next += 1
+            self._trees.before_change()
+            self._enact(
+                schedule.action.item(row),
+                schedule.target.item(row),
+                schedule.other.item(row),
+                schedule.value.item(row),
+            )
+        if self._up_again and not self._busy():
+            self._leave_trees()
+        return float(schedule.time[self._next]) if self._next < len(schedule.time) else None
+
+    def _enact(self, action: int, target: int, other: int, value: float) -> None:
+        outages = self._outages
+        if action == CRASH:
+            self._crash(target)
+        elif action == RESTART:
+            outages.take_down(target, False)
+            self._brokers_changed()
+            self._up_again.append(target)
+            self._courier.restart(target)
+        elif action in (CUT, MEND):
+            if other < 0:
+                outages.cut_off(target, action == CUT)
+            else:
+                outages.cut_link(target, other, action == CUT)
+            self._engine.outages_changed()
+            self._courier.links_mended()
+        elif action == SLOW_DOWN:
+            outages.slowed[target] = value
+            self._engine.outages_changed()
+        elif action == LOSS:
+            assert self._fabric.transmission is not None
+            self._fabric.transmission.loss = value
+            self._engine.outages_changed()
+
+    def _crash(self, broker: int) -> None:
+        self._recorder.count("crashes", self._fabric.clock.now)
+        self._outages.take_down(broker, True)
+        self._brokers_changed()
+        self._trees.crash(broker)
+        if broker in self._up_again:
+            self._up_again.remove(broker)
+        absent = self._users.leave(broker)
+        self._changes.let_go(absent)
+        self._courier.hold(broker, self._engine.fail(broker))
+        self._reconnection.lose(absent, broker)
+
+    def _leave_trees(self) -> None:
+        """Brokers that are up again leave the trees that they were on."""
+        for broker in self._up_again:
+            self._trees.restart(broker)
+        self._up_again.clear()
+        self._trees.changed()
+
+    def _busy(self) -> bool:
+        """Whether brokers move to other nodes: nobody joins or leaves before that is over."""
+        if self._protocol is None or not self._protocol.running:
+            return False
+        if not self._awaits:
+            self._awaits = True
+            self._protocol.when_over(self._go_on)
+        return True
+
+    def _go_on(self) -> None:
+        self._awaits = False
+        self._trees.before_change()
+        self._leave_trees()
+        self._reconnection.go_on()
+
+    def _brokers_changed(self) -> None:
+        self._engine.outages_changed()
+        down = np.count_nonzero(self._outages.down)
+        self._recorder.brokers_up.set(self._fabric.clock.now, 1.0 - down / len(self._outages.down))

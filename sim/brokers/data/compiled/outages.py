@@ -1,0 +1,36 @@
+"""Where faults stop messages of the compiled engine, as `sim.brokers.fabric.outages.Outages` has it."""
+
+from __future__ import annotations
+
+from sim.base.arrays import Item
+from sim.base.compiled import inlined, kernel
+from sim.brokers.data.compiled.records import integer_at, outage_at, sent_at
+from sim.brokers.data.compiled.state import CRASHED, ON_ITS_WAY, PARTED
+
+
+@kernel
+def is_cut(state: Item, here: int, there: int) -> bool:
+    """Whether the link between two brokers is cut, where some link is."""
+    if outage_at(state.outages, here).side != outage_at(state.outages, there).side:
+        return True
+    link, low, high = here * state.brokers + there, 0, state.cut_links_many
+    while low < high:  # the first one not below it
+        middle = (low + high) // 2
+        if integer_at(state.cut_links, middle).value < link:
+            low = middle + 1
+        else:
+            high = middle
+    return bool(low < state.cut_links_many and integer_at(state.cut_links, low).value == link)
+
+
+@kernel
+def _stops(state: Item, here: int, there: int) -> int:
+    if state.cuts and is_cut(state, here, there):
+        return PARTED
+    return CRASHED if outage_at(state.outages, there).down else ON_ITS_WAY
+
+
+@inlined
+def stops(state: Item, number: int, there: int) -> int:
+    """What becomes of a message that comes to a broker now."""
+    return int(_stops(state, sent_at(state.sent, number).broker, there)) if state.outage else ON_ITS_WAY

@@ -1,0 +1,65 @@
+"""Outages: which brokers are down, which links are cut and how much slower brokers are, now."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Outages:
+    """The faults that last now.
+
+    `down` (brokers). `slowed` (brokers): how many times as long services take. `active`: whether a broker is down or a link is cut. A
+    link is cut where its ends are on different sides of a partition (`side`, brokers), or by itself (`links`: here · brokers + there
+    for both directions, ascending). `partitions` (partitions, brokers) are those of the schedule: who is on the one side of each.
+    """
+
+    def __init__(self, brokers: int, partitions: NDArray[np.bool_]) -> None:
+        self.down = np.zeros(brokers, np.bool_)
+        self.slowed = np.ones(brokers)
+        self.side = np.zeros(brokers, np.int64)
+        self.links = np.empty(0, np.int64)
+        self.active = self.cuts = False
+        self._brokers, self._partitions = brokers, partitions
+        self._lasting = np.zeros(len(partitions), np.bool_)
+        self._pairs: dict[int, None] = {}
+
+    def take_down(self, broker: int, down: bool) -> None:
+        """The broker is down, or up, from now on."""
+        self.down[broker] = down
+        self._look()
+
+    def cut_off(self, partition: int, cut: bool) -> None:
+        """The sides of a partition are cut off from each other, or no longer, from now on."""
+        self._lasting[partition] = cut
+        lasting = self._partitions[self._lasting]
+        self.side = np.zeros(self._brokers, np.int64)
+        if len(lasting):
+            self.side = np.unique(lasting, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        self._look()
+
+    def cut_link(self, one: int, other: int, cut: bool) -> None:
+        """The link between two brokers is cut, or no longer, from now on."""
+        for here, there in ((one, other), (other, one)):
+            if cut:
+                self._pairs[here * self._brokers + there] = None
+            else:
+                self._pairs.pop(here * self._brokers + there, None)
+        self.links = np.array(sorted(self._pairs), np.int64)
+        self._look()
+
+    def _look(self) -> None:
+        self.cuts = bool(self._lasting.any() or self._pairs)
+        self.active = self.cuts or bool(self.down.any())
+
+    def cut(self, here: int, there: int) -> bool:
+        """Whether the link between two brokers is cut."""
+        if not self.cuts:
+            return False
+        return self.side.item(here) != self.side.item(there) or here * self._brokers + there in self._pairs
+
+    def stops(self, here: int, there: int) -> str | None:
+        """The cause for which a copy that comes from one broker to another now is lost; None where it gets there."""
+        if self.cut(here, there):
+            return "partitioned"
+        return "crashed" if self.down.item(there) else None

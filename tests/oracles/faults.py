@@ -1,0 +1,360 @@
+"""Tiny networks whose brokers crash and restart, whose links are cut and lose more, and whose users have to reconnect."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from oracles import network
+from oracles.network import CHANGES, FAULTS, Job, Setting, World
+
+RESTART, MEND, LOSS, SLOW, CRASH, CUT = range(6)  # in this order at equal times
+CONNECTING = CHANGES + 0.5  # after what the workload changes at that instant
+Row = tuple[float, int, int, int, float]  # time, what, target, other, value
+
+
+@dataclass
+class Faults:
+    """`rows` as the schedule has them, in order; `sides` tells for each parting on which side each broker is.
+
+    A user notices a crash `detection` later and tries to connect to the `same` broker or to the one that `select` gives; again after
+    `wait` seconds, or twice as long each time up to `longest` if `exponential`, times 1 - `jitter` · `draw(user, its attempts so far)`.
+    Brokers take `rate` connections per second (None: any number at once). Where a link loses what is sent, `chance(what, source,
+    destination)` is below the probability of a loss.
+    """
+
+    rows: list[Row]
+    sides: list[list[bool]] = field(default_factory=list)
+    detection: float = 0.0
+    same: bool = True
+    exponential: bool = True
+    wait: float = 1.0
+    longest: float = 60.0
+    jitter: float = 0.0
+    draw: Callable[[int, int], float] = lambda user, attempts: 0.0
+    rate: float | None = None
+    chance: Callable[[int, int, int], float] = lambda what, source, destination: 1.0
+
+
+@dataclass
+class Absence:
+    """A user without a broker: where it was, and since when; how often it has failed; where it has been accepted, if so."""
+
+    former: int
+    since: float
+    due: float  # when it tries to connect, or is connected
+    failed: int = 0
+    accepted: int | None = None
+
+
+class Network(network.Network):
+    """Runs at once. Trees keep a broker that has crashed until it restarts."""
+
+    def __init__(self, setting: Setting, world: World, faults: Faults, moments: Iterable[float] = ()) -> None:
+        brokers = len(setting.node_of)
+        self.faults = faults
+        self.fell: dict[int, float] = {}  # when each broker that is down crashed
+        self.cuts: Counter[frozenset[int]] = Counter()  # how much cuts each link
+        self.loss: float | None = None  # None: as links have it
+        self.slow = [1.0] * brokers
+        self.again: dict[int, Callable[[], object]] = {}  # by control message at a broker: has it served anew
+        self.asleep: dict[int, list[Callable[[], object]]] = defaultdict(
+            list
+        )  # control messages at brokers that are down
+        self.at_cuts: list[tuple[int, int, int, Callable[[], None]]] = []  # and before links that are cut
+        self.void = [0] * brokers  # the last join or leave of each broker that changes nothing when its answer comes
+        self.asked: dict[int, int] = {}  # join or leave under way → broker
+        self.away: dict[int, Absence] = {}
+        self.free = [0.0] * brokers  # when each broker takes the next connection
+        self.tried: Counter[int] = Counter()  # attempts of each user
+
+        self.crashes: list[float] = []
+        self.outages: list[tuple[float, float]] = []
+        self.absences: list[tuple[float, float]] = []
+        self.attempts: list[float] = []
+        self.connected: list[tuple[float, int, int]] = []  # time, user, topics
+        self.leaving: list[float] = []  # when a message was sent since a broker restarted
+        self.seen: Counter[str] = Counter()  # what happened at a bad moment
+        if setting.service is not None:
+            took = setting.service
+            setting = replace(
+                setting, service=lambda what, broker, *rest: took(what, broker, *rest) * self.slow[broker]
+            )
+        super().__init__(setting, world, moments)
+
+    def run(self, moments: Iterable[float] = ()) -> None:
+        for time in {row[0] for row in self.faults.rows}:
+            self.at(time, FAULTS, self.fail)
+        super().run(moments)
+        end = self.setting.horizon
+        self.outages += [(start, end) for start in self.fell.values()]
+        self.absences += [(absence.since, end) for absence in self.away.values()]
+
+    def fail(self) -> None:
+        """All that fails or works again at this instant."""
+        for time, what, target, other, value in self.faults.rows:
+            if time != self.now:
+                continue
+            if what == RESTART:
+                self.restart(target)
+            elif what == CRASH:
+                self.crash(target)
+            elif what == LOSS:
+                self.loss = value
+            elif what == SLOW:
+                self.slow[target] = value
+            else:
+                self.cut(self.between(target, other), +1 if what == CUT else -1)
+        self.note_hosting()
+
+    # -- brokers
+
+    def crash(self, broker: int) -> None:
+        self.crashes.append(self.now)
+        self.fell[broker] = self.now
+        at = self.brokers[broker]
+        jobs = [*at.serving, *at.front, *at.queue]
+        self.seen["crashes with publications waiting"] += any(job.what >= 0 for job in at.queue)
+        self.seen["crashes with publications in service"] += any(job.what >= 0 for job in at.serving)
+        self.seen["crashes with control messages at the broker"] += any(job.what < 0 for job in jobs)
+        self.seen["crashes with joins under way"] += broker in self.asked.values()
+
+        self.void[broker] = self.requests
+        self.registered = {row for row in self.registered if row[0] != broker}
+        for user, host in enumerate(self.host):
+            if host == broker:
+                self.host[user] = None
+                self.decisions.append((self.now, user, broker, -1))
+                self.away[user] = Absence(broker, self.now, 0.0)
+                self.attend_at(user, self.now + self.faults.detection)
+        for user, absence in self.away.items():
+            if absence.accepted == broker:
+                self.seen["crashes while users connect"] += 1
+                self.try_later(user)
+        self.free[broker] = 0.0
+
+        at.serving.clear()
+        at.front.clear()
+        at.queue.clear()
+        at.anew = len(at.jobs)
+        for job in jobs:
+            job.cut_short = job.done = self.now
+            if job.what < 0:
+                self.asleep[broker].append(self.again[id(job)])
+        for job in jobs:
+            if job.what >= 0:
+                job.dropped("crashed")
+
+    def restart(self, broker: int) -> None:
+        self.outages.append((self.fell.pop(broker), self.now))
+        node = self.setting.node_of[broker]
+        for topic in range(len(self.setting.roots)):
+            if node in self.joined[topic]:
+                self.leaving += [self.now] * self.messages(topic, node)
+                self.enact(topic, node, -1)
+        self.relinking += [self.now] * self.adjust()
+        for arrive in self.asleep.pop(broker, []):
+            self.seen["control messages that slept"] += 1
+            arrive()
+
+    def offer(
+        self,
+        broker: int,
+        what: int,
+        stage: int,
+        work: tuple[int, int, int],
+        handled: Callable[[], None],
+        dropped: Callable[[str], None] = lambda cause: None,
+    ) -> bool:
+        taken = super().offer(broker, what, stage, work, handled, dropped)
+        if what < 0 and self.setting.service is not None:
+            self.again[id(self.brokers[broker].jobs[-1])] = partial(self.offer, broker, what, stage, work, handled)
+        return taken
+
+    def served(self, broker: int, job: Job) -> None:
+        if job.cut_short is None:
+            super().served(broker, job)
+
+    # -- trees
+
+    def members(self, topic: int) -> set[int]:
+        return self.joined[topic]
+
+    def linked(self, node: int) -> set[int]:
+        return {topic for topic, nodes in enumerate(self.joined) if node in nodes}
+
+    def transition(self, topic: int, broker: int, change: int) -> None:
+        if self.trees and self.setting.join_by_message and (topic, broker) not in self.offloaded:
+            self.asked[self.requests + 1] = broker
+        super().transition(topic, broker, change)
+
+    def answer(self, topic: int, broker: int, change: int, sides: int, request: int) -> None:
+        del self.asked[request]
+        if request > self.void[broker]:
+            super().answer(topic, broker, change, sides, request)
+
+    # -- links
+
+    def between(self, target: int, other: int) -> list[frozenset[int]]:
+        """The links that one cut is about: one, or all between the sides of a parting."""
+        if other >= 0:
+            return [frozenset({target, other})]
+        sides, brokers = self.faults.sides[target], range(len(self.brokers))
+        return [frozenset({a, b}) for a in brokers for b in brokers if sides[a] and not sides[b]]
+
+    def cut(self, links: list[frozenset[int]], by: int) -> None:
+        for link in links:
+            self.cuts[link] += by
+        waiting, self.at_cuts = self.at_cuts, []
+        for message in waiting:
+            self.send(*message)
+
+    def is_cut(self, source: int, destination: int) -> bool:
+        return self.cuts[frozenset({source, destination})] > 0
+
+    def send(self, what: int, source: int, destination: int, arrive: Callable[[], None]) -> None:
+        """Control messages wait where they cannot go on."""
+        if what >= 0:
+            super().send(what, source, destination, arrive)
+            return
+
+        def wake() -> None:
+            if destination in self.fell:
+                self.asleep[destination].append(arrive)
+            else:
+                arrive()
+
+        if self.is_cut(source, destination):
+            self.seen["control messages before a cut"] += 1
+            self.at_cuts.append((what, source, destination, arrive))
+        else:
+            super().send(what, source, destination, wake)
+
+    def transmit(
+        self, number: int, source: int, destination: int, arrive: Callable[[], None], lost: Callable[[str], None]
+    ) -> None:
+        """Copies are lost where they cannot go on."""
+
+        def check() -> None:
+            if self.is_cut(source, destination):
+                self.seen["cuts with copies on the link"] += 1
+                lost("partitioned")
+            elif destination in self.fell:
+                lost("crashed")
+            else:
+                arrive()
+
+        if self.is_cut(source, destination):
+            lost("partitioned")
+        else:
+            super().transmit(number, source, destination, check, lost)
+
+    def loses(self, number: int, source: int, destination: int) -> bool:
+        if self.loss is None:
+            return super().loses(number, source, destination)
+        return self.faults.chance(number, source, destination) < self.loss
+
+    # -- users
+
+    def publish(self, number: int) -> None:
+        """What is published where no broker is up enters nowhere."""
+        publisher = self.world.publications[number][2]
+        lost = self.outside(number) in self.fell if publisher is None else publisher in self.away
+        if lost:
+            self.origin[number] = []
+            self.travelling[number] += 1
+            self.drop_short_of_root(number, "crashed")
+        else:
+            super().publish(number)
+
+    def update(self, user: int, after: set[int], asks: bool) -> None:
+        if user in self.away:
+            self.seen["changes of absent users"] += 1
+        else:
+            super().update(user, after, asks)
+
+    def decide(self, user: int, topics: set[int]) -> int:
+        """Who has a broker stays there if the policy says one that is down."""
+        chosen, current = super().decide(user, topics), self.host[user]
+        if current is None or chosen not in self.fell:
+            return chosen
+        self.seen["handovers to brokers that are down"] += 1
+        return current
+
+    @property
+    def handovers(self) -> list[tuple[float, int, int, int]]:
+        return [row for row in super().handovers if row[3] >= 0]
+
+    def attend_at(self, user: int, time: float) -> None:
+        self.away[user].due = time
+        self.at(time, CONNECTING, self.attend)
+
+    def attend(self) -> None:
+        """All users who try to connect now, or are connected now."""
+        for user in sorted(self.away):
+            if self.away[user].due == self.now:
+                broker = self.away[user].accepted
+                if broker is None:
+                    self.try_to_connect(user)
+                else:
+                    self.connect(user, broker)
+
+    def try_to_connect(self, user: int) -> None:
+        self.attempts.append(self.now)
+        self.tried[user] += 1
+        absence, faults = self.away[user], self.faults
+        broker = absence.former if faults.same else self.decide(user, self.wants[user])
+        if broker in self.fell and not faults.same and len(self.fell) < len(self.brokers):
+            up = [other for other in range(len(self.brokers)) if other not in self.fell]
+            broker = min(up, key=lambda other: (self.setting.delay[broker][other], other))
+            self.seen["decisions for brokers that are down"] += 1
+        if broker in self.fell:
+            self.try_later(user)
+        elif faults.rate is None:
+            self.connect(user, broker)
+        else:
+            self.seen["connections that waited"] += self.free[broker] > self.now
+            self.free[broker] = max(self.now, self.free[broker]) + 1 / faults.rate
+            absence.accepted = broker
+            self.attend_at(user, self.free[broker])
+
+    def try_later(self, user: int) -> None:
+        absence, faults = self.away[user], self.faults
+        wait = min(faults.wait * 2**absence.failed, faults.longest) if faults.exponential else faults.wait
+        absence.failed += 1
+        absence.accepted = None
+        self.attend_at(user, self.now + wait * (1 - faults.jitter * faults.draw(user, self.tried[user])))
+
+    def connect(self, user: int, broker: int) -> None:
+        absence = self.away.pop(user)
+        self.absences.append((absence.since, self.now))
+        self.connected.append((self.now, user, len(self.wants[user])))
+        self.attach(user, broker, set(), self.wants[user])
+        self.relinking += [self.now] * self.adjust()
+        self.note_hosting()
+
+
+def metrics(truth: Network, since: float, until: float) -> dict[str, float | int | None]:
+    def count(times: Iterable[float]) -> int:
+        return sum(since <= time < until for time in times)
+
+    def seconds(spans: list[tuple[float, float]]) -> float:
+        return sum(max(min(end, until) - max(start, since), 0.0) for start, end in spans)
+
+    kept = {n for n in truth.origin if since <= truth.world.publications[n][0] < until}
+    lost = Counter(cause for (number, _), cause in truth.lost.items() if number in kept)
+    connected = [row for row in truth.connected if since <= row[0] < until]
+    return {
+        **network.metrics(truth, since, until),
+        "lost_crashed": lost["crashed"],
+        "lost_partitioned": lost["partitioned"],
+        "crashes": count(truth.crashes),
+        "broker_availability": 1 - seconds(truth.outages) / ((until - since) * len(truth.brokers)),
+        "connection_attempts": count(truth.attempts),
+        "reconnections": len(connected),
+        "resubscriptions": sum(topics for *_, topics in connected),
+        "fault_messages": count(truth.leaving),
+        "user_unavailability": seconds(truth.absences) / ((until - since) * len(truth.wants)),
+    }
