@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from sim.base.errors import InputError, unknown
 from sim.base.naming import Raw
@@ -79,8 +79,11 @@ class Window:
 
 @dataclass(frozen=True)
 class SparkOptions:
-    """How Spark is started, and whether its progress is shown."""
+    """What judges the rows, how Spark is started, and whether progress is shown."""
 
+    engine: Literal["spark", "in-process"] = declared(
+        "", "What judges the rows: spark, on all cores or a cluster; or in-process, this process alone.", "spark"
+    )
     master: str = declared("", "Spark master: local[N], spark://HOST:PORT, …", "local[*]")
     partitions: int | None = declared(
         "", "Number of Spark partitions (the files written do not depend on it).", None, min=1, max=100_000
@@ -90,10 +93,13 @@ class SparkOptions:
 
     @contextmanager
     def started(self, sources: Sequence[Source]) -> Iterator[tuple[Any, Raw]]:
-        """Start a session for these files, and return it with the common arguments of pipelines."""
+        """Start a session for these files, None where the engine is this process, and return it with the common arguments."""
         from sim.spark import spark_session
 
         with progress_lines(self.quiet) as progress:
+            if self.engine == "in-process":
+                yield None, {"partitions": self.partitions, "progress": progress}
+                return
             progress(f"starting Spark ({self.master})", "")
             short = sum(source.bytes for source in sources) < SHORT
             with spark_session(self.master, self.driver_memory, short) as spark:

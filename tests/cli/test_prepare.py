@@ -131,6 +131,24 @@ def test_what_was_typed_wrong_is_told_before_spark_starts(
     assert message in str(raised.value)
 
 
+def test_without_spark_the_workload_is_the_same_or_the_sentence_says_why_not(
+    spark: SparkSession, trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, _, said = prepare(trace, "--format", "gowalla", "--out", tmp_path / "spark").partition("\n")
+    assert "starting Spark" in start
+    assert "reading check-ins (0.0 MiB) by Arrow kernels" in said
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    alone = ["--engine", "in-process", "--out", tmp_path / "alone"]
+    assert prepare(trace, "--format", "gowalla", *alone).replace("alone", "spark") == said
+    assert contents(tmp_path / "alone") == contents(tmp_path / "spark")
+
+    with pytest.raises(InputError) as raised:
+        prepare(trace, "--columns", "user,time,latitude,longitude,_", "--time-format", "hh:mm a yyyy-MM-dd", *alone)
+    assert str(raised.value) == (
+        f"{trace}: times in the format 'hh:mm a yyyy-MM-dd' are not read by Arrow kernels; say --engine spark, which reads them"
+    )
+
+
 def test_box_and_times_leave_rows_out(spark: SparkSession, trace: Path, tmp_path: Path) -> None:
     limits = ["--bounding-box", "48,2,49,5", "--from", "2010-03-01T09:00+09:00", "--to", "2010-03-03T12:00"]
     said = prepare(trace, "--format", "gowalla", "--out", tmp_path / "w", "--publications", "per-check-in", *limits)

@@ -159,8 +159,9 @@ def test_same_bytes_for_any_partitions_and_true_line_numbers(spark: SparkSession
         path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
     prepare_checkins(spark, paths, out, GOWALLA, CheckinOptions(cell=0.5), partitions=1)
     once = contents(out)
-    prepare_checkins(spark, paths, out, GOWALLA, CheckinOptions(cell=0.5), partitions=8)
-    assert contents(out) == once
+    for session in (spark, None):
+        prepare_checkins(session, paths, out, GOWALLA, CheckinOptions(cell=0.5), partitions=8)
+        assert contents(out) == once
     assert_read_like_oracle(load_workload(out), out, oracle.read(paths), 0.5)
     assert [entry.name for entry in out.parent.iterdir()] == ["w"], (
         "what was replaced is gone, and nothing half-made stays"
@@ -454,10 +455,11 @@ def test_damaged_and_hollow_gzip_files_are_named(spark: SparkSession, tmp_path: 
     good.write_text(GOOD)
     cut.write_bytes(gzip.compress("".join(random_lines(2000, random.Random(1))).encode(errors="replace"))[:-400])
     hollow.write_bytes(gzip.compress(b""))
-    with pytest.raises(WorkloadError, match=r"cut\.gz: damaged gzip file"):
-        prepare_checkins(spark, [good, cut], tmp_path / "w", GOWALLA)
-    with pytest.raises(WorkloadError, match=r"hollow\.gz: the file is empty"):
-        prepare_checkins(spark, [good, hollow], tmp_path / "w", GOWALLA)
+    for session in (spark, None):
+        with pytest.raises(WorkloadError, match=r"cut\.gz: damaged gzip file"):
+            prepare_checkins(session, [good, cut], tmp_path / "w", GOWALLA)
+        with pytest.raises(WorkloadError, match=r"hollow\.gz: the file is empty"):
+            prepare_checkins(session, [good, hollow], tmp_path / "w", GOWALLA)
 
 
 def test_only_a_workload_is_replaced(spark: SparkSession, tmp_path: Path) -> None:

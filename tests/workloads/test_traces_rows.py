@@ -10,6 +10,7 @@ import json
 import lzma
 import math
 import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from test_traces_sources import zstd
 
 from sim.base.errors import WorkloadError
 from sim.workloads.traces.layouts import CSV, JSONL, PARQUET, TSV, Layout, guess_layout, lay_over
-from sim.workloads.traces.rows import number_lines, read_rows
+from sim.workloads.traces.rows import read_rows
 from sim.workloads.traces.session import partitioned
 from sim.workloads.traces.sources import find_sources, link_sources
 from sim.workloads.traces.times import example_time, parse_time
@@ -39,13 +40,15 @@ def rows_of(
     """(source, line, the fields, raw) of all rows, in order."""
     link_sources(find_sources(paths), folder / "inputs")
     session = partitioned(spark, partitions, layout.time_zone)
-    read_rows(session, folder / "inputs", layout, FIELDS).write.parquet(str(folder / "rows"))
-    rows = number_lines(session.read.parquet(str(folder / "rows")), layout).collect()
+    rows = sorted(read_rows(session, folder / "inputs", layout, FIELDS).collect())  # by source, block and row
     fields = [field for field in FIELDS if field in rows[0].__fields__]
-    return sorted(
-        (row["source"], row["line"], tuple(row[field] for field in fields) if row["parsed"] else None, row["raw"])
-        for row in rows
-    )
+    found, lines = [], Counter[int]()
+    for row in rows:
+        lines[row["source"]] += 1
+        if not (layout.header and lines[row["source"]] == 1):
+            texts = tuple(row[field] for field in fields) if row["parsed"] else None
+            found.append((row["source"], lines[row["source"]], texts, row["raw"]))
+    return found
 
 
 QUOTED = [

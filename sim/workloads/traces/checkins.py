@@ -1,7 +1,6 @@
-"""Raw check-ins, judged by Spark and loaded as arrays: every row ends as a usable check-in or with a reason in quarantine.
+"""Raw check-ins, judged and loaded as arrays: every row ends as a usable check-in or with a reason in quarantine.
 
-Stages hand over typed Parquet, so that each row is parsed once. A row has its true place (source, line) and its fate
-whatever the partitions; nothing that depends on them leaves this module.
+`checkin_kernels` has the same rules for whole columns; Spark's expressions here judge what kernels do not read.
 """
 
 from __future__ import annotations
@@ -10,20 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
-from sim.base.naming import name_key
 from sim.spark import F, sql
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.quarantine import row_number
 from sim.workloads.traces.rows import NUMBER, found, named, read_rows, with_texts
+from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.times import Window, outside, parse_time
+from sim.workloads.traces.typed import Names, read_typed
 
 _FIELDS = ("user", "time", "place", "space", "latitude", "longitude")
-CHECKIN_COLUMNS = ("user", "micros", "latitude", "longitude", "source", "line")
 # What should stand in a field, for people.
 CHECKIN_EXPECTED = {
     "user": "a user, which is not empty",
@@ -94,16 +90,18 @@ def check_layouts(layout: Layout, places: Layout | None) -> None:
     """Raise WorkloadError where the layout of check-ins, or of places that have their positions, lacks a field."""
     if places is None and "place" in layout.columns and not {"latitude", "longitude", "space"} & set(layout.columns):
         raise WorkloadError(f"--columns {layout.said()}: places without positions; --places FILE tells where they are")
-    layout.require("check-ins", _fields(layout, places))
+    layout.require("check-ins", checkin_fields(layout, places))
     if places is not None:
-        places.require("places", ("place", *_position(places)), "--places-columns")
+        places.require("places", ("place", *position_fields(places)), "--places-columns")
 
 
-def _fields(layout: Layout, places: Layout | None) -> tuple[str, ...]:
-    return ("user", "time", *(_position(layout) if places is None else ("place",)))
+def checkin_fields(layout: Layout, places: Layout | None) -> tuple[str, ...]:
+    """The fields of check-ins that are used."""
+    return ("user", "time", *(position_fields(layout) if places is None else ("place",)))
 
 
-def _position(layout: Layout) -> tuple[str, ...]:
+def position_fields(layout: Layout) -> tuple[str, ...]:
+    """The fields in which a layout has positions."""
     return ("space",) if "space" in layout.columns and "latitude" not in layout.columns else ("latitude", "longitude")
 
 
@@ -115,12 +113,13 @@ def read_checkins(
     Where a place has several rows, the first counts.
     """
     if places is None:
-        return read_rows(spark, folder, layout, _fields(layout, None))
-    where = _position(places[1])
+        return read_rows(spark, folder, layout, checkin_fields(layout, None))
+    where = position_fields(places[1])
     by_place = read_rows(spark, places[0], places[1], ("place", *where)).groupBy("place")
     first = F.min_by(F.struct(*where), F.struct("source", "block", "row"))
     known = by_place.agg(first.alias("position")).select("place", "position.*")
-    return read_rows(spark, folder, layout, _fields(layout, places[1])).join(known, "place", "left")
+    joined = read_rows(spark, folder, layout, checkin_fields(layout, places[1])).join(known, "place", "left")
+    return joined.repartition("source", "block").sortWithinPartitions("source", "block", "row")
 
 
 def judge_checkins(rows: sql.DataFrame, layout: Layout, box: Box | None, window: Window) -> sql.DataFrame:
@@ -167,21 +166,17 @@ def judge_checkins(rows: sql.DataFrame, layout: Layout, box: Box | None, window:
     return judged.select(*kept, found(judged).alias("found"))
 
 
-def load_checkins(folder: Path) -> Checkins:
-    """The typed Parquet of usable rows; the order of its rows means nothing.
+def load_checkins(shelf: Shelf) -> Checkins:
+    """The usable rows.
 
     Users are numbered by their names: whole numbers by value, then the others by code points.
     """
-    users = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns={"user"}))
-    table = ds.dataset(folder, format=users).to_table(columns=list(CHECKIN_COLUMNS)).unify_dictionaries()
-    coded = table["user"].combine_chunks()
-    texts = coded.dictionary.to_pylist()
-    names = sorted(texts, key=name_key)
-    rank = {name: position for position, name in enumerate(names)}
-    user = np.array([rank[name] for name in texts], np.int32)[coded.indices.to_numpy()]
-    micros, latitude, longitude, source, line = (table[name].to_numpy() for name in CHECKIN_COLUMNS[1:])
-    row = row_number(source, line)
-    del table, coded, source, line
-    pa.default_memory_pool().release_unused()  # else it keeps most of a gigabyte of ten million rows to itself
+    users = Names()
+    columns: dict[str, Names | type[np.generic]] = {
+        "user": users, "micros": np.int64, "latitude": np.float64, "longitude": np.float64
+    }  # fmt: skip
+    loaded, row = read_typed(shelf, {name: (name, kind) for name, kind in columns.items()})
+    user = users.sort()[loaded["user"]]
+    micros, latitude, longitude = (loaded[name] for name in ("micros", "latitude", "longitude"))
     order = np.lexsort((row, longitude, latitude, micros, user))
-    return Checkins(names, user[order], micros[order], latitude[order], longitude[order], row[order])
+    return Checkins(users.names, user[order], micros[order], latitude[order], longitude[order], row[order])

@@ -1,4 +1,4 @@
-"""The whole way from a broker's log to an event workload on disk: Spark reads and judges, numpy does the rest."""
+"""The whole way from a broker's log to an event workload on disk: rows are judged in tasks, numpy does the rest."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from sim.spark import sql
 from sim.workloads.format.workload import Workload
 from sim.workloads.models.event_log import event_workload
 from sim.workloads.traces import events as stages
+from sim.workloads.traces.event_kernels import EventRules
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.rows import read_rows
 from sim.workloads.traces.sources import Inputs
-from sim.workloads.traces.workshop import TraceOptions, TraceProgress, open_workshop, size_of
+from sim.workloads.traces.workshop import TraceOptions, TraceProgress, TraceTable, open_workshop
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class EventOptions(TraceOptions):
 
 
 def prepare_events(
-    spark: sql.SparkSession,
+    spark: sql.SparkSession | None,
     inputs: Inputs,
     out: Path,
     layout: Layout,
@@ -40,6 +41,7 @@ def prepare_events(
 ) -> Workload:
     """Write the event workload of this log to the folder `out` and return it.
 
+    Without a Spark session this process does it alone.
     `inputs` are files and patterns (`find_sources`). The files are the same bytes for any number of partitions and cores. `out`
     appears when it is complete; a workload that stands there is replaced. Raises WorkloadError where an input is missing, empty or
     damaged, the layout lacks a field, more than half of the rows are not in it, no row is usable, or `out` holds something else.
@@ -47,16 +49,9 @@ def prepare_events(
     layout.require("events", stages.NEEDED)
     options = options or EventOptions()
     with open_workshop(spark, [inputs], out, layout.time_zone, partitions, progress) as shop:
-        [sources] = shop.groups
-        with shop.watch(f"reading {len(sources)} file{'s' * (len(sources) > 1)} ({size_of(sources)})"):
-            rows = read_rows(shop.session, shop.link(0), layout, stages.FIELDS)
-            judged = stages.judge_events(rows, layout, options.words, options.window, options.size)
-            rows = shop.judge(judged, layout, stages.EVENT_EXPECTED)
-        with shop.watch(f"sorting out {shop.reasons.total():,} rows"):
-            usable = rows.where("reason IS NULL").select(*stages.EVENT_COLUMNS)
-            usable.write.partitionBy("table").parquet(str(shop.folder / "usable"))
+        shelf = shop.judge(_table(layout, options), "events")
         progress("following sessions", "")
-        log, row = stages.load_events(shop.folder / "usable")
+        log, row = stages.load_events(shelf)
         shop.warn_of_strays([table.micros for table in (log.control, log.published, log.delivered)], "events")
         generator = {
             "name": "events",
@@ -74,5 +69,15 @@ def prepare_events(
         shop.leave_out({"no_effect": row[~effect]})
         if workload is None:
             raise shop.nothing_usable("none of {} is usable")
-        shop.quarantine()
         return shop.finish(workload)
+
+
+def _table(layout: Layout, options: EventOptions) -> TraceTable:
+    """How events are judged."""
+
+    def expressions(spark: sql.SparkSession, folder: Path) -> sql.DataFrame:
+        rows = read_rows(spark, folder, layout, stages.FIELDS)
+        return stages.judge_events(rows, layout, options.words, options.window, options.size)
+
+    rules = EventRules(layout, options.words, options.window, options.size)
+    return TraceTable(layout, stages.FIELDS, rules, expressions, stages.EVENT_EXPECTED)

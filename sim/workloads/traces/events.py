@@ -1,9 +1,8 @@
-"""Raw rows of a broker's log, read and judged by Spark and loaded as arrays: every row ends as an event or with a reason."""
+"""Raw rows of a broker's log, judged and loaded as arrays: every row ends as an event or with a reason."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +14,12 @@ from sim.workloads.models.event_kernels import CONNECT, DISCONNECT, SUBSCRIBE, U
 from sim.workloads.models.event_log import Control, Delivered, EventLog, EventPublications
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.rows import found, named, with_texts
+from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.times import Window, outside, parse_time
 from sim.workloads.traces.typed import Names, read_typed
 
 FIELDS = ("time", "action", "client", "topic", "size", "publisher")
 NEEDED = FIELDS[:4]
-EVENT_COLUMNS = ("table", "source", "line", "micros", "action", "client", "topic", "size", "publisher")
 PUBLISH, DELIVER = 4, 5
 ACTIONS = {
     "connect": CONNECT,
@@ -76,7 +75,7 @@ def judge_events(
     """Type the fields of `read_rows`: micros, action, client, topic, size, publisher; null where they are not usable.
 
     Adds `reason`, null where the row is usable as far as one row can tell; `column` and `found`, the name and the text of the field
-    that is wrong; and `table`, where the row belongs. `words` are those of `action_words`, `window` is [first, end) in µs
+    that is wrong. `words` are those of `action_words`, `window` is [first, end) in µs
     since 1970, `size` is that of publications without one. `raw` is kept where it may be needed later. No row raises,
     whatever it holds.
     """
@@ -102,43 +101,38 @@ def judge_events(
     column = F.coalesce(wrong, F.when(parsed & micros.isNull(), "time"))
     topic = F.when(~action.isin(CONNECT, DISCONNECT), topic)  # what else stands there is none
     judged = typed.withColumns({"column": column, "reason": reason, "topic": topic})
-    table = F.when(F.col("reason").isNotNull(), "unusable").when(action == PUBLISH, "published")
-    judged = judged.withColumn("table", table.when(action == DELIVER, "delivered").otherwise("control"))
-    kept = F.when(F.col("table").isin("unusable", "control"), F.col("raw"))
+    kept = F.when(F.col("reason").isNotNull() | ~action.isin(PUBLISH, DELIVER), F.col("raw"))
     judged = judged.withColumns({"found": found(judged), "raw": kept})
     return judged.drop("parsed", "time", *(f"{field}_text" for field in FIELDS))
 
 
-def load_events(folder: Path) -> tuple[EventLog, NDArray[np.int64]]:
-    """The typed Parquet of usable rows, each table by (time, source, line), and the `row_number` of the control table's rows.
+def load_events(shelf: Shelf) -> tuple[EventLog, NDArray[np.int64]]:
+    """The usable rows, each table by (time, source, line), and the `row_number` of the control table's rows.
 
-    The order in which rows are stored means nothing. Clients and topics are numbered by their names: whole numbers by value, then
-    the others by code points.
+    Clients and topics are numbered by their names: whole numbers by value, then the others by code points.
     """
     clients, topics = Names(), Names()
-    names = {"client": clients, "topic": topics, "publisher": clients}
-    control, row = _load(folder / "table=control", ("action", "client", "topic"), names)
-    published, _ = _load(folder / "table=published", ("topic", "client", "size"), names)
-    delivered, _ = _load(folder / "table=delivered", ("topic", "publisher", "client"), names)
-    client, topic = clients.sort(), topics.sort()
-    for table in (control, published, delivered):
-        for column, ranks in (("client", client), ("topic", topic), ("publisher", client)):
-            if column in table:
-                table[column] = ranks[table[column]]
-    log = EventLog(
-        clients.names, topics.names, Control(**control), EventPublications(**published), Delivered(**delivered)
-    )
-    return log, row
-
-
-def _load(folder: Path, columns: tuple[str, ...], names: Mapping[str, Names]) -> tuple[Columns, NDArray[np.int64]]:
-    """Micros and these columns by (time, row number), and the row numbers."""
-    types: Mapping[str, Names | type[np.generic]] = {
-        "micros": np.int64, "action": np.int8, "size": np.int32, **names
+    columns: dict[str, Names | type[np.generic]] = {
+        "micros": np.int64, "action": np.int8, "size": np.int32, "client": clients, "topic": topics, "publisher": clients
     }  # fmt: skip
-    loaded, row = read_typed(folder, {column: (column, types[column]) for column in ("micros", *columns)})
-    order = np.lexsort((row, loaded["micros"]))
-    row = row[order]
-    for column in loaded:  # one after the other: only one of them is there twice at a time
-        loaded[column] = loaded[column][order]
-    return loaded, row
+    loaded, row = read_typed(shelf, {name: (name, kind) for name, kind in columns.items()})
+    ranks = {"client": clients.sort(), "topic": topics.sort()}
+    ranks["publisher"] = ranks["client"]
+    order = np.argsort(loaded["micros"], kind="stable")
+    action = loaded["action"][order]
+
+    def table(which: NDArray[np.bool_], *names: str) -> Columns:
+        chosen = order[which]
+        found = {name: loaded[name][chosen] for name in ("micros", *names)}
+        return {name: ranks[name][values] if name in ranks else values for name, values in found.items()}
+
+    published, delivered = action == PUBLISH, action == DELIVER
+    control = ~(published | delivered)
+    log = EventLog(
+        clients.names,
+        topics.names,
+        Control(**table(control, "action", "client", "topic")),
+        EventPublications(**table(published, "topic", "client", "size")),
+        Delivered(**table(delivered, "topic", "publisher", "client")),
+    )
+    return log, row[order[control]]

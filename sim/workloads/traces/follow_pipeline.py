@@ -1,9 +1,10 @@
-"""The whole way from files of follows and of what is published to a workload on disk: Spark reads and judges, numpy does the rest."""
+"""The whole way from files of follows and of what is published to a workload on disk: rows are judged in tasks, numpy does the rest."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from sim.base.errors import WorkloadError
@@ -13,10 +14,12 @@ from sim.spark import sql
 from sim.workloads.format.workload import DAY, Workload
 from sim.workloads.models.follow_log import follow_workload
 from sim.workloads.traces import follows as stages
+from sim.workloads.traces.follow_kernels import FollowRules, LabelRules
 from sim.workloads.traces.follow_tables import FollowTable, Trace
 from sim.workloads.traces.rows import read_rows
+from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.user_filters import check_sample, sampled
-from sim.workloads.traces.workshop import TraceOptions, TraceProgress, Workshop, open_workshop, size_of
+from sim.workloads.traces.workshop import TraceOptions, TraceProgress, TraceTable, Workshop, open_workshop
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class FollowOptions(TraceOptions):
 
 
 def prepare_follows(
-    spark: sql.SparkSession,
+    spark: sql.SparkSession | None,
     trace: Trace,
     out: Path,
     options: FollowOptions | None = None,
@@ -48,23 +51,23 @@ def prepare_follows(
 ) -> Workload:
     """Write the workload of this trace to the folder `out` and return it.
 
-    The files are the same bytes for any number of partitions and cores. `out` appears when it is complete; a workload that stands
-    there is replaced. Raises WorkloadError where an input is missing, empty or damaged, more than half of a table's rows are not in
-    its layout, nothing is published or followed, or `out` holds something else.
+    Without a Spark session this process does it alone. The files are the same bytes for any number of partitions and cores. `out`
+    appears when it is complete; a workload that stands there is replaced. Raises WorkloadError where an input is missing, empty or
+    damaged, more than half of a table's rows are not in its layout, nothing is published or followed, or `out` holds something else.
     """
     options = options or FollowOptions()
     streams = Streams(options.seed)
     tables = [table for table, _ in trace.tables]
     groups = [*(inputs for _, inputs in trace.tables), trace.labels[1] if trace.labels else ()]
     with open_workshop(spark, groups, out, trace.time_zone, partitions, progress) as shop:
-        folders = [_usable(shop, table, options, streams) for table in tables]
+        shelves = [_judged(shop, table, options, streams) for table in tables]
         labels: dict[str, dict[str, str]] = {}
         if trace.labels:
-            with shop.watch("reading what topics are called"):
-                found = stages.read_labels(shop.session, shop.link(len(tables)), trace.labels[0])
-                labels = {trace.labels[0].kind: found}
+            of = trace.labels[0]
+            table = TraceTable(of.layout, of.used, LabelRules(of), partial(stages.read_labels, labels=of))
+            labels = {of.kind: stages.load_labels(shop.read(table, len(tables), "reading what topics are called"))}
         progress(f"joining follows of {shop.reasons[None]:,} rows", "")
-        log = stages.load_follows(folders, tables, labels)
+        log = stages.load_follows(shelves, tables, labels)
         shop.warn_of_strays([log.published.micros], "publications")
         generator = {
             "name": "follows",
@@ -81,17 +84,20 @@ def prepare_follows(
         shop.leave_out(dropped)
         if workload is None:
             raise shop.nothing_usable("of {} none tells of a publication, or none of a follow")
-        shop.quarantine()
         return shop.finish(workload)
 
 
-def _usable(shop: Workshop, table: FollowTable, options: FollowOptions, streams: Streams) -> Path:
-    """Read and judge the files of the next table; the folder of its usable rows."""
-    number = len(shop.tables)
-    sources, folder = shop.groups[number], shop.folder / f"usable-{number}"
-    with shop.watch(f"reading {', '.join(source.name for source in sources[:3])} ({size_of(sources)})"):
-        rows = read_rows(shop.session, shop.link(number), table.layout, table.used)
-        judged = stages.judge_follows(rows, table, options.window, streams)
-        rows = shop.judge(judged, table.layout, stages.expected_text(table))
-        rows.where("reason IS NULL").select("source", "line", *stages.loaded(table)).write.parquet(str(folder))
-    return folder
+def _judged(shop: Workshop, table: FollowTable, options: FollowOptions, streams: Streams) -> Shelf:
+    """Read and judge the files of the next table."""
+    sources = shop.groups[len(shop.shelves)]
+    return shop.judge(_table(table, options, streams), ", ".join(source.name for source in sources[:3]))
+
+
+def _table(table: FollowTable, options: FollowOptions, streams: Streams) -> TraceTable:
+    """How the rows of a table are judged."""
+
+    def expressions(spark: sql.SparkSession, folder: Path) -> sql.DataFrame:
+        return stages.judge_follows(read_rows(spark, folder, table.layout, table.used), table, options.window, streams)
+
+    rules = FollowRules(table, options.window, streams.key("workload.moments"))
+    return TraceTable(table.layout, table.used, rules, expressions, stages.expected_text(table))

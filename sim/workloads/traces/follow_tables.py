@@ -84,6 +84,11 @@ class Labels:
     name: str
     file: str
 
+    @property
+    def used(self) -> tuple[str, ...]:
+        """All fields that mean something."""
+        return tuple(dict.fromkeys((*self.fields, self.name)))
+
 
 @dataclass(frozen=True)
 class Preset:

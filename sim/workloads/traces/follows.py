@@ -1,4 +1,4 @@
-"""Rows of follows and of what is published, judged by Spark and loaded as arrays: every row is of use or has a reason."""
+"""Rows of follows and of what is published, judged and loaded as arrays: every row is of use or has a reason."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sim.spark import F, sql
 from sim.workloads.models.follow_log import EVER, UNENDING, FollowLog, FollowPublications, Follows
 from sim.workloads.traces.follow_tables import FollowTable, Labels, Span
 from sim.workloads.traces.rows import found, named, read_rows, with_texts
+from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.times import Window, outside, parse_time
 from sim.workloads.traces.typed import Names, read_typed
 
@@ -96,28 +97,35 @@ def _moment(micros: sql.Column, row: sql.Column, span: Span, streams: Streams) -
     return begin + F.floor(share * (end - begin))
 
 
-def read_labels(spark: sql.SparkSession, folder: Path, labels: Labels) -> dict[str, str]:
-    """What the topics of a kind are called, by the text that names them; of several names the first by code points.
+def read_labels(spark: sql.SparkSession, folder: Path, labels: Labels) -> sql.DataFrame:
+    """What topics are called: rows with `topic`, the text that names it, and `name`, as `read_rows` has them else."""
+    rows = read_rows(spark, folder, labels.layout, labels.used)
+    found = {"topic": named(rows, *labels.fields), "name": F.col(labels.name)}
+    blamed = {name: F.lit(None).cast("string") for name in ("reason", "column", "found")}
+    return rows.withColumns(found | blamed).select("source", "block", "row", "raw", *blamed, *found)
 
-    A header is a row among the others: nothing bears the name of its field.
-    """
-    rows = read_rows(spark, folder, labels.layout, tuple(dict.fromkeys((*labels.fields, labels.name))))
-    topics = rows.select(named(rows, *labels.fields).alias("topic"), F.col(labels.name).alias("name"))
-    called = topics.where("trim(name) != ''").groupBy("topic").agg(F.min("name").alias("name")).toArrow()
-    return dict(zip(called["topic"].to_pylist(), called["name"].to_pylist(), strict=True))
+
+def load_labels(shelf: Shelf) -> dict[str, str]:
+    """What topics are called, by the texts that name them; of several names the first by code points."""
+    names: dict[str, str] = {}
+    for _, _, batch in shelf.usable():
+        for topic, name in zip(batch["topic"].to_pylist(), batch["name"].to_pylist(), strict=True):
+            if topic is not None and name is not None and name.strip(" "):
+                names[topic] = min(names.get(topic, name), name)
+    return names
 
 
 def load_follows(
-    folders: Sequence[Path], tables: Sequence[FollowTable], labels: Mapping[str, Mapping[str, str]]
+    shelves: Sequence[Shelf], tables: Sequence[FollowTable], labels: Mapping[str, Mapping[str, str]]
 ) -> FollowLog:
-    """The typed Parquet of each table's usable rows, in its folder; the order in which rows are stored means nothing.
+    """The usable rows of each table.
 
     Users are numbered by their names, topics by kind and then by what rows call them: whole numbers by value, then the others by
     code points. A topic of several kinds is of the first in that order. `labels`, by kind, are what topics are called at last.
     """
     users, kind_names = Names(), Names()
     topics = {kind: Names() for kind in sorted({topics.kind for table in tables for topics in table.topics})}
-    found = [_load(folder, table, users, topics, kind_names) for folder, table in zip(folders, tables, strict=True)]
+    found = [_load(shelf, table, users, topics, kind_names) for shelf, table in zip(shelves, tables, strict=True)]
     ranks, shift, names, kinds = {}, 0, list[str](), list[str]()
     for kind, numbers in topics.items():
         ranks[kind] = numbers.sort()
@@ -134,8 +142,8 @@ def load_follows(
         on = {some: ranks[some.kind][columns.pop(f"topic_{n}")] for n, some in enumerate(table.topics)}
         if "kind" in columns:
             (which,) = on.values()
-            ranked = kind_rank[columns["kind"]]
-            np.minimum.at(first_kind, which[ranked >= 0], ranked[ranked >= 0])
+            kind = kind_rank[columns["kind"]]
+            np.minimum.at(first_kind, which[kind >= 0], kind[kind >= 0])
         for some in table.events:
             micros.append(columns["micros"])
             topic.append(on[some])
@@ -145,14 +153,14 @@ def load_follows(
                 follows.append(Follows(who, on[some], np.full(len(row), -1), columns["micros"]))
             else:
                 follows.append(Follows(who, on[some], row, columns.get("since"), columns.get("until")))
-    for number in np.flatnonzero(first_kind < len(kind_names.names)).tolist():
-        kinds[number] = kind_names.names[first_kind[number]]
+    for which in np.flatnonzero(first_kind < len(kind_names.names)).tolist():
+        kinds[which] = kind_names.names[first_kind[which]]
     published = FollowPublications(np.concatenate(micros), np.concatenate(topic), np.concatenate(publisher))
     return FollowLog(users.names, names, kinds, follows, published)
 
 
 def _load(
-    folder: Path, table: FollowTable, users: Names, topics: Mapping[str, Names], kinds: Names
+    shelf: Shelf, table: FollowTable, users: Names, topics: Mapping[str, Names], kinds: Names
 ) -> tuple[Columns, NDArray[np.int64]]:
     columns: dict[str, tuple[str, Names | type[np.generic]]] = {"user": ("user", users)}
     columns |= {f"topic_{n}": (f"topic_{n}", topics[some.kind]) for n, some in enumerate(table.topics)}
@@ -160,4 +168,4 @@ def _load(
         columns["micros"] = ("micros", np.int64)
     elif table.kind in table.layout.columns:
         columns["kind"] = ("kind", kinds)
-    return read_typed(folder, columns | {bound: (bound, np.int64) for bound in table.bounds})
+    return read_typed(shelf, columns | {bound: (bound, np.int64) for bound in table.bounds})

@@ -16,6 +16,8 @@ from sim.workloads.traces.sources import is_parquet
 Kind = Literal["text", "jsonl", "parquet"]
 
 SKIPPED = "_"
+# Fields that name somebody or something.
+_NAMES = ("user", "place", "client", "publisher", "topic", "kind")
 # Times that need no pattern of their own, with an example of each.
 NAMED_TIMES = {"iso": "2010-10-19T23:55:27Z", "epoch": "1287532527.5", "epoch-ms": "1287532527500"}
 
@@ -75,6 +77,12 @@ class Layout:
         text = {"delimiter": self.delimiter, "header": self.header, "quote": self.quote} if self.kind == "text" else {}
         times = {"time_formats": list(self.time_formats), "time_zone": self.time_zone}
         return {"format": self.name, "columns": self.said(), **text, **times}
+
+
+def name_keys(layout: Layout, fields: Sequence[str] = _NAMES) -> list[str]:
+    """The keys of the file, or its columns, that name somebody or something."""
+    assert isinstance(layout.columns, Mapping)
+    return list(dict.fromkeys(layout.columns[field] for field in fields if field in _NAMES and field in layout.columns))
 
 
 def zone_of(name: str) -> tzinfo:

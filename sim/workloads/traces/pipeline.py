@@ -1,4 +1,4 @@
-"""The whole way from files of check-ins to a location workload on disk: Spark reads and judges, numpy does the rest."""
+"""The whole way from files of check-ins to a location workload on disk: rows are judged in tasks, numpy does the rest."""
 
 from __future__ import annotations
 
@@ -23,11 +23,22 @@ from sim.workloads.models.location import (
     publish_each,
 )
 from sim.workloads.traces import checkins as stages
+from sim.workloads.traces.checkin_kernels import CheckinRules
+from sim.workloads.traces.judging import beyond_kernels
 from sim.workloads.traces.layouts import Layout
+from sim.workloads.traces.places import PlaceRules, store_places
+from sim.workloads.traces.rows import read_rows
 from sim.workloads.traces.sources import Inputs
 from sim.workloads.traces.times import iso
 from sim.workloads.traces.user_filters import UserFilters, select_users
-from sim.workloads.traces.workshop import LARGEST_INT32, TraceOptions, TraceProgress, open_workshop, size_of
+from sim.workloads.traces.workshop import (
+    LARGEST_INT32,
+    TraceOptions,
+    TraceProgress,
+    TraceTable,
+    Workshop,
+    open_workshop,
+)
 
 _DAY = int(DAY) * 1_000_000
 
@@ -56,7 +67,7 @@ class CheckinOptions(TraceOptions):
 
 
 def prepare_checkins(
-    spark: sql.SparkSession,
+    spark: sql.SparkSession | None,
     inputs: Inputs,
     out: Path,
     layout: Layout,
@@ -68,6 +79,7 @@ def prepare_checkins(
 ) -> Workload:
     """Write the location workload of these check-ins to the folder `out` and return it.
 
+    Without a Spark session this process does it alone.
     `inputs` are files and patterns (`find_sources`); `places`, more of them and their layout, tell where the places of the
     check-ins are. The files are the same bytes for any number of partitions and cores. `out` appears when it is complete; a workload
     that stands there is replaced. Raises WorkloadError where an input is missing, empty or damaged, a layout lacks a field, more than
@@ -78,28 +90,20 @@ def prepare_checkins(
     streams = Streams(options.seed)
     groups = [inputs, places[0] if places else ()]
     with open_workshop(spark, groups, out, layout.time_zone, partitions, progress) as shop:
-        sources = [source for group in shop.groups for source in group]
-        with shop.watch(f"reading {len(sources)} file{'s' * (len(sources) > 1)} ({size_of(sources)})"):
-            located = (shop.link(1), places[1]) if places else None
-            rows = stages.read_checkins(shop.session, shop.link(0), layout, located)
-            judged = stages.judge_checkins(rows, layout, options.box, options.window)
-            rows = shop.judge(judged, layout, stages.CHECKIN_EXPECTED)
-        with shop.watch(f"looking for duplicates in {shop.reasons.total():,} rows"):
-            usable = shop.folder / "usable"
-            rows.where("reason IS NULL").select(*stages.CHECKIN_COLUMNS).write.parquet(str(usable))
-            checkins, dropped = select_users(
-                stages.load_checkins(usable),
-                options.filters,
-                window=options.window,
-                zone=layout.time_zone,
-                side=options.cell,
-                streams=streams,
-            )
+        shelf = shop.judge(_table(shop, layout, places and places[1], options), "check-ins")
+        progress(f"looking for duplicates in {shop.reasons.total():,} rows", "")
+        checkins, dropped = select_users(
+            stages.load_checkins(shelf),
+            options.filters,
+            window=options.window,
+            zone=layout.time_zone,
+            side=options.cell,
+            streams=streams,
+        )
         shop.leave_out(dropped)
         if not len(checkins):
             raise shop.nothing_usable("none of {} is usable")
         shop.warn_of_strays([checkins.micros], "check-ins")
-        shop.quarantine()
         progress("finding visits", "")
         visits, cells, published, first_day, days = _drive(checkins, options)
         names = strings(checkins.names)
@@ -127,6 +131,24 @@ def prepare_checkins(
             origin=iso(first_day * _DAY),
         )
         return shop.finish(workload)
+
+
+def _table(shop: Workshop, layout: Layout, places: Layout | None, options: CheckinOptions) -> TraceTable:
+    """How check-ins are judged, with places in the second group of files where there are some."""
+    used, lookup = stages.checkin_fields(layout, places), None
+    if places is not None and not (beyond_kernels(layout) or beyond_kernels(places)):
+        fields = ("place", *stages.position_fields(places))
+        table = TraceTable(
+            places, fields, PlaceRules(fields), lambda spark, folder: read_rows(spark, folder, places, fields)
+        )
+        lookup = store_places(shop.read(table, 1, "reading places"), shop.folder / "places")
+
+    def expressions(spark: sql.SparkSession, folder: Path) -> sql.DataFrame:
+        rows = stages.read_checkins(spark, folder, layout, None if places is None else (shop.link(1), places))
+        return stages.judge_checkins(rows, layout, options.box, options.window)
+
+    rules = CheckinRules(layout, options.box, options.window, lookup)
+    return TraceTable(layout, used, rules, expressions, stages.CHECKIN_EXPECTED, places)
 
 
 def _drive(checkins: stages.Checkins, options: CheckinOptions) -> tuple[Visits, Cells, Publications, int, int]:

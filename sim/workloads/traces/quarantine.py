@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
 from sim.files.parquet import ROW_GROUP, arrow, strings
-from sim.spark import F, sql
-from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.rows import name_keys
+from sim.workloads.traces.layouts import Layout, name_keys
+from sim.workloads.traces.shelves import Piece, Shelf
 from sim.workloads.traces.sources import Source
-from sim.workloads.traces.times import example_time
 
 # A row's reason is the first of these that applies. The last three are of users of whom no row is used.
 _REASONS = (
@@ -31,44 +27,50 @@ _REASONS = (
 FORM = _REASONS[:3]
 
 _SCHEMA = pa.schema({"source": pa.string(), "line": pa.int64(), "raw": pa.string(), "reason": pa.string()})
+_COLUMNS = ("row", "raw", "reason")
 _LINE_BITS = 40
+_BATCH = 1 << 16  # rows
 
 
-def row_number(source: NDArray[np.int32], line: NDArray[np.int64]) -> NDArray[np.int64]:
+def row_number(source: int, line: NDArray[np.int64]) -> NDArray[np.int64]:
     """One number for each row, ascending as (source, line) do."""
-    return source.astype(np.int64) << _LINE_BITS | line
+    return line + (source << _LINE_BITS)
 
 
 def check_form(
-    rows: sql.DataFrame, layout: Layout, sources: Sequence[Source], expected: Mapping[str, str], first: int = 0
-) -> Counter[str | None]:
-    """How many rows have each reason, and how many have none. Raises where a source is empty or not in this layout.
+    shelf: Shelf,
+    layout: Layout,
+    sources: Sequence[Source],
+    expected: Mapping[str, str],
+    first: int,
+    example: Callable[[], str],
+) -> None:
+    """Raise where a source is empty or not in this layout.
 
-    `rows` have source, line, raw, reason, column and found: which field a reason of `FORM` speaks of, null for the whole row,
-    and what stands there; `expected` tells what should, unless it is a time. `sources` are numbered from `first` on.
-    WorkloadError where a source has no rows, or where more than half of all rows have such a reason.
+    `expected` tells what should stand in a field, unless it is a time, of which there is an `example`. `sources` are numbered from
+    `first` on. WorkloadError where a
+    source has no rows, or where more than half of all rows have a reason of `FORM`.
     """
-    counted = rows.groupBy("source", "reason", "column").agg(F.count("*").alias("rows")).collect()
-    for number in sorted(set(range(len(sources))) - {row["source"] - first for row in counted}):
-        raise WorkloadError(f"{sources[number].path}: the file is empty{' but for its header' * layout.header}")
-    reasons: Counter[str | None] = Counter()
-    wrong: Counter[tuple[str, str | None]] = Counter()
-    for row in counted:
-        reasons[row["reason"]] += row["rows"]
-        if row["reason"] in FORM:
-            wrong[row["reason"], row["column"]] += row["rows"]
-    if 2 * wrong.total() <= reasons.total():
-        return reasons
-    reason, column = max(sorted(wrong, key=str), key=wrong.__getitem__)
-    blamed = rows.where((F.col("reason") == reason) & F.col("column").eqNullSafe(F.lit(column)))
-    [row] = blamed.orderBy("source", "line").select("source", "line", "raw", "found").limit(1).collect()
-    share = f"({wrong.total():,} of {reasons.total():,} rows cannot be read as --format {layout.name})"
-    place = f"{sources[row['source'] - first].path}: {'row' if layout.kind == 'parquet' else 'line'} {row['line']}"
+    counted = Counter[int]()
+    for piece in shelf.pieces:
+        counted[piece.source - first] += piece.faults.total()
+    for number, source in enumerate(sources):
+        if not counted[number]:
+            raise WorkloadError(f"{source.path}: the file is empty{' but for its header' * layout.header}")
+    faults = shelf.faults
+    wrong = {fault: rows for fault, rows in faults.items() if fault[0] in FORM}
+    if 2 * sum(wrong.values()) <= faults.total():
+        return
+    blamed = max(sorted(wrong, key=str), key=wrong.__getitem__)
+    number, line, raw, found = shelf.first(blamed)
+    share = f"({sum(wrong.values()):,} of {faults.total():,} rows cannot be read as --format {layout.name})"
+    place = f"{sources[number - first].path}: {'row' if layout.kind == 'parquet' else 'line'} {line}"
+    column = blamed[1]
     if column is None:
-        raise WorkloadError(f"{place}: expected {_line(layout)}, found {_shown(row['raw'])} {share}")
-    wanted = expected.get(column) or f"a time such as {example_time(rows.sparkSession, layout)}"
-    found = "nothing" if row["found"] is None else repr(row["found"][:80])
-    raise WorkloadError(f"{place}: {_column(layout, column)} looks wrong: expected {wanted}, found {found} {share}")
+        raise WorkloadError(f"{place}: expected {_line(layout)}, found {_shown(raw)} {share}")
+    wanted = expected.get(column) or f"a time such as {example()}"
+    said = "nothing" if found is None else repr(found[:80])
+    raise WorkloadError(f"{place}: {_column(layout, column)} looks wrong: expected {wanted}, found {said} {share}")
 
 
 def _line(layout: Layout) -> str:
@@ -91,46 +93,69 @@ def _column(layout: Layout, field: str) -> str:
     return f"column {layout.columns.index(field) + 1} ({field})"
 
 
-def store_quarantine(
-    spark: sql.SparkSession, rows: sql.DataFrame, dropped: Mapping[str, NDArray[np.int64]], folder: Path
-) -> None:
-    """Fill `folder`/sorted with Parquet of the rows that have a reason or are among `dropped`: row numbers by reason.
+def quarantined(
+    shelves: Sequence[Shelf], dropped: Mapping[str, NDArray[np.int64]], names: Sequence[str]
+) -> Iterator[pa.Table]:
+    """The rows that have a fault or are among `dropped`, row numbers by reason, a million at a time.
 
-    `rows` have source, line, raw and reason. Spark sorts them, because there may be more than fit into memory.
+    Columns are source (one of `names`), line, raw and reason.
     """
-    columns = ("source", "line", "raw", "reason")
-    bad = rows.where("reason IS NOT NULL").select(*columns)
-    if any(len(numbers) for numbers in dropped.values()):
-        folder.mkdir()
-        pq.write_table(_dropped(dropped), folder / "dropped.parquet")
-        others = rows.where("reason IS NULL").drop("reason")
-        chosen = spark.read.schema("source int, line bigint, reason string").parquet(str(folder / "dropped.parquet"))
-        bad = bad.unionByName(others.join(chosen, ["source", "line"]).select(*columns))
-    bad.orderBy("source", "line").write.parquet(str(folder / "sorted"))
+    texts, late = strings(names), _Dropped(dropped)
+    rows = (
+        part.add_column(0, "source", texts.take(pa.repeat(pa.scalar(piece.source), len(part)))).cast(_SCHEMA)
+        for shelf in shelves
+        for piece, shift in zip(shelf.pieces, shelf.shifts(), strict=True)
+        for part in _bad_rows(shelf, piece, shift, late)
+    )
+    # What is written follows from where arrays end, which must not follow from how files were cut
+    return _tables_of(_tables_of(rows, _BATCH, combined=True), ROW_GROUP)
 
 
-def _dropped(dropped: Mapping[str, NDArray[np.int64]]) -> pa.Table:
-    number = np.concatenate(list(dropped.values()))
-    code = np.repeat(np.arange(len(dropped), dtype=np.int8), [len(numbers) for numbers in dropped.values()])
-    reason = pa.DictionaryArray.from_arrays(arrow(code), strings(dropped))
-    source, line = (number >> _LINE_BITS).astype(np.int32), number & ((1 << _LINE_BITS) - 1)
-    return pa.table({"source": arrow(source), "line": arrow(line), "reason": reason})
-
-
-def read_quarantine(folder: Path, names: Sequence[str]) -> Iterator[pa.Table]:
-    """What `store_quarantine` stored, as source (one of `names`), line, raw, reason, a million rows at a time."""
-    texts = strings(names)
+def _tables_of(tables: Iterable[pa.Table], rows: int, *, combined: bool = False) -> Iterator[pa.Table]:
+    """The same rows in tables of so many, the last but for it, which there is in any case; `combined` is without chunks."""
     waiting = _SCHEMA.empty_table()
-    for path in sorted((folder / "sorted").glob("*.parquet")):
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(columns=_SCHEMA.names, use_threads=False):
-                table = pa.Table.from_batches([batch])
-                table = table.set_column(0, "source", texts.take(table["source"].combine_chunks())).cast(_SCHEMA)
-                waiting = pa.concat_tables([waiting, table])
-                while len(waiting) >= ROW_GROUP:
-                    yield waiting.slice(0, ROW_GROUP)
-                    waiting = waiting.slice(ROW_GROUP)
-    yield waiting
+    for table in tables:
+        waiting = pa.concat_tables([waiting, table])
+        while len(waiting) >= rows:
+            yield waiting.slice(0, rows).combine_chunks() if combined else waiting.slice(0, rows)
+            waiting = waiting.slice(rows)
+    yield waiting.combine_chunks() if combined else waiting
+
+
+class _Dropped:
+    """Rows with a reason that they got late, by their numbers."""
+
+    def __init__(self, dropped: Mapping[str, NDArray[np.int64]]) -> None:
+        number = np.concatenate([*dropped.values(), np.zeros(0, np.int64)])
+        code = np.repeat(np.arange(len(dropped), dtype=np.int8), [len(numbers) for numbers in dropped.values()])
+        order = np.argsort(number)
+        self.number, self.code, self.reasons = number[order], code[order], strings(dropped)
+
+    def among(self, source: int, lines: NDArray[np.int64]) -> tuple[NDArray[np.int64], pa.StringArray]:
+        """Which of these ascending lines of a source are there, and the reasons."""
+        numbers = row_number(source, lines)
+        start, stop = np.searchsorted(self.number, numbers[[0, -1]], side="left")
+        mine = slice(start, stop + 1)
+        at = np.searchsorted(numbers, self.number[mine])
+        here = np.flatnonzero(numbers[np.minimum(at, len(numbers) - 1)] == self.number[mine])
+        return at[here], self.reasons.take(arrow(self.code[mine][here]))
+
+
+def _bad_rows(shelf: Shelf, piece: Piece, shift: int, late: _Dropped) -> Iterator[pa.Table]:
+    """The rows of a piece for quarantine by line, raw and reason; as many as there are rows in a batch at a time."""
+    tables = [pa.table({name: batch[name] for name in _COLUMNS}) for batch in shelf.batches(piece, "bad")]
+    if len(late.number):
+        for batch in shelf.batches(piece, "usable"):
+            at, reason = late.among(piece.source, batch["row"].to_numpy() + shift)
+            if len(at):
+                found = {name: batch[name].take(arrow(at)) for name in _COLUMNS[:2]}
+                tables.append(pa.table({**found, "reason": reason}))
+    if tables:
+        rows = pa.concat_tables(tables).combine_chunks()
+        row = rows["row"].to_numpy()
+        order = np.argsort(row, kind="stable")
+        rows = rows.take(arrow(order))
+        yield rows.drop_columns("row").add_column(0, "line", arrow(row[order] + shift))
 
 
 def account(reasons: Counter[str | None]) -> dict[str, Any]:

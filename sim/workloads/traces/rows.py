@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sim.base.errors import WorkloadError, suggestion
 from sim.files.compression import Damaged, first_bytes
-from sim.files.parquet import arrow
 from sim.spark import F, T, sql
-from sim.workloads.traces.layouts import Layout
+from sim.workloads.traces.fields import field_pattern, unquoted
+from sim.workloads.traces.layouts import Layout, name_keys
 from sim.workloads.traces.sources import is_parquet, readable
 from sim.workloads.traces.times import TYPED, check_times
 
@@ -25,8 +23,6 @@ TIMES = ("time", "since", "until")
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 _DIGITS = 38  # of a decimal number of Spark
-# Fields that name somebody or something.
-_NAMES = ("user", "place", "client", "publisher", "topic", "kind")
 
 
 def named(rows: sql.DataFrame, *fields: str) -> sql.Column:
@@ -50,7 +46,7 @@ def found(rows: sql.DataFrame) -> sql.Column:
 def read_rows(spark: sql.SparkSession, folder: Path, layout: Layout, used: Sequence[str]) -> sql.DataFrame:
     """The rows of the files in `folder` (see `link_sources`), a string per field.
 
-    Columns: source, block, row (from which `number_lines` finds the line, once the rows are stored), raw, `parsed` (false
+    Columns: source, block, row (in Parquet the row's number, else ascending in a block), raw, `parsed` (false
     where the row cannot be taken apart: all fields are null then), and each of `used` that the layout has; null where the
     row lacks it. Values of Parquet become text without loss: whole numbers as they are, times so that `parse_time` reads
     them; its rows' raw is JSON. Raises WorkloadError where a file lacks a column or is of another kind.
@@ -71,20 +67,6 @@ def read_rows(spark: sql.SparkSession, folder: Path, layout: Layout, used: Seque
         else:
             frames.append(_read_parquet(spark, paths, layout, fields, shape))
     return reduce(lambda one, other: one.unionByName(other), frames)
-
-
-def number_lines(rows: sql.DataFrame, layout: Layout) -> sql.DataFrame:
-    """Replace block and row by `line`, from 1 in each source (in Parquet the row's number); a header is no row."""
-    # Counted once and held as a table of a row per block: whoever reads the numbered rows would count them anew.
-    blocks = rows.groupBy("source", "block").agg(F.count("*").alias("lines"), F.min("row").alias("first")).toArrow()
-    blocks = blocks.sort_by([("source", "ascending"), ("block", "ascending")])
-    source, lines, first = (blocks[name].to_numpy() for name in ("source", "lines", "first"))
-    before = np.cumsum(lines) - lines
-    before -= before[np.searchsorted(source, source)]
-    shifts = blocks.select(["source", "block"]).append_column("shift", arrow(before - first + 1))
-    numbered = rows.join(F.broadcast(rows.sparkSession.createDataFrame(shifts)), ["source", "block"])
-    numbered = numbered.withColumn("line", F.col("row") + F.col("shift")).drop("block", "row", "shift")
-    return numbered.where("line > 1") if layout.header else numbered
 
 
 def _shape(path: Path, file: Path, layout: Layout, fields: Sequence[str]) -> Any:
@@ -111,6 +93,12 @@ def _shape(path: Path, file: Path, layout: Layout, fields: Sequence[str]) -> Any
     return None
 
 
+def names_in(path: Path, layout: Layout, used: Sequence[str]) -> tuple[str, ...]:
+    """The names of the fields in the lines of a file. Raises WorkloadError where it lacks one, or is of another kind."""
+    found = _shape(path, path, layout, [field for field in used if field in layout.columns])
+    return tuple(layout.columns) if found is None else found
+
+
 def _check_columns(file: Path, layout: Layout, fields: Sequence[str], names: Sequence[str]) -> None:
     assert isinstance(layout.columns, Mapping)
     for field in fields:
@@ -129,18 +117,8 @@ def _header(path: Path, file: Path, layout: Layout) -> tuple[str, ...]:
         raise WorkloadError(f"{file}: line 1: no header that can be read ({error})") from None
     if not layout.quote:
         return tuple(line.split(layout.delimiter))
-    found = re.findall(_field(layout), layout.delimiter + line)
-    return tuple(next(csv.reader([field]), [""])[0] if field.startswith('"') else field for field in found)
-
-
-def _field(layout: Layout) -> str:
-    """A delimiter and a field that may be quoted, as Java and Python understand it; nothing in it tracks back.
-
-    Other fields hold no quotes, or the second line of a field that spans two would be taken for a row.
-    """
-    delimiter = re.escape(layout.delimiter)
-    plain = rf'[^"{delimiter}]*+' if len(layout.delimiter) == 1 else rf'(?:(?!{delimiter})[^"])*+'
-    return rf'{delimiter}("(?:[^"]++|"")*+"|{plain})'
+    found = re.findall(field_pattern(layout), layout.delimiter + line)
+    return tuple(map(unquoted, found))
 
 
 def _read_lines(spark: sql.SparkSession, paths: list[str]) -> sql.DataFrame:
@@ -175,7 +153,7 @@ def _read_text(
     # Not from_csv: even a permissive one dies of a line with very many fields, and it changes quotes and NULs.
     found = F.split(text, re.escape(layout.delimiter), count + 1)
     if layout.quote:
-        one, whole = _field(layout), F.concat(F.lit(layout.delimiter), text)
+        one, whole = field_pattern(layout), F.concat(F.lit(layout.delimiter), text)
         quoted = F.when(whole.rlike(rf"^(?:{one}){{{count}}}\z"), F.regexp_extract_all(whole, F.lit(one), F.lit(1)))
         found = F.when(text.contains('"'), F.transform(quoted, _unquoted)).otherwise(found)
     lines = _read_lines(spark, paths).withColumn("fields", found)
@@ -216,12 +194,6 @@ def _read_json(spark: sql.SparkSession, paths: list[str], layout: Layout, fields
         F.col("object").isNotNull().alias("parsed"),
         *(F.col("object").getField(layout.columns[field]).alias(field) for field in fields),
     )
-
-
-def name_keys(layout: Layout, fields: Sequence[str] = _NAMES) -> list[str]:
-    """The keys of the file, or its columns, that name somebody or something."""
-    assert isinstance(layout.columns, Mapping)
-    return list(dict.fromkeys(layout.columns[field] for field in fields if field in _NAMES and field in layout.columns))
 
 
 def _read_parquet(

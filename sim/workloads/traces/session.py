@@ -1,11 +1,10 @@
-"""What the pipelines do with a Spark session: how it cuts what it reads, tables that are kept, jobs that are watched."""
+"""What the pipelines do with a Spark session: how it cuts what it reads, jobs that are watched."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 from sim.base.errors import WorkloadError
 from sim.spark import sql
@@ -45,12 +44,6 @@ def partitioned(spark: sql.SparkSession, partitions: int | None, time_zone: str)
     for key, value in settings.items():
         session.conf.set(key, str(value))
     return session
-
-
-def store(frame: sql.DataFrame, folder: Path) -> sql.DataFrame:
-    """Write a table as Parquet to a new folder; what it gives reads it from there."""
-    frame.write.parquet(str(folder))
-    return frame.sparkSession.read.schema(frame.schema).parquet(str(folder))
 
 
 @contextmanager

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.spark import F, sql
+from sim.workloads.traces.judging import beyond
+from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.sources import Source, is_parquet
-from sim.workloads.traces.times import iso
+from sim.workloads.traces.times import Window, iso
 
 _DAY = 86_400_000_000  # µs
 _QUIET = 30  # days from one row to the next that are always plausible
@@ -70,35 +71,31 @@ def find_span(times: Sequence[NDArray[np.int64]]) -> PlausibleSpan:
 
 
 def warn_of_strays(
-    times: Sequence[NDArray[np.int64]], what: str, rows: sql.DataFrame, sources: Sequence[Source]
+    times: Sequence[NDArray[np.int64]], what: str, shelves: Sequence[Shelf], sources: Sequence[Source]
 ) -> None:
     """Warn, with a place and a value, of times that lie far from all others, and of a trace that takes decades without them.
 
-    `times` are those of the usable rows, which are `what`; `rows` have source, line, micros and reason, sources numbered from 0.
+    `times` are those of the usable rows, which are `what`; those on the shelves that have micros are of `sources`, numbered from 0.
     """
     if not any(map(len, times)):
         return
-    span, total, micros = find_span(times), sum(map(len, times)), F.col("micros")
-    usable = rows.where("reason IS NULL")
-    for count, which, side, days, limit in (
-        (
-            span.before,
-            micros < span.first * _DAY,
-            "before",
-            span.first - span.least,
-            f"--from {iso(span.first * _DAY)}",
-        ),
-        (span.after, micros >= span.end * _DAY, "after", span.most - span.end + 1, f"--to {iso(span.end * _DAY)}"),
+    span, total = find_span(times), sum(map(len, times))
+    first_day, end = span.first * _DAY, span.end * _DAY
+    for count, within, side, days, limit in (
+        (span.before, (None, first_day), "before", span.first - span.least, f"--from {iso(first_day)}"),
+        (span.after, (end, None), "after", span.most - span.end + 1, f"--to {iso(end)}"),
     ):
         if count:
-            first = _first(usable.where(which), [F.col("source"), F.col("line")], sources)
+            first = _said(next(_rows(shelves, within)), sources)
             _warn(
                 f"{first}, far {side} most others: {count:,} of {total:,} {what} lie up to {days:,} days {side} the rest, and the "
                 f"trace takes {span.most - span.least + 1:,} days instead of {span.end - span.first:,}; {limit} leaves them out"
             )
     if span.end - span.first > _LONG:
-        within = usable.where((micros >= span.first * _DAY) & (micros < span.end * _DAY))
-        first, last = (_first(within, [by, F.col("source"), F.col("line")], sources) for by in (micros, micros.desc()))
+        first, last = (
+            _said(min(_extremes(shelves, (first_day, end), sign), key=lambda row: (sign * row[2], *row[:2])), sources)
+            for sign in (1, -1)
+        )
         years = (span.end - span.first) / 365.25
         _warn(f"{first}, and {last}: the trace takes {years:.0f} years; --from and --to choose a part of it")
 
@@ -107,8 +104,29 @@ def _warn(message: str) -> None:
     warnings.warn(message, TraceWarning, stacklevel=3)
 
 
-def _first(rows: sql.DataFrame, order: Sequence[sql.Column], sources: Sequence[Source]) -> str:
-    """The place and the time of the first of these rows."""
-    [row] = rows.orderBy(*order).select("source", "line", "micros").limit(1).collect()
-    path = sources[row["source"]].path
-    return f"{path}: {'row' if is_parquet(path) else 'line'} {row['line']}: the time is {iso(row['micros'])}"
+def _rows(shelves: Sequence[Shelf], window: Window) -> Iterator[tuple[int, int, int]]:
+    """The source, line and time of the first row with a time in a window in each batch of rows, by source and line."""
+    for source, line, micros in _times(shelves):
+        if len(at := np.flatnonzero(~beyond(micros, window))):
+            yield source, int(line[at[0]]), int(micros[at[0]])
+
+
+def _extremes(shelves: Sequence[Shelf], window: Window, sign: int) -> Iterator[tuple[int, int, int]]:
+    """Likewise of the first row with the earliest time, or the latest if `sign` is -1."""
+    for source, line, micros in _times(shelves):
+        if len(at := np.flatnonzero(~beyond(micros, window))):
+            best = at[(sign * micros[at]).argmin()]
+            yield source, int(line[best]), int(micros[best])
+
+
+def _times(shelves: Sequence[Shelf]) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+    for shelf in shelves:
+        for source, line, batch in shelf.usable():
+            if "micros" in batch.schema.names:
+                yield source, line, batch["micros"].to_numpy()
+
+
+def _said(row: tuple[int, int, int], sources: Sequence[Source]) -> str:
+    source, line, micros = row
+    path = sources[source].path
+    return f"{path}: {'row' if is_parquet(path) else 'line'} {line}: the time is {iso(micros)}"

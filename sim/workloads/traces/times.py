@@ -17,6 +17,7 @@ Window = tuple[int | None, int | None]
 _EPOCH = r"^\s*[+-]?[0-9]+(\.[0-9]*)?([eE]\+?[0-9]{1,2})?\s*$"
 _ISO = ("yyyy-MM-dd'T'HH:mm[:ss[.SSSSSSSSS]][XXX]", "yyyy-MM-dd HH:mm[:ss[.SSSSSSSSS]][XXX]", "yyyy-MM-dd")
 TYPED = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+_FAR = r"[+][0-9]{6}"  # a year in which Spark's numbers overflow
 _WEEKDAY = r"^(?i:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?i:day)?([\s\S]*)$"
 _ZONE = "[VzOXxZ]"  # letters of a datetime pattern
 _OPTIONAL_ZONE = rf"\[(?:[^\[\]']|'[^']*')*{_ZONE}(?:[^\[\]']|'[^']*')*\]"
@@ -43,13 +44,23 @@ def parse_time(column: sql.Column, layout: Layout, *, bound: bool = False) -> sq
     time, what they skipped was never. Programs write the years 1 and 9999 for times that they do not have, so only a `bound`
     may be in them.
     """
+    micros = F.coalesce(*(_micros(column, pattern, layout.time_zone) for pattern in patterns_of(layout)))
+    first, end = limits(bound)
+    return F.when(micros.between(first, end - 1), micros)
+
+
+def patterns_of(layout: Layout) -> list[str]:
+    """The datetime patterns of a layout's times, and those of `NAMED_TIMES` that are none."""
     formats = list(layout.time_formats)
     if layout.kind == "parquet" and "iso" not in formats:  # its own times and dates need no format
         formats.append("iso")
-    patterns = [pattern for format in formats for pattern in (_ISO if format == "iso" else (format,))]
-    micros = F.coalesce(*(_micros(column, pattern, layout.time_zone) for pattern in patterns))
+    return [pattern for format in formats for pattern in (_ISO if format == "iso" else (format,))]
+
+
+def limits(bound: bool) -> tuple[int, int]:
+    """Which times are taken for times, µs since 1970: from the first to before the second; a `bound` may be further away."""
     first, end = (_YEAR_1, _YEAR_10000) if bound else (_YEAR_2, _YEAR_9999)
-    return F.when(micros.between(first * 10**6, end * 10**6 - 1), micros)
+    return first * 10**6, end * 10**6
 
 
 def _micros(column: sql.Column, pattern: str, zone: str) -> sql.Column:
@@ -60,6 +71,7 @@ def _micros(column: sql.Column, pattern: str, zone: str) -> sql.Column:
         return F.when(number.between(*limits), (number * 10**digits).cast("bigint"))
     if pattern.startswith("E"):  # which Spark prints but does not read
         column, pattern = F.regexp_extract(column, _WEEKDAY, 1), pattern.lstrip("E")
+    column = F.when(~column.rlike(_FAR), column)
     moment = F.try_to_timestamp(column, F.lit(pattern))
     local = re.sub(_OPTIONAL_ZONE, "", pattern)
     letters = re.sub("'[^']*'", "", local)
@@ -81,7 +93,7 @@ def example_time(spark: sql.SparkSession, layout: Layout) -> str:
     if first in NAMED_TIMES:
         return NAMED_TIMES[first]
     moment = F.timestamp_micros(F.lit(1_287_532_527_000_000))
-    [row] = _one_row(spark).select(F.date_format(moment, _without_options(first) or first)).collect()
+    [row] = _one_row(spark).select(F.date_format(moment, without_options(first) or first)).collect()
     return str(row[0])
 
 
@@ -90,7 +102,7 @@ def _one_row(spark: sql.SparkSession) -> sql.DataFrame:
     return spark.sql("VALUES (0)")
 
 
-def _without_options(pattern: str) -> str:
+def without_options(pattern: str) -> str:
     """A datetime pattern without what is in brackets; a bracket that is not closed ends with the pattern."""
     kept, depth = [], 0
     for part in re.findall(r"'[^']*'|.", pattern):

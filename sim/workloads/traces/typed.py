@@ -1,20 +1,17 @@
-"""Typed Parquet that Spark's judges leave, read as arrays: names become numbers, and nowhere is there a Python object per row."""
+"""Typed rows that judges leave, read as arrays: names become numbers, and nowhere is there a Python object per row."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sim.base.arrays import Columns
 from sim.base.naming import name_key
 from sim.workloads.traces.quarantine import row_number
-
-_BATCH = 1 << 20  # rows; a name is looked up once in each batch that it occurs in
+from sim.workloads.traces.shelves import Shelf
 
 
 class Names:
@@ -24,7 +21,7 @@ class Names:
         self._number: dict[str, int] = {}
         self.names: list[str] = []
 
-    def number(self, column: pa.StringArray) -> NDArray[np.int32]:
+    def number(self, column: pa.StringArray | pa.DictionaryArray) -> NDArray[np.int32]:
         """The number of each of these names; -1 for null."""
         known, column = self._number, column.dictionary_encode()
         numbers = [known.setdefault(name, len(known)) for name in column.dictionary.to_pylist()]
@@ -40,27 +37,22 @@ class Names:
 
 
 def read_typed(
-    folder: Path, columns: Mapping[str, tuple[str, Names | type[np.generic]]]
+    shelf: Shelf, columns: Mapping[str, tuple[str, Names | type[np.generic]]]
 ) -> tuple[Columns, NDArray[np.int64]]:
-    """For each of `columns`, by its name here, a column of the files in `folder`: names to number, or numbers of this type.
+    """For each of `columns`, by its name here, a column of the usable rows: names to number, or numbers of this type.
 
-    And the `row_number` of each row, from its source and line. Rows are as Spark left them, which means nothing.
+    And the `row_number` of each row. Rows are by source and line.
     """
-    files = sorted(folder.glob("*.parquet"))
-    rows = sum(pq.read_metadata(path).num_rows for path in files)
-    row = np.empty(rows, np.int64)
+    row = np.empty(shelf.rows, np.int64)
     loaded: Columns = {
-        name: np.empty(rows, np.int32 if isinstance(kind, Names) else kind) for name, (_, kind) in columns.items()
+        name: np.empty(shelf.rows, np.int32 if isinstance(kind, Names) else kind) for name, (_, kind) in columns.items()
     }
-    stored = list(dict.fromkeys(["source", "line", *(column for column, _ in columns.values())]))
     at = 0
-    for path in files:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(_BATCH, columns=stored, use_threads=False):
-                part = slice(at, at + len(batch))
-                row[part] = row_number(batch["source"].to_numpy(), batch["line"].to_numpy())
-                for name, (column, kind) in columns.items():
-                    values = batch[column]
-                    loaded[name][part] = kind.number(values) if isinstance(kind, Names) else values.to_numpy()
-                at = part.stop
+    for source, line, batch in shelf.usable():
+        part = slice(at, at + len(batch))
+        row[part] = row_number(source, line)
+        for name, (column, kind) in columns.items():
+            values = batch[column]
+            loaded[name][part] = kind.number(values) if isinstance(kind, Names) else values.fill_null(0).to_numpy()
+        at = part.stop
     return loaded, row

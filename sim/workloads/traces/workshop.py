@@ -7,9 +7,9 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import cached_property, partial
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -18,16 +18,22 @@ from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
 from sim.base.private import claimed_folder
+from sim.files.compression import Damaged
 from sim.spark import cause, sql
 from sim.workloads.format.folder import write_workload
 from sim.workloads.format.workload import Workload
+from sim.workloads.traces.judging import RangeJudge, Rules, beyond_kernels
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.quarantine import account, check_form, describe_reasons, read_quarantine, store_quarantine
-from sim.workloads.traces.rows import number_lines
-from sim.workloads.traces.session import partitioned, store, watched
+from sim.workloads.traces.quarantine import account, check_form, describe_reasons, quarantined
+from sim.workloads.traces.ranges import cut_files
+from sim.workloads.traces.rows import names_in
+from sim.workloads.traces.session import partitioned, watched
+from sim.workloads.traces.shelves import Piece, Shelf
 from sim.workloads.traces.sources import Inputs, Source, find_groups, link_sources, original
+from sim.workloads.traces.spark_tasks import file_in_tasks, judge_in_tasks
 from sim.workloads.traces.strays import warn_of_strays
-from sim.workloads.traces.times import Window, iso
+from sim.workloads.traces.time_kernels import example_of
+from sim.workloads.traces.times import Window, example_time, iso
 
 LARGEST_INT32 = 2**31 - 1
 # Called with what is being done and, again and again, with how far it is ("" at its start).
@@ -56,58 +62,116 @@ class TraceOptions:
         return [None if time is None else iso(time) for time in self.window]
 
 
+@dataclass(frozen=True)
+class TraceTable:
+    """Files of one layout, and how their rows are judged.
+
+    `rules` do it by the fields `used`; where kernels cannot read them, `expressions` have Spark read the links in a folder and judge
+    what they find. `expected` is for `check_form`.
+    """
+
+    layout: Layout
+    used: tuple[str, ...]
+    rules: Rules
+    expressions: Callable[[sql.SparkSession, Path], sql.DataFrame]
+    expected: Mapping[str, str] = field(default_factory=dict)
+    beside: Layout | None = None
+
+    @property
+    def uncovered(self) -> str | None:
+        """What kernels do not read of it, or of a table `beside` it that the expressions read too."""
+        return beyond_kernels(self.layout) or (None if self.beside is None else beyond_kernels(self.beside))
+
+
 @dataclass(eq=False)
 class Workshop:
     """A pipeline at work, in a `folder` beside `out`, on input files in groups.
 
-    The rows that it has read so far are in `tables`, with source, line, reason and others; `reasons` counts them by the reason why
-    they are not used, None for those that are; `dropped` has the numbers of rows with a reason that is no column of theirs.
+    Without a Spark session it works in this process alone. The rows that it has read so far are on `shelves`; `reasons` counts them
+    by the reason why they are not used, None for those that are; `dropped` has the numbers of rows with a reason that they got late.
     """
 
-    session: sql.SparkSession
+    spark: sql.SparkSession | None
     folder: Path
     out: Path
     groups: Sequence[Sequence[Source]]
     progress: TraceProgress
-    tables: list[sql.DataFrame] = field(default_factory=list)
+    time_zone: str = "UTC"
+    partitions: int | None = None
+    shelves: list[Shelf] = field(default_factory=list)
     reasons: Counter[str | None] = field(default_factory=Counter)
     dropped: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+
+    @cached_property
+    def session(self) -> sql.SparkSession:
+        """A session that cuts what it reads as options say."""
+        assert self.spark is not None
+        return partitioned(self.spark, self.partitions, self.time_zone)
 
     @property
     def sources(self) -> list[Source]:
         """The files whose rows have been read, as rows number them."""
-        return [source for group in self.groups[: len(self.tables)] for source in group]
-
-    def watch(self, step: str) -> AbstractContextManager[None]:
-        """While the body runs Spark jobs, report the step and how far it is."""
-        return watched(self.session, partial(self.progress, step))
+        return [source for group in self.groups[: len(self.shelves)] for source in group]
 
     def link(self, group: int) -> Path:
         """A folder of links to the files of a group, for Spark to read."""
         folder = self.folder / f"inputs-{group}"
-        link_sources(self.groups[group], folder, sum(map(len, self.groups[:group])))
+        if not folder.exists():
+            link_sources(self.groups[group], folder, sum(map(len, self.groups[:group])))
         return folder
 
-    def judge(self, judged: sql.DataFrame, layout: Layout, expected: Mapping[str, str]) -> sql.DataFrame:
-        """The rows of the next group, as they are judged, with their lines, kept on disk.
+    def judge(self, table: TraceTable, what: str) -> Shelf:
+        """The rows of the next group, which are `what`, judged.
 
-        `expected` is for `check_form`. Raises WorkloadError where a file is empty, or most rows are not in the layout.
+        Raises WorkloadError where a file is empty, or most rows are not in the layout.
         """
-        group = len(self.tables)
-        rows = number_lines(store(judged, self.folder / f"parsed-{group}"), layout)
-        first = len(self.sources)
-        self.reasons += check_form(rows, layout, self.groups[group], expected, first)
-        self.tables.append(rows)
-        return rows
+        number, sources = len(self.shelves), self.groups[len(self.shelves)]
+        first = sum(map(len, self.groups[:number]))
+        shelf = self.read(table, number, f"reading {what} ({_size_of(sources)})")
+        check_form(shelf, table.layout, sources, table.expected, first, partial(self._example, table.layout))
+        self.shelves.append(shelf)
+        for (reason, _), rows in shelf.faults.items():
+            self.reasons[reason] += rows
+        return shelf
 
-    def all_rows(self, column: str) -> sql.DataFrame:
-        """The rows of those tables that have this column: their source, line and reason, and it."""
-        having = [rows.select("source", "line", "reason", column) for rows in self.tables if column in rows.columns]
-        return reduce(lambda one, other: one.unionByName(other), having)
+    def read(self, table: TraceTable, group: int, step: str) -> Shelf:
+        """The rows of a group, judged; nothing is said where they are not in the layout."""
+        sources, folder = self.groups[group], self.folder / f"judged-{group}"
+        folder.mkdir()
+        uncovered = table.uncovered
+        if uncovered and self.spark is None:
+            raise WorkloadError(f"{sources[0].path}: {uncovered}; say --engine spark, which reads them")
+        with self._watch(f"{step} by {'Spark expressions' if uncovered else 'Arrow kernels'}") as report:
+            if uncovered:
+                judged = table.expressions(self.session, self.link(group))
+                return Shelf(folder, file_in_tasks(judged, folder, table.layout.header, table.layout.kind == "parquet"))
+            names = [names_in(source.path, table.layout, table.used) for source in sources]
+            first, cores = sum(map(len, self.groups[:group])), 1
+            if self.spark is not None:
+                cores = self.spark.sparkContext.defaultParallelism
+            ranges = cut_files(sources, names, first, self.partitions, cores)
+            judge = RangeJudge(table.layout, table.used, table.rules, folder)
+            if self.spark is not None:
+                return Shelf(folder, judge_in_tasks(self.spark, judge, ranges))
+            pieces = list[Piece]()
+            for done, part in enumerate(ranges):
+                pieces.append(judge(part))
+                report(f"{done + 1} of {len(ranges)} parts")
+            return Shelf(folder, pieces)
+
+    @contextmanager
+    def _watch(self, step: str) -> Iterator[Callable[[str], None]]:
+        """While the body runs, report the step and how far it is."""
+        report = partial(self.progress, step)
+        with nullcontext(report("")) if self.spark is None else watched(self.spark, report):
+            yield report
+
+    def _example(self, layout: Layout) -> str:
+        return example_time(self.session, layout) if beyond_kernels(layout) else example_of(layout)
 
     def warn_of_strays(self, times: Sequence[NDArray[np.int64]], what: str) -> None:
         """Warn of times (µs since 1970) of rows, which are `what`, that lie far from all others."""
-        warn_of_strays(times, what, self.all_rows("micros"), self.sources)
+        warn_of_strays(times, what, self.shelves, self.sources)
 
     def leave_out(self, dropped: Mapping[str, NDArray[np.int64]]) -> None:
         """Count rows, by their numbers, that had no reason so far but have one now."""
@@ -121,19 +185,13 @@ class Workshop:
         said, reasons = found.format(f"{rows['read']:,} rows"), describe_reasons(rows)
         return WorkloadError(f"{self.sources[0].path}: {said}{f' ({reasons})' if reasons else ''}")
 
-    def quarantine(self) -> None:
-        """Sort the rows that are not used into quarantine."""
-        if bad := self.reasons.total() - self.reasons[None]:
-            with self.watch(f"sorting {bad:,} rows into quarantine"):
-                store_quarantine(self.session, self.all_rows("raw"), self.dropped, self.folder / "quarantine")
-
     def finish(self, workload: Workload) -> Workload:
         """Write the workload, with what became of the rows, and the quarantine, and put both in place."""
         self.progress(f"writing {self.out}", "")
         sources = dict.fromkeys(source for group in self.groups for source in group)
         about = [{"file": source.name, "sha256": source.sha256, "bytes": source.bytes} for source in sources]
         workload = replace(workload, rows=account(self.reasons), sources=tuple(about))
-        quarantine = read_quarantine(self.folder / "quarantine", [source.name for source in self.sources])
+        quarantine = quarantined(self.shelves, self.dropped, [source.name for source in self.sources])
         write_workload(workload, self.folder / "workload", quarantine)
         if self.out.exists():
             self.out.rename(self.folder / "replaced")
@@ -143,7 +201,7 @@ class Workshop:
 
 @contextmanager
 def open_workshop(
-    spark: sql.SparkSession,
+    spark: sql.SparkSession | None,
     groups: Sequence[Inputs],
     out: Path,
     time_zone: str,
@@ -152,17 +210,19 @@ def open_workshop(
 ) -> Iterator[Workshop]:
     """A workshop for groups of inputs (`find_groups`), whose times without a zone are in one and the same.
 
+    Without a Spark session it works in this process.
+
     Clears away what killed processes have left of theirs. Raises WorkloadError where an input is missing, empty or damaged, or `out`
     holds something else.
     """
     out = out.resolve()
     check_room(out)
     found = find_groups(groups)
-    with folder_beside(out) as folder, _blaming([source for group in found for source in group]):
-        yield Workshop(partitioned(spark, partitions, time_zone), folder, out, found, progress)
+    with folder_beside(out) as folder, _blaming(spark, [source for group in found for source in group]):
+        yield Workshop(spark, folder, out, found, progress, time_zone, partitions)
 
 
-def size_of(sources: Sequence[Source]) -> str:
+def _size_of(sources: Sequence[Source]) -> str:
     """How much files are, for a step of the progress."""
     return f"{sum(source.bytes for source in sources) / 2**20:.1f} MiB"
 
@@ -199,14 +259,17 @@ def folder_beside(out: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _blaming(sources: Sequence[Source]) -> Iterator[None]:
-    """Where Spark fails because of a file, say which and why: one that does not unpack, or a value that no type of Spark holds."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
+def _blaming(spark: sql.SparkSession | None, sources: Sequence[Source]) -> Iterator[None]:
+    """Where reading fails because of a file, say which and why: one that does not unpack, or a value that no type of Spark holds."""
+    errors: tuple[type[Exception], ...] = (Damaged,)
+    if spark is not None:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
 
+        errors = (Damaged, PySparkException, Py4JError)
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except errors as error:
         for source in sources:
             if (damage := source.damage()) is not None:
                 raise WorkloadError(f"{source.path}: {damage}") from None

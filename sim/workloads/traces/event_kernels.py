@@ -1,0 +1,83 @@
+"""The rules by which rows of a broker's log are judged, for whole columns: as `events.judge_events` has Spark judge them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sim.files.parquet import arrow
+from sim.workloads.models.event_kernels import CONNECT, DISCONNECT
+from sim.workloads.traces.events import DELIVER, PUBLISH
+from sim.workloads.traces.fields import Fields
+from sim.workloads.traces.judging import Judged, beyond
+from sim.workloads.traces.layouts import Layout
+from sim.workloads.traces.shelves import Fault
+from sim.workloads.traces.text_kernels import SPACE, nonempty, words
+from sim.workloads.traces.time_kernels import parse_times
+from sim.workloads.traces.times import Window
+
+_SIZE = re.compile(rf"{SPACE}([0-9]+)(?:\.0*)?{SPACE}[\x85\u2028\u2029]?")
+_MOST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class EventRules:
+    """How rows of a log in a layout are judged, see `judge_events`."""
+
+    layout: Layout
+    words: Mapping[str, int]
+    window: Window
+    size: int
+
+    def __call__(self, fields: Fields) -> Judged:
+        """What the fields of rows come to."""
+        texts, count = fields.columns, len(fields.parsed)
+        absent = pa.nulls(count, pa.string())
+        action = _codes(texts["action"], self.words)
+        client, topic, publisher = (nonempty(texts.get(name, absent)) for name in ("client", "topic", "publisher"))
+        size = _sizes(nonempty(texts["size"]), self.size) if "size" in texts else np.full(count, self.size, np.int32)
+        micros, timely = parse_times(texts["time"], self.layout)
+        connects = (action == CONNECT) | (action == DISCONNECT)
+        faults: dict[Fault, NDArray[np.bool_]] = {
+            ("unparsable", None): ~fields.parsed,
+            ("unparsable", "action"): action < 0,
+            ("unparsable", "client"): (action != PUBLISH) & np.asarray(client.is_null()),
+            ("unparsable", "topic"): ~connects & np.asarray(topic.is_null()),
+            ("unparsable", "size"): (action == PUBLISH) & (size < 0),
+            ("bad_time", "time"): ~timely,
+            ("outside_window", None): beyond(micros, self.window),
+        }
+        typed = {
+            "micros": micros,
+            "action": action,
+            "client": client.dictionary_encode(),
+            "topic": _only(topic, ~connects).dictionary_encode(),
+            "size": pc.if_else(arrow(size >= 0), arrow(size), pa.scalar(None, pa.int32())),
+            "publisher": publisher.dictionary_encode(),
+        }
+        return Judged(typed, faults, ~np.isin(action, (PUBLISH, DELIVER)))
+
+
+def _codes(column: pa.StringArray, known: Mapping[str, int]) -> NDArray[np.int8]:
+    """The actions that words stand for; -1 where they stand for none."""
+    number, texts = words(column)
+    return np.array([*(known.get(text.strip(" ").lower(), -1) for text in texts), -1], np.int8)[number]
+
+
+def _sizes(column: pa.StringArray, otherwise: int) -> NDArray[np.int32]:
+    """Whole numbers of bytes; -1 where there is something else, and `otherwise` where there is nothing."""
+    number, texts = words(column)
+    matches = (_SIZE.fullmatch(text) for text in texts)
+    found = (int(match[1][-10:]) if match and not match[1][:-10].strip("0") else -1 for match in matches)
+    return np.array([*(size if size <= _MOST else -1 for size in found), otherwise], np.int32)[number]
+
+
+def _only(column: pa.StringArray, which: NDArray[np.bool_]) -> pa.StringArray:
+    """A column with null where it does not count."""
+    return column if which.all() else pc.if_else(arrow(which), column, pa.scalar(None, pa.string()))

@@ -1,0 +1,112 @@
+"""The one judge of raw rows: ranges of files become typed columns, and rows of use and of none, in one pass.
+
+It needs no Spark, but runs in Spark's tasks as well as in this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sim.files.parquet import arrow, strings
+from sim.workloads.traces.fields import Fields, text_fields
+from sim.workloads.traces.layouts import Layout
+from sim.workloads.traces.ranges import Lines, Range, lines_of
+from sim.workloads.traces.shelves import Fault, Piece, PieceWriter
+from sim.workloads.traces.time_kernels import uncovered
+from sim.workloads.traces.times import Window
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What rows are `typed` as, and which of them have which fault; of several, the first counts.
+
+    Of those without any, some may be put into quarantine later, and are kept as they are read: all, or those `recalled`.
+    """
+
+    typed: Mapping[str, Any]
+    faults: Mapping[Fault, NDArray[np.bool_]]
+    recalled: NDArray[np.bool_] | bool = True
+
+
+Rules = Callable[[Fields], Judged]
+
+
+def beyond_kernels(layout: Layout) -> str | None:
+    """What in a layout only Spark reads; None where kernels read all of it."""
+    if layout.kind != "text":
+        return f"files in the format {layout.name} are not read by Arrow kernels"
+    if pattern := uncovered(layout):
+        return f"times in the format '{pattern}' are not read by Arrow kernels"
+    return None
+
+
+@dataclass(frozen=True)
+class RangeJudge:
+    """Judges ranges of files in a layout by rules; `used` are the fields that these want. A piece per range goes to the folder."""
+
+    layout: Layout
+    used: tuple[str, ...]
+    rules: Rules
+    folder: Path
+
+    def __call__(self, part: Range) -> Piece:
+        """The piece of a range. Raises Damaged where its file cannot be unpacked."""
+        writer = PieceWriter(self.folder, Piece(part.source, part.start))
+        for data in part.chunks():
+            beginning = part.start + writer.piece.lines == 0
+            lines = lines_of(data, beginning=beginning)
+            self._judge(lines, part.names, beginning and self.layout.header, writer)
+        writer.close()
+        return writer.piece
+
+    def _judge(self, lines: Lines, names: Sequence[str], header: bool, writer: PieceWriter) -> None:
+        piece = writer.piece
+        columns = self.layout.columns
+        wanted = {
+            field: columns[field] if isinstance(columns, Mapping) else field for field in self.used if field in columns
+        }
+        fields = text_fields(lines, self.layout, names, wanted)
+        judged = self.rules(fields)
+        fault = np.full(len(lines), -1, np.int8)
+        for number, mask in reversed([*enumerate(judged.faults.values())]):
+            fault[mask] = number
+        first = int(header)  # row of them
+        row = np.arange(piece.lines, piece.lines + len(lines))
+        keep = fault < 0
+        keep[:first] = False
+        where = first + np.flatnonzero(fault[first:] >= 0)
+        raw = [lines.text(line) for line in where.tolist()]
+        piece.count((None, None), int(keep.sum()))
+        names_of = list(judged.faults)
+        for number in np.unique(fault[where]):
+            at = np.flatnonzero(fault[where] == number)
+            reason, column = names_of[number]
+            text = fields.columns[column][int(where[at[0]])].as_py() if column else None
+            piece.count((reason, column), len(at), (int(row[where[at[0]]]), raw[at[0]], text))
+        piece.lines += len(lines)
+        usable = {"row": row, "raw": lines.texts(keep & judged.recalled), **judged.typed}
+        usable = {name: arrow(column) for name, column in usable.items()}
+        if not keep.all():
+            usable = {name: column.filter(arrow(keep)) for name, column in usable.items()}
+        reasons = strings(reason or "" for reason, _ in names_of).take(arrow(fault[where]))
+        writer.write(
+            pa.record_batch(usable), pa.record_batch({"row": arrow(row[where]), "raw": strings(raw), "reason": reasons})
+        )
+
+
+def beyond(micros: NDArray[np.int64], window: Window) -> NDArray[np.bool_]:
+    """Whether times (µs since 1970) are before or after a window."""
+    first, end = window
+    found = np.zeros(len(micros), np.bool_)
+    if first is not None:
+        found |= micros < first
+    if end is not None:
+        found |= micros >= end
+    return found

@@ -1,0 +1,53 @@
+"""Where the places of check-ins are: read from files of places, and looked up in whole columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sim.files.parquet import arrow
+from sim.workloads.traces.fields import Fields
+from sim.workloads.traces.judging import Judged
+from sim.workloads.traces.shelves import Shelf
+
+
+@dataclass(frozen=True)
+class PlaceRules:
+    """Rows of places are used as they are."""
+
+    fields: tuple[str, ...]
+
+    def __call__(self, fields: Fields) -> Judged:
+        """The texts of the fields."""
+        return Judged({name: fields.columns[name] for name in self.fields}, {}, False)
+
+
+@dataclass(frozen=True)
+class StoredPlaces:
+    """Places in a file of Arrow, from which tasks map them."""
+
+    path: Path
+
+    def __call__(self, places: pa.StringArray) -> dict[str, pa.Array]:
+        """What the file says of these places, by its columns; null where it has none of that name."""
+        with pa.memory_map(str(self.path)) as file, pa.ipc.open_file(file) as stored:
+            known = stored.get_batch(0)
+        at = pc.index_in(places, known["place"])
+        return {name: known[name].take(at) for name in known.schema.names if name != "place"}
+
+
+def store_places(shelf: Shelf, path: Path) -> StoredPlaces:
+    """Write the first row of each place to a file."""
+    rows = pa.Table.from_batches(
+        [batch.drop_columns(["row", "raw"]) for _, _, batch in shelf.usable()]
+    ).combine_chunks()
+    _, first = np.unique(rows["place"].combine_chunks().dictionary_encode().indices.fill_null(-1), return_index=True)
+    known = rows.take(arrow(first)).combine_chunks()
+    known = known.filter(known["place"].is_valid()).combine_chunks()
+    with pa.ipc.new_file(str(path), known.schema) as writer:
+        writer.write_batch(known.to_batches()[0])
+    return StoredPlaces(path)

@@ -1,0 +1,114 @@
+"""Judged rows on disk: those of use and those of none, a piece per range of a file, as one task leaves them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Fault = tuple[str | None, str | None]
+"""Why a row is of no use, None where it is, and which field that speaks of, None for the whole row."""
+
+
+@dataclass
+class Piece:
+    """What a task found in a range of a source: how many lines and rows by their faults, the first of each, and where they are.
+
+    `start` is where the range begins, in bytes, or, in Parquet (`numbered`), the number of its first row. Rows are numbered from 0.
+    A first row is its number, what stands there, and the text of the field that is wrong.
+    """
+
+    source: int
+    start: int
+    numbered: bool = False
+    lines: int = 0
+    faults: Counter[Fault] = field(default_factory=Counter)
+    firsts: dict[Fault, tuple[int, str, str | None]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """That of its files; those of one source sort as the pieces do."""
+        return f"{self.source:06}-{self.start:015}"
+
+    def count(self, fault: Fault, rows: int, first: tuple[int, str, str | None] | None = None) -> None:
+        """Count rows with a fault, of which this is the first."""
+        self.faults[fault] += rows
+        if first is not None:
+            self.firsts.setdefault(fault, first)
+
+
+class PieceWriter:
+    """Writes the rows of a piece, which appear in the folder once it is closed; a task done twice does no harm."""
+
+    def __init__(self, folder: Path, piece: Piece) -> None:
+        self.folder, self.piece = folder, piece
+        self._writers: dict[str, Any] = {}
+
+    def write(self, usable: pa.RecordBatch, bad: pa.RecordBatch) -> None:
+        """Rows of use, typed, and of none (row, raw, reason), both with ascending row numbers."""
+        for kind, batch in (("usable", usable), ("bad", bad)):
+            if len(batch):
+                if kind not in self._writers:
+                    self._writers[kind] = pa.ipc.new_stream(str(self._partial(kind)), batch.schema)
+                self._writers[kind].write_batch(batch)
+
+    def _partial(self, kind: str) -> Path:
+        return self.folder / f"{self.piece.name}.{kind}.{os.getpid()}"
+
+    def close(self) -> None:
+        """Put the rows in place."""
+        for kind, writer in self._writers.items():
+            writer.close()
+            self._partial(kind).replace(self.folder / f"{self.piece.name}.{kind}")
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """The rows of a table's files: their pieces by source and start, in a folder."""
+
+    folder: Path
+    pieces: Sequence[Piece]
+
+    def shifts(self) -> list[int]:
+        """How much is added to the row numbers of each piece for the numbers of lines, from 1 in each source."""
+        shifts, lines = list[int](), Counter[int]()
+        for piece in self.pieces:
+            shifts.append(1 + (piece.start if piece.numbered else lines[piece.source]))
+            lines[piece.source] += piece.lines
+        return shifts
+
+    def batches(self, piece: Piece, kind: str) -> Iterator[pa.RecordBatch]:
+        """The rows of a kind, `usable` or `bad`, in a piece."""
+        path = self.folder / f"{piece.name}.{kind}"
+        if path.exists():
+            with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
+                yield from stream
+
+    def usable(self) -> Iterator[tuple[int, NDArray[np.int64], pa.RecordBatch]]:
+        """The rows of use by source and line: their source, their lines, and all that is known of them."""
+        for piece, shift in zip(self.pieces, self.shifts(), strict=True):
+            for batch in self.batches(piece, "usable"):
+                yield piece.source, batch["row"].to_numpy() + shift, batch
+
+    @property
+    def rows(self) -> int:
+        """How many rows are of use."""
+        return self.faults[None, None]
+
+    @property
+    def faults(self) -> Counter[Fault]:
+        """How many rows have each fault."""
+        return sum((piece.faults for piece in self.pieces), Counter())
+
+    def first(self, fault: Fault) -> tuple[int, int, str, str | None]:
+        """The source and the line of the first row with a fault, what stands there, and the text of the field that is wrong."""
+        piece, shift = next(pair for pair in zip(self.pieces, self.shifts(), strict=True) if fault in pair[0].firsts)
+        row, raw, found = piece.firsts[fault]
+        return piece.source, row + shift, raw, found

@@ -1,0 +1,103 @@
+"""The judge in Spark's tasks: on ranges of files as it is, or on rows that Spark's expressions have judged, to file them alike.
+
+The code goes to the executors with each job, so that machines need Python with numpy and pyarrow, and not this package.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import sim
+from sim.files.parquet import arrow
+from sim.spark import sql
+from sim.workloads.traces.ranges import Range
+from sim.workloads.traces.shelves import Piece, PieceWriter
+
+_NO_TYPE = ("source", "block", "reason", "column", "found")
+
+
+def judge_in_tasks(spark: sql.SparkSession, judge: Callable[[Range], Piece], ranges: Sequence[Range]) -> list[Piece]:
+    """A piece for each range, each by a task of its own."""
+    with _shipped():
+        numbers = spark.sparkContext.parallelize(range(len(ranges)), len(ranges))
+        found = numbers.map(lambda number: pickle.dumps(vars(judge(ranges[number])))).collect()
+    return [Piece(**pickle.loads(piece)) for piece in found]  # noqa: S301 - from our own executors
+
+
+def file_in_tasks(judged: sql.DataFrame, folder: Path, header: bool, numbered: bool) -> list[Piece]:
+    """The pieces of rows with source, block, row, raw, reason, column, found, and what they are typed as.
+
+    A `header` is no row of a source; `row` ascends in a block or, if `numbered`, is that of the source.
+    """
+
+    def file(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        pieces = [pickle.dumps(vars(piece)) for piece in _pieces(batches, folder, header, numbered)]
+        yield pa.record_batch({"piece": pa.array(pieces, pa.binary())})
+
+    with _shipped():
+        found = judged.mapInArrow(file, "piece binary").collect()
+    pieces = [Piece(**pickle.loads(row["piece"])) for row in found]  # noqa: S301 - from our own executors
+    return sorted(pieces, key=lambda piece: (piece.source, piece.start))
+
+
+@contextmanager
+def _shipped() -> Iterator[None]:
+    """While the body runs, functions of ours are sent to executors whole, not by name."""
+    from pyspark.cloudpickle import register_pickle_by_value, unregister_pickle_by_value
+
+    register_pickle_by_value(sim)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        unregister_pickle_by_value(sim)  # type: ignore[no-untyped-call]
+
+
+def _pieces(batches: Iterator[pa.RecordBatch], folder: Path, header: bool, numbered: bool) -> Iterator[Piece]:
+    """File the rows of batches, in which the rows of a piece stand together."""
+    place: tuple[int, int] | None = None
+    first = following = 0
+    writer: PieceWriter | None = None
+    for batch in batches:
+        source, block, row = (batch[name].to_numpy() for name in ("source", "block", "row"))
+        new = np.ones(len(batch), np.bool_)
+        new[1:] = (np.diff(source) != 0) | (np.diff(block) != 0) | (numbered & (np.diff(row) != 1))
+        starts = [*np.flatnonzero(new), len(batch)]
+        for start, stop in pairwise(starts):
+            here = int(source[start]), int(block[start])
+            if writer is None or here != place or (numbered and row[start] != following):
+                if writer is not None:
+                    writer.close()
+                    yield writer.piece
+                place, first = here, int(row[start])
+                writer = PieceWriter(folder, Piece(here[0], first if numbered else here[1], numbered))
+            following = int(row[stop - 1]) + 1
+            part = batch.slice(start, stop - start)
+            _file(part, row[start:stop] - first, writer, header and here[1] == 0)
+    if writer is not None:
+        writer.close()
+        yield writer.piece
+
+
+def _file(rows: pa.RecordBatch, number: np.ndarray, writer: PieceWriter, header: bool) -> None:
+    """File rows with these numbers in their piece."""
+    piece = writer.piece
+    good = np.asarray(rows["reason"].is_null())
+    true = ~((number == 0) & header)
+    usable = rows.drop_columns([*_NO_TYPE, "row"]).add_column(0, "row", arrow(number)).filter(arrow(good & true))
+    bad = (
+        rows.select(["raw", "reason", "column", "found"])
+        .add_column(0, "row", arrow(number))
+        .filter(arrow(~good & true))
+    )
+    piece.count((None, None), len(usable))
+    for row, raw, reason, column, found in zip(*(part.to_pylist() for part in bad.columns), strict=True):
+        piece.count((reason, column), 1, (row, raw, found))
+    piece.lines += len(rows)
+    writer.write(usable, bad.select(["row", "raw", "reason"]))

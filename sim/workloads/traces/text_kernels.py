@@ -1,0 +1,51 @@
+"""Names and numbers in columns of text, read as the pipelines have Spark read them, but for whole columns at once."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sim.files.parquet import arrow
+from sim.workloads.traces.shapes import shaped
+
+SPACE = r"[ \t\n\x0b\f\r]*"
+_NUMBER = re.compile(rf"{SPACE}[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?{SPACE}")
+_PLAIN = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+
+
+def nonempty(column: pa.StringArray) -> pa.StringArray:
+    """A column in which what is empty, or nothing but spaces, is null."""
+    blank = np.asarray(pc.binary_length(column).fill_null(1)) == 0
+    if pc.any(spaced := pc.starts_with(column, " ")).as_py():
+        where = np.flatnonzero(spaced.fill_null(False))
+        blank[where] = np.asarray(pc.equal(pc.utf8_trim(column.take(arrow(where)), " "), ""))
+    return pc.if_else(arrow(~blank), column, pa.scalar(None, pa.string())) if blank.any() else column
+
+
+def first_named(*columns: pa.StringArray) -> pa.StringArray:
+    """In each row the first text that is more than spaces; null where none is."""
+    return pc.coalesce(*map(nonempty, columns))
+
+
+def parse_numbers(column: pa.StringArray) -> NDArray[np.float64]:
+    """The numbers that texts stand for; NaN where one stands for none."""
+    shapes = shaped(column)
+    kinds = [
+        2 * (_NUMBER.fullmatch(shape) is not None) - (_PLAIN.fullmatch(shape) is not None) for shape in shapes.shapes
+    ]
+    kind = np.array([*kinds, 0], np.int8)[shapes.code]
+    values = np.full(len(column), np.nan)
+    plain, odd = np.flatnonzero(kind == 1), np.flatnonzero(kind == 2)
+    values[plain] = np.asarray(column.take(arrow(plain)).cast(pa.float64()))
+    values[odd] = [float(text) for text in shapes.texts(odd)]
+    return values
+
+
+def words(column: pa.StringArray) -> tuple[NDArray[np.int32], list[str]]:
+    """A column of few different texts by their numbers, -1 for null, and the texts."""
+    coded = column.dictionary_encode()
+    return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
