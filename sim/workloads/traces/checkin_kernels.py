@@ -15,7 +15,7 @@ from sim.workloads.traces.checkins import Box
 from sim.workloads.traces.fields import Fields
 from sim.workloads.traces.judging import Judged, beyond
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.shelves import Fault
+from sim.workloads.traces.shelves import RowFault
 from sim.workloads.traces.text_kernels import SPACE, nonempty, parse_numbers, words
 from sim.workloads.traces.time_kernels import parse_times
 from sim.workloads.traces.times import Window
@@ -50,7 +50,7 @@ class CheckinRules:
         user = nonempty(texts["user"])
         micros, timely = parse_times(texts["time"], self.layout)
         latitude, longitude = map(parse_numbers, degrees)
-        faults: dict[Fault, NDArray[np.bool_]] = {
+        faults: dict[RowFault, NDArray[np.bool_]] = {
             ("unparsable", None): ~fields.parsed,
             ("unparsable", "user"): np.asarray(user.is_null()),
             ("bad_time", "time"): ~timely,

@@ -17,7 +17,7 @@ from sim.workloads.traces.events import DELIVER, PUBLISH
 from sim.workloads.traces.fields import Fields
 from sim.workloads.traces.judging import Judged, beyond
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.shelves import Fault
+from sim.workloads.traces.shelves import RowFault
 from sim.workloads.traces.text_kernels import SPACE, nonempty, words
 from sim.workloads.traces.time_kernels import parse_times
 from sim.workloads.traces.times import Window
@@ -44,7 +44,7 @@ class EventRules:
         size = _sizes(nonempty(texts["size"]), self.size) if "size" in texts else np.full(count, self.size, np.int32)
         micros, timely = parse_times(texts["time"], self.layout)
         connects = (action == CONNECT) | (action == DISCONNECT)
-        faults: dict[Fault, NDArray[np.bool_]] = {
+        faults: dict[RowFault, NDArray[np.bool_]] = {
             ("unparsable", None): ~fields.parsed,
             ("unparsable", "action"): action < 0,
             ("unparsable", "client"): (action != PUBLISH) & np.asarray(client.is_null()),

@@ -17,7 +17,7 @@ from sim.workloads.traces.fields import Fields
 from sim.workloads.traces.follow_tables import FollowTable, Labels, Span
 from sim.workloads.traces.judging import Judged, beyond
 from sim.workloads.traces.layouts import zone_of
-from sim.workloads.traces.shelves import Fault
+from sim.workloads.traces.shelves import RowFault
 from sim.workloads.traces.text_kernels import first_named
 from sim.workloads.traces.time_kernels import parse_times
 from sim.workloads.traces.times import Window
@@ -42,7 +42,7 @@ class FollowRules:
         typed |= {f"topic_{n}": _first(fields, topics.fields) for n, topics in enumerate(table.topics)}
         names = {"user": table.user} if table.follows else {}
         names |= {f"topic_{n}": topics.fields[0] for n, topics in enumerate(table.topics)}
-        faults: dict[Fault, NDArray[np.bool_]] = {("unparsable", None): ~fields.parsed}
+        faults: dict[RowFault, NDArray[np.bool_]] = {("unparsable", None): ~fields.parsed}
         for name, field in names.items():
             _add(faults, ("unparsable", field), np.asarray(typed[name].is_null()))
         if table.events:
@@ -87,7 +87,7 @@ class LabelRules:
         return Judged({"topic": _first(fields, labels.fields), "name": fields.columns[labels.name]}, {}, False)
 
 
-def _add(faults: dict[Fault, NDArray[np.bool_]], fault: Fault, rows: NDArray[np.bool_]) -> None:
+def _add(faults: dict[RowFault, NDArray[np.bool_]], fault: RowFault, rows: NDArray[np.bool_]) -> None:
     faults[fault] = faults[fault] | rows if fault in faults else rows
 
 

@@ -18,7 +18,7 @@ from sim.files.parquet import arrow, strings
 from sim.workloads.traces.fields import Fields, text_fields
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.ranges import Lines, Range, lines_of
-from sim.workloads.traces.shelves import Fault, Piece, PieceWriter
+from sim.workloads.traces.shelves import Piece, PieceWriter, RowFault
 from sim.workloads.traces.time_kernels import uncovered
 from sim.workloads.traces.times import Window
 
@@ -31,7 +31,7 @@ class Judged:
     """
 
     typed: Mapping[str, Any]
-    faults: Mapping[Fault, NDArray[np.bool_]]
+    faults: Mapping[RowFault, NDArray[np.bool_]]
     recalled: NDArray[np.bool_] | bool = True
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-Fault = tuple[str | None, str | None]
+RowFault = tuple[str | None, str | None]
 """Why a row is of no use, None where it is, and which field that speaks of, None for the whole row."""
 
 
@@ -29,15 +29,15 @@ class Piece:
     start: int
     numbered: bool = False
     lines: int = 0
-    faults: Counter[Fault] = field(default_factory=Counter)
-    firsts: dict[Fault, tuple[int, str, str | None]] = field(default_factory=dict)
+    faults: Counter[RowFault] = field(default_factory=Counter)
+    firsts: dict[RowFault, tuple[int, str, str | None]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """That of its files; those of one source sort as the pieces do."""
         return f"{self.source:06}-{self.start:015}"
 
-    def count(self, fault: Fault, rows: int, first: tuple[int, str, str | None] | None = None) -> None:
+    def count(self, fault: RowFault, rows: int, first: tuple[int, str, str | None] | None = None) -> None:
         """Count rows with a fault, of which this is the first."""
         self.faults[fault] += rows
         if first is not None:
@@ -103,11 +103,11 @@ class Shelf:
         return self.faults[None, None]
 
     @property
-    def faults(self) -> Counter[Fault]:
+    def faults(self) -> Counter[RowFault]:
         """How many rows have each fault."""
         return sum((piece.faults for piece in self.pieces), Counter())
 
-    def first(self, fault: Fault) -> tuple[int, int, str, str | None]:
+    def first(self, fault: RowFault) -> tuple[int, int, str, str | None]:
         """The source and the line of the first row with a fault, what stands there, and the text of the field that is wrong."""
         piece, shift = next(pair for pair in zip(self.pieces, self.shifts(), strict=True) if fault in pair[0].firsts)
         row, raw, found = piece.firsts[fault]
