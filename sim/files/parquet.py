@@ -52,7 +52,7 @@ def arrow(values: NDArray[np.generic] | pa.StringArray) -> pa.Array:
         return values
     values = np.ascontiguousarray(values)
     if values.dtype == np.bool_:
-        return pa.BooleanArray.from_buffers(pa.bool_(), len(values), [None, _bits(values)])
+        return pa.BooleanArray.from_buffers(pa.bool_(), len(values), [None, _bits(values.view(np.bool_))])
     validity = None
     if values.dtype.kind == "f" and np.isnan(values).any():
         validity = _bits(~np.isnan(values))

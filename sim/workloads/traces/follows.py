@@ -142,8 +142,8 @@ def load_follows(
         on = {some: ranks[some.kind][columns.pop(f"topic_{n}")] for n, some in enumerate(table.topics)}
         if "kind" in columns:
             (which,) = on.values()
-            kind = kind_rank[columns["kind"]]
-            np.minimum.at(first_kind, which[kind >= 0], kind[kind >= 0])
+            ranked = kind_rank[columns["kind"]]
+            np.minimum.at(first_kind, which[ranked >= 0], ranked[ranked >= 0])
         for some in table.events:
             micros.append(columns["micros"])
             topic.append(on[some])
@@ -153,8 +153,8 @@ def load_follows(
                 follows.append(Follows(who, on[some], np.full(len(row), -1), columns["micros"]))
             else:
                 follows.append(Follows(who, on[some], row, columns.get("since"), columns.get("until")))
-    for which in np.flatnonzero(first_kind < len(kind_names.names)).tolist():
-        kinds[which] = kind_names.names[first_kind[which]]
+    for number in np.flatnonzero(first_kind < len(kind_names.names)).tolist():
+        kinds[number] = kind_names.names[first_kind[number]]
     published = FollowPublications(np.concatenate(micros), np.concatenate(topic), np.concatenate(publisher))
     return FollowLog(users.names, names, kinds, follows, published)
 
