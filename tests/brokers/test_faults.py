@@ -11,6 +11,7 @@ import tiny
 from numpy.typing import NDArray
 
 from sim.brokers.network import Network
+from sim.brokers.users.legs import ClientSetting, Speed
 from sim.brokers.users.reconnect import ReconnectSetting
 from sim.workloads.faults.schedule import CRASH, CUT, LOSS, MEND, RESTART, SLOW_DOWN, FaultSchedule
 
@@ -156,3 +157,22 @@ def test_slow_brokers_and_losses() -> None:
     assert (metrics["due"], metrics["delivered"], lost(metrics)) == (6, 5, {"link": 1})
     delays = [0.5, 0.5, 0.5, 3.5, 3.5 + 1.5]  # at the root, and at 3 over two hops and three services
     assert metrics["notification_delay"] == pytest.approx(sum(delays) / 5)
+
+
+def test_what_waits_for_users_is_lost_with_their_broker() -> None:
+    """
+    0 ── 1: the user of 1 takes 100 bytes in 2 s. Of those that come at 1, 2 and 3 s the last still waits at 3.5 s.
+    """
+    world = tiny.workload([{0}, {0}], [(t, 0, 0, 100) for t in (0.0, 1.0, 2.0)], horizon=20)
+    network = tiny.network(
+        world,
+        tiny.graph([(0, 1)], [0]),
+        [0, 1],
+        faults=faults((3.5, CRASH, 1), brokers=2),
+        reconnect=LATE,
+        clients=ClientSetting(Speed(rate=50.0)),
+    )
+    metrics = run(network)
+    assert (metrics["due"], metrics["delivered"], lost(metrics)) == (6, 6, {"disconnected": 1})
+    # the one of 1 s from 1 to 3, that of 2 s from 3 on, and that of 3 s waits for it
+    assert by(network, "delivered_users") == [5]

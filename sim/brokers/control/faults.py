@@ -106,6 +106,8 @@ class FaultControl:
         absent = self._users.leave(broker)
         self._changes.let_go(absent)
         self._courier.hold(broker, self._engine.fail(broker))
+        if self._recorder.deliveries is not None:
+            self._recorder.deliveries.crash(absent, self._fabric.clock.now)
         self._reconnection.lose(absent, broker)
 
     def _leave_trees(self) -> None:

@@ -54,7 +54,10 @@ class Engine(Protocol):
         """Have the broker serve a control message that arrives now and needs `service` seconds; then its `handled` is called."""
 
     def fail(self, broker: int) -> list[Message]:
-        """Lose, for it crashes now, all publications that the broker holds; returns the control messages that it held, in order."""
+        """Lose all publications that the broker holds, as it crashes now; returns the control messages that it held, in order.
+
+        What brokers have served before has been passed on to users then.
+        """
 
     def outages_changed(self) -> None:
         """Notify that brokers are down, links are cut, or services are slow, other than before."""

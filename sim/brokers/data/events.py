@@ -51,6 +51,7 @@ class EventEngine:
         self._carrier.crash(publications)
         for number in self._held.pop(broker, []):
             self._carrier.depart(number, ~broker, self.rule.window(number))
+        self.rule.finished.record()
         return controls
 
     def outages_changed(self) -> None:

@@ -55,10 +55,12 @@ _USERS = 1 << 20  # users of their audiences, likewise
 class DeliveryBuffer:
     """Collects deliveries in any order, and passes them on by time, then publication, once none that is earlier can come.
 
-    Nothing is kept of those that have been passed on. `receive(deliveries, audiences)` is who gets them.
+    Nothing is kept of those that have been passed on. `receive(deliveries, audiences)` is who gets them, and `lose(users, now)` what
+    becomes of those that wait for users whose broker crashes (s).
     """
 
     receive: Callable[[Items, Sequence[Audience]], None]
+    lose: Callable[[Sequence[int], float], None]
 
     def __init__(self) -> None:
         self._rows: list[tuple[float, float, float, int, int, int]] = []
@@ -112,6 +114,11 @@ class DeliveryBuffer:
             inverse
         ]
         self.extend(rows)
+
+    def crash(self, users: Sequence[int], now: float) -> None:
+        """The broker of these users crashes, when all that has been served before has been added."""
+        self.advance(now)
+        self.lose(users, now)
 
     @property
     def full(self) -> bool:

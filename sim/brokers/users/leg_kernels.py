@@ -282,6 +282,14 @@ def _lose_first(state: Item, leg: Item, cause: int) -> None:
 
 
 @kernel
+def _cut_off(state: Item, leg: Item) -> None:
+    """Lose all that waits, and begin with an empty window."""
+    while leg.waiting > 0:
+        _lose_first(state, leg, _DISCONNECTED)
+    _forget_acknowledged(state, leg, np.inf)
+
+
+@kernel
 def _make_room(state: Item, leg: Item, size: int, now: float) -> int:
     """What becomes of a message that would have to wait, but has no room: DELIVERED if it has now, or else a cause of loss."""
     if state.overflow == DROP_OLDEST and state.bound != 0 and (state.bytes_bound < 0 or size <= state.bytes_bound):
@@ -290,9 +298,7 @@ def _make_room(state: Item, leg: Item, size: int, now: float) -> int:
         return DELIVERED
     if state.overflow != CUT_OFF:
         return _SLOW_CLIENT
-    while leg.waiting > 0:
-        _lose_first(state, leg, _DISCONNECTED)
-    _forget_acknowledged(state, leg, np.inf)
+    _cut_off(state, leg)
     leg.cut_until = now + state.reconnect_after
     window = 0
     while window < state.windows - 1 and _real_at(state.edges, window + 1).value <= now:
@@ -361,6 +367,21 @@ def deliver_all(states: Items, handed: Items, users: NDArray[np.int64]) -> int:
         state.place = 0
         state.delivery += 1
     state.delivery = 0
+    return FINISHED
+
+
+@kernel
+def cut_off_all(states: Items, users: NDArray[np.int64], now: float) -> int:
+    """Cut users off, of whose messages all are sent that can be by then (s), from where it stopped; returns why it stops."""
+    state = states[0]
+    while state.place < users.size:
+        leg = _leg_at(state.legs, users[state.place])
+        lacks = _drain(state, users[state.place], leg, now)
+        if lacks != FINISHED:
+            return int(lacks)
+        _cut_off(state, leg)
+        state.place += 1
+    state.place = 0
     return FINISHED
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -71,7 +72,7 @@ class Legs:
     ) -> None:
         assert recorder.deliveries is not None
         self._recorder, self._publications, self._deliveries = recorder, publications, recorder.deliveries
-        self._deliveries.receive = self.receive
+        self._deliveries.receive, self._deliveries.lose = self.receive, self.cut_off
         self._receipts, statistics = recorder.receipts, recorder.statistics
         self._states = np.zeros(1, lk.LEG_STATE)
         self._state: Item = self._states[0]
@@ -124,6 +125,10 @@ class Legs:
         handed["window"] = self._recorder.windows(handed["published"])
         users = self._find_users(handed, deliveries, audiences)
         self._run(lk.deliver_all, handed, users)
+
+    def cut_off(self, users: Sequence[int], now: float) -> None:
+        """The broker of these users has crashed: what waits for them is lost."""
+        self._run(partial(lk.cut_off_all, now=now), np.array(users, np.int64))
 
     def _find_users(self, handed: Items, deliveries: Items, audiences: Sequence[Audience]) -> NDArray[np.int64]:
         """The users of all audiences by broker, of which each publication gets a part."""

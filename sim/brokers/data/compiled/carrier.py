@@ -136,6 +136,7 @@ class CompiledCarrier:
                 self._refresh(int(self._state["stopped_at"]), int(self._state["stopped_period"]))
             controls = take_controls(states, broker, now)
         self._reports.end_held(held, DROPPED, LOST["crashed"])
+        self.act_on_notes()
         return controls.tolist()
 
     def outages_changed(self) -> None:
