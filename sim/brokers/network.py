@@ -1,4 +1,4 @@
-"""The network as a whole: brokers on an overlay, users attached to them, publications on their way."""
+"""The whole network: brokers on an overlay, users attached to them, publications in transit."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ from sim.workloads.format.workload import Workload
 class NetworkSetting:
     """What a network is made of. `hop_delay` (brokers, brokers) is in seconds; `node_of` (brokers) maps brokers to nodes.
 
-    `stations` is how brokers take time, which is divided by their `capacity` (brokers; None: 1). `plane` is the data
-    plane; "auto" takes the fastest that is exact. `regions` (brokers) are numbers; `reconfiguration` is None where brokers stay where
-    they stand, `offloading` where nothing is offloaded and nobody's satisfaction measured, `faults` where nothing fails; `reconnect` is
-    how users come back then; `notes` are sentences that go with the results.
+    `stations` gives service times, which are divided by the brokers' `capacity` (brokers; None: 1). `plane` is the data
+    plane; "auto" takes the fastest that is exact. `regions` (brokers) are numbers; `reconfiguration` is None where brokers do not
+    move, `offloading` where nothing is offloaded and satisfaction is not measured, `faults` where nothing fails; `reconnect` is how
+    users of crashed brokers reconnect; `notes` are sentences for the results.
     """
 
     overlay: Dissemination
@@ -99,7 +99,7 @@ class NetworkSetting:
 
 
 class Network:
-    """One run of one workload: everything that happens, in SimPy, from joining to the horizon."""
+    """One run of one workload in SimPy, from joining to the horizon."""
 
     def __init__(self, setting: NetworkSetting, workload: Workload, streams: Streams) -> None:
         brokers = len(setting.node_of)
@@ -193,12 +193,12 @@ class Network:
         )
 
     def _recorder(self, key: int, trace_key: int) -> Recorder:
-        """The recorder; the keys are those of the best-effort channel's draws, and of which publications are traced."""
+        """Create the recorder; the keys are for the best-effort channel's draws, and for the choice of traced publications."""
         setting, workload, offloading = self.setting, self.workload, self.setting.offloading
         passes_on = setting.clients.matters
         copies, by_user, satisfaction, channel = 1, setting.subscribers or passes_on, None, None
         if workload.content is not None:
-            copies, by_user = workload.content.conjunctions.fields, False  # content is counted by whom it concerns
+            copies, by_user = workload.content.conjunctions.fields, False  # receipts of content are counted by user
         if offloading is not None:
             chosen, by_user = offloading.parameters, True
             times, users = workload.publications.time, len(workload.users)
@@ -216,9 +216,9 @@ class Network:
         return Recorder(setting.horizon, setting.warm_up, setting.window, self._hops, copies, details)
 
     def run(self, progress: Callable[[float], None] | None = None) -> None:
-        """Simulate up to the horizon; `progress` is called with the share of simulated time, now and then.
+        """Simulate up to the horizon; `progress` is called repeatedly with the share of simulated time.
 
-        Raises ConservationError where a notification was lost count of.
+        Raises ConservationError where notifications were miscounted.
         """
         horizon = self.setting.horizon
         self.users.join_all()
@@ -242,7 +242,7 @@ class Network:
         self._close()
 
     def _report(self, progress: Callable[[float], None]) -> None:
-        """Have `progress` called after each hundredth of the run but the last; which changes nothing in the run."""
+        """Call `progress` after each hundredth of the run but the last, without any effect on the run."""
         step = 0
 
         def look() -> float | None:
@@ -267,7 +267,7 @@ class Network:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences that go with the results."""
+        """Sentences for the results."""
         trace = None if self.recorder.trace is None else self.recorder.trace.note()
         return (*self.setting.notes, *([] if trace is None else [trace]))
 
@@ -314,7 +314,7 @@ class Network:
         return tables
 
     def _saturated_links(self) -> int:
-        """How many links, and interfaces in one direction, cannot carry what is sent over them."""
+        """The number of saturated links, and interfaces in one direction."""
         if self._fabric.transmission is None:
             return 0
         links = link_table(self.recorder.links, len(self.node_of))

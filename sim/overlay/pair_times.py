@@ -1,4 +1,4 @@
-"""Times between pairs of brokers: from a table by groups of them, or computed from where they stand."""
+"""Times between pairs of brokers: from a table by groups of brokers, or computed from their positions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sim.base.compiled import inlined, kernel
 
 
 class TimesRecord(NamedTuple):
-    """Times between n brokers (s), as kernels take them (see time_between); none to a broker itself.
+    """Times between n brokers (s) for kernels (see time_between); 0 from a broker to itself.
 
-    `between` (g, g) are those between two brokers of groups, `group` (n) is the one of each. Where brokers have `places` (n, 3), points
-    on a unit sphere, it is `base` and `per_arc` for each half radian of the great circle instead.
+    `between` (g, g) are times between groups, `group` (n) is each broker's group. Where brokers have `places` (n, 3), points
+    on a unit sphere, the time is `base` plus `per_arc` for each half radian of the great circle instead.
     """
 
     group: NDArray[np.int32]
@@ -53,9 +53,9 @@ def _times_between(times: TimesRecord, here: NDArray[np.int64], there: NDArray[n
 
 
 class PairTimes:
-    """Times between n brokers (s), which take memory by pair only where they were given so: `times[here, there]`, also of arrays.
+    """Times between n brokers (s), which take memory per pair only if they were given by pair: `times[here, there]`, also of arrays.
 
-    `times[here]` is the row of a broker; NumPy takes it for the matrix (n, n), which is made anew each time.
+    `times[here]` is the row of a broker; NumPy converts it to the matrix (n, n), which is computed each time.
     """
 
     def __init__(self, record: TimesRecord) -> None:
@@ -63,7 +63,7 @@ class PairTimes:
 
     @classmethod
     def of(cls, times: NDArray[np.float64] | PairTimes) -> PairTimes:
-        """These times, be they a matrix (n, n)."""
+        """The times as PairTimes, from a matrix (n, n) or PairTimes."""
         return times if isinstance(times, PairTimes) else cls.of_groups(np.arange(len(times)), times)
 
     @classmethod
@@ -76,7 +76,7 @@ class PairTimes:
     def on_sphere(
         cls, latitude: NDArray[np.float64], longitude: NDArray[np.float64], base: float, per_radian: float
     ) -> PairTimes:
-        """A base (s), and so many seconds for each radian of the great circle; places are in degrees."""
+        """Create times of a base (s) plus seconds per radian of the great circle; positions are in degrees."""
         phi, theta = np.radians(latitude), np.radians(longitude)
         places = np.stack([np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)], 1)
         return cls(TimesRecord(np.zeros(len(phi), np.int32), np.zeros((1, 1)), places, base, 2 * per_radian))
@@ -101,7 +101,7 @@ class PairTimes:
         return found
 
     def times(self, factor: float) -> PairTimes:
-        """So many times the times; exact where the factor is a power of two."""
+        """The times multiplied by a factor; exact if it is a power of two."""
         record = self.record
         scaled = record._replace(base=factor * record.base, per_arc=factor * record.per_arc)
         return PairTimes(scaled._replace(between=factor * record.between))

@@ -1,4 +1,4 @@
-"""The [network.reconnect] table: how users whose broker has crashed come back."""
+"""The [network.reconnect] table: how users whose broker has crashed reconnect."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sim.scenario.fixed_table import FixedTable
 
 
 class ReconnectTable(FixedTable):
-    """What a user does whose broker has crashed."""
+    """How a user whose broker has crashed reconnects."""
 
     detection: Duration = 0.0
     """How long after the crash a user notices it, and makes its first attempt to connect."""
@@ -20,11 +20,11 @@ class ReconnectTable(FixedTable):
     backoff: Literal["fixed", "exponential"] = "exponential"
     """How long it waits after an attempt that fails: always as long, or twice as long after each."""
     wait: PositiveDuration = 1.0
-    """How long it waits after the first attempt that fails."""
+    """The wait after the first failed attempt."""
     longest: PositiveDuration = 60.0
     """The longest wait; only for exponential back-off."""
     jitter: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Each wait is shorter by a share of itself that is drawn between 0 and this."""
+    """Each wait is shortened by a share drawn between 0 and this."""
 
     @model_validator(mode="after")
     def _waits_no_longer_than_the_longest(self) -> ReconnectTable:

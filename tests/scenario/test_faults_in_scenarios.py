@@ -144,7 +144,7 @@ CRASH_AT_ONE = {"brokers": 1, "at": 1}
         ({"faults": [{"brokers": [], "at": 1}]}, r"faults\[0\].brokers: expected one or more, found none"),
         (
             {"faults": [{"brokers": 1.5, "at": 1}]},
-            r"faults\[0\].brokers\[0\]: expected a broker, by its number or its name",
+            r"faults\[0\].brokers\[0\]: expected a broker, by number or name",
         ),
         ({"faults": [{"brokers": 1, "at": "1x"}]}, r"faults\[0\].at\[0\]: expected a duration such as"),
         ({"faults": [{"brokers": 1, "at": -1}]}, r"faults\[0\].at\[0\]: expected a value greater than or equal to 0"),
@@ -191,7 +191,7 @@ CRASH_AT_ONE = {"brokers": 1, "at": 1}
                     {"kind": "lifetimes", "up": {"mean": 1}, "down": {"mean": 1, "distribution": "pareto", "shape": 1}}
                 ]
             },
-            r"faults\[0\].down: shape: expected more than 1, as a Pareto distribution has no mean else, found 1",
+            r"faults\[0\].down: shape: expected more than 1, as a Pareto distribution has no mean otherwise, found 1",
         ),
         (
             {"faults": [{"kind": "lifetimes", "up": {"mean": 1, "distribution": "weibull"}, "down": {"mean": 1}}]},

@@ -239,11 +239,11 @@ DOWN = {"mean": "500ms"}
         ),
         ("cut", {"links": [["rome", 2]], "at": 1}, r"no broker has a link to itself \(got 'rome' and 2, allowed: two"),
         ("partition", {"regions": "sout", "at": 1}, r"unknown region 'sout', did you mean 'south'\? \(allowed: north"),
-        ("partition", {"brokers": [0, 1, 2, 3], "at": 1}, "all brokers would be cut off, from nobody"),
+        ("partition", {"brokers": [0, 1, 2, 3], "at": 1}, "all brokers would be cut off, from none"),
         (
             "lifetimes",
             {"up": UP, "down": DOWN, "number": 5},
-            "number: expected at most 4, as there are no more brokers",
+            "number: expected at most 4, the number of brokers",
         ),
         (
             "lifetimes",

@@ -1,4 +1,4 @@
-"""How brokers agree without the manager whether a new configuration stands (DYNATOPS III.D4): all fall back, or none does."""
+"""Agreement of brokers without the manager on whether a new configuration stands (DYNATOPS III.D4): all fall back, or none does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from sim.brokers.control.transition import Stage, Transition
 
 Step = Callable[[Transition, int], None]
-"""What one broker does in a transition."""
+"""The actions of one broker in a transition."""
 
 
 class Agreement:
@@ -34,7 +34,7 @@ class Agreement:
                 self._send(broker, other, partial(message, other))
 
     def ask(self, transition: Transition, broker: int) -> None:
-        """Report to all others that the broker has no FINISH, and takes none any more, and ask whether they have one."""
+        """Tell all others that the broker has no FINISH and accepts none any more, and ask whether they have one."""
         transition.stage[broker] = Stage.ASKING
         self._send_to_others(broker, lambda other: self._on_question(transition, other, broker))
         self._fall_back_if_all_do(transition, broker)
@@ -53,7 +53,7 @@ class Agreement:
             self._finish(transition, broker)
 
     def _fall_back_if_all_do(self, transition: Transition, broker: int) -> None:
-        """Nobody has FINISH, and nobody will: the broker falls back."""
+        """Let the broker fall back if no broker has, or will get, FINISH."""
         if transition.stage[broker] is not Stage.ASKING or transition.refusals[broker] < self._brokers - 1:
             return
         transition.stage[broker] = Stage.FALLEN_BACK

@@ -39,7 +39,7 @@ class Courier:
     def __init__(self, fabric: Fabric, engine: Callable[[], Engine]) -> None:
         self._fabric, self._engine, self._outages = fabric, engine, fabric.outages
         self._number = 0
-        self._at_once: deque[Callable[[], None]] = deque()  # what has arrived of messages that take no time
+        self._at_once: deque[Callable[[], None]] = deque()  # messages that take no time, on arrival
         self._delivering = False
         self._reached = (self._reach,)
         self._held: dict[int, list[Message]] = {}  # by broker, which is down: what has come for it
@@ -50,7 +50,7 @@ class Courier:
     ) -> None:
         """Send a message over the brokers of `path`.
 
-        `passed(position)` is called when it has been handled there, `arrived()` after the last. With `to_broker=False` the
+        `passed(position)` is called when the broker there has handled it, `arrived()` after the last. With `to_broker=False` the
         last hop goes to the manager co-located with that broker and is not queued.
         """
         if self._fabric.joins_instantly:
@@ -61,7 +61,7 @@ class Courier:
         self._go_on(Message(control, 0, -1, self._reached, self._go_on, _never))
 
     def _deliver(self, path: Sequence[int], passed: Callable[[int], None], arrived: Callable[[], None]) -> None:
-        """Messages that take no time arrive in the order in which they were sent, one after the other."""
+        """Let messages that take no time arrive one after the other, in the order in which they were sent."""
         for position in range(len(path)):
             passed(position)
         self._at_once.append(arrived)
@@ -124,4 +124,4 @@ class Courier:
 
 
 def _never(message: Message) -> None:
-    raise AssertionError("no broker drops control messages")
+    raise AssertionError("brokers do not drop control messages")

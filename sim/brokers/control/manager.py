@@ -1,4 +1,4 @@
-"""The reconfiguration manager: it watches publications, asks a policy, and enacts what pays (DYNATOPS algorithm 3)."""
+"""The reconfiguration manager: it observes publications, asks a policy, and enacts changes that pay off (DYNATOPS algorithm 3)."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class ReconfigurationSetting:
 
 @dataclass
 class ReconfigurationRecord:
-    """The decision at the end of a period: the cost of the configuration (eq. 6), and the `threshold` that it has to exceed.
+    """The decision at the end of a period: the cost of the configuration (eq. 6), and the `threshold` for asking the policy.
 
-    Where it did: the cost where the policy would have brokers stand, the benefit (eq. 10), the cost of moving (eq. 11) and how many
-    brokers it would move. `enacted` is whether the protocol began.
+    If it was exceeded: the cost of the policy's configuration, the benefit (eq. 10), the cost of moving (eq. 11) and the number of
+    brokers to move. `enacted` is whether the protocol began.
     """
 
     time: float
@@ -54,9 +54,9 @@ class ReconfigurationRecord:
 class Manager:
     """The reconfiguration manager. `published(start, end)`: publications per topic from one time to another.
 
-    At the end of each period it weighs the last one's publications with those before (eq. 12). Where the cost of notifications is
-    above a share of the largest cost of reconfiguration, the policy is asked, and its configuration enacted if that saves more than it
-    costs. While a protocol runs, and while the manager is dead, nothing is decided; what it does not see does not weigh.
+    At the end of each period it weighs the last one's publications with those before (eq. 12). If the cost of notifications is
+    above a share of the largest cost of reconfiguration, the policy is asked, and its configuration enacted if that saves more than
+    it costs. While a protocol runs or the manager is dead, nothing is decided; publications that it does not see do not count.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Manager:
         number = 0
         while True:
             number += 1
-            if number * period < clock.now:  # while the protocol ran
+            if number * period < clock.now:  # the protocol was running
                 self._watch(number)
                 continue
             yield clock.until(number * period, CONTROL)
@@ -96,7 +96,7 @@ class Manager:
                     yield from self._protocol.carry_out(target)
 
     def table(self) -> dict[str, list[float | int | bool | None]]:
-        """What was decided at the end of each period, as columns of a table."""
+        """The decisions at the ends of periods, as columns of a table."""
         names = [field.name for field in fields(ReconfigurationRecord)]
         return {name: [getattr(decision, name) for decision in self.decisions] for name in names}
 
@@ -111,7 +111,7 @@ class Manager:
         self._rates = seen if self._rates is None else (1 - weight) * self._rates + weight * seen
 
     def _decide(self, number: int) -> NDArray[np.int32] | None:
-        """Ask the policy; returns the new node of each broker, or None where they stay."""
+        """Ask the policy; returns the new node of each broker, or None where they do not move."""
         setting, parameters = self._setting, self._setting.parameters
         recorder, now = self._recorder, self._fabric.clock.now
         problem = self._problem(number)

@@ -27,14 +27,14 @@ from sim.policies.reconfiguration.process import ProcessParameters
 class ReconfigurationProtocol:
     """Carries out one transition at a time, and keeps the live mapping of brokers to nodes.
 
-    From INIT to FINISH brokers hold back what their users publish, subscribe to and move to, in order. The manager proceeds
-    from INIT once nothing is on its way any more. At FINISH a broker lets its publications go; updates wait until all publications that
-    were held back have left their roots, so that what is due is due to those who subscribed at INIT. Where joins are messages, all
-    of these are, and load brokers; else they take no time and are counted only.
+    From INIT to FINISH brokers hold back their users' publications, subscriptions and movements, in order. The manager proceeds
+    from INIT once nothing is in transit. At FINISH a broker releases its publications; updates wait until all publications that
+    were held back have left their roots, so that these are due to the subscribers at INIT. If joins are messages, so are all of the
+    protocol's, which load brokers; otherwise they take no time and are only counted.
 
-    The manager is co-located with the broker that has the least mean time to the others, the lowest on ties. While it is dead, during
-    `manager_down` (from, to), it does nothing, and what it had begun does not go on: `timeout` seconds after its death brokers ask
-    each other. If any has FINISH, the new configuration stands, else all fall back to the old one.
+    The manager is co-located with the broker that has the least mean time to the others, the lowest on ties. While it is dead,
+    during `manager_down` (from, to), it does nothing, and a transition in progress is not continued: `timeout` seconds after its
+    death brokers ask each other. If any has FINISH, the new configuration stands, otherwise all fall back to the old one.
     """
 
     def __init__(
@@ -56,15 +56,15 @@ class ReconfigurationProtocol:
         brokers = len(fabric.node_of)
         sums = [math.fsum(times) for times in fabric.links.hops]  # exact, so that ties are
         self._manager = sums.index(min(sums))
-        self._rejoin = math.ceil(math.log2(brokers) ** 2)  # messages that mend the ring when a broker rejoins
+        self._rejoin = math.ceil(math.log2(brokers) ** 2)  # messages that repair the ring when a broker rejoins
         self._holding = [False] * brokers
         self._agreement = Agreement(brokers, self._tell, self._finish, self._restore, self._resume)
         self._transition: Transition | None = None
-        self._waiting: list[Callable[[], None]] = []  # for the transition to be over
+        self._waiting: list[Callable[[], None]] = []  # callbacks for the end of the transition
 
     @property
     def running(self) -> bool:
-        """Whether a transition is in progress, or updates still wait for publications that it held back."""
+        """Whether a transition is in progress, or updates still wait for publications held back by it."""
         return self._transition is not None
 
     def when_over(self, then: Callable[[], None]) -> None:
@@ -143,7 +143,7 @@ class ReconfigurationProtocol:
             transition.answers = None
             manager.interrupt()
 
-    # -- brokers: step 1, they hold back, and what is on its way arrives
+    # -- brokers: step 1, they hold back, and messages in transit arrive
 
     def _on_init(self, transition: Transition, broker: int) -> None:
         if transition.stage[broker] is not Stage.OPEN:
@@ -158,7 +158,7 @@ class ReconfigurationProtocol:
             self._control.all_answered(partial(self._engine.when_idle, partial(self._drained, transition)))
 
     def _drained(self, transition: Transition) -> None:
-        """The network is drained, and each broker reports so."""
+        """The network is drained: each broker reports this."""
         for broker, stage in enumerate(transition.stage):
             if stage is Stage.HOLDING:
                 self._answer(transition, broker, "drain_messages")
@@ -177,7 +177,7 @@ class ReconfigurationProtocol:
         self.placement.stand(broker, node)
         self._engine.brokers_moved()
 
-    # -- step 3.1, tables stay with the nodes; step 3.2, trees follow what brokers want
+    # -- step 3.1, tables stay with the nodes; step 3.2, trees follow the brokers' interests
 
     def _on_tree_update(self, transition: Transition, broker: int) -> None:
         if transition.stage[broker] is not Stage.MOVED:
@@ -195,11 +195,11 @@ class ReconfigurationProtocol:
 
     def _on_table(self, transition: Transition, broker: int) -> None:
         transition.table[broker] = True
-        if transition.stage[broker] is Stage.REPAIRING:  # else its own has not left yet, and this one waits
+        if transition.stage[broker] is Stage.REPAIRING:  # otherwise its own has not left yet, and this one waits
             self._repair(transition, broker)
 
     def _repair(self, transition: Transition, broker: int) -> None:
-        """Compare the table with what the broker wants."""
+        """Join and leave trees where the table differs from the broker's interests."""
         node = transition.new[broker]
         wrong = np.flatnonzero((self._wanted[:, broker] > 0) != self._overlay.joined(node)).tolist()
         transition.unanswered[broker] = len(wrong)
@@ -224,7 +224,7 @@ class ReconfigurationProtocol:
         transition.stage[broker] = Stage.REPAIRED
         self._answer(transition, broker, "reconfiguration_overhead")
 
-    # -- step 4, they go on
+    # -- step 4, they resume
 
     def _on_finish(self, transition: Transition, broker: int) -> None:
         if transition.stage[broker] in (Stage.HOLDING, Stage.REPAIRED):
@@ -260,7 +260,7 @@ class ReconfigurationProtocol:
     # -- the manager is dead
 
     def _give_up(self, transition: Transition) -> None:
-        """Time out all brokers that wait for the manager."""
+        """Let all brokers that wait for the manager time out."""
         for broker, stage in enumerate(transition.stage):
             if stage in (Stage.HOLDING, Stage.MOVED, Stage.REPAIRING, Stage.REPAIRED):
                 self._agreement.ask(transition, broker)

@@ -16,14 +16,16 @@ from sim.brokers.fabric.fabric import Fabric
 class Stage(Enum):
     """The stage of a broker in a transition."""
 
-    OPEN = auto()  # INIT has not come
+    OPEN = auto()  # INIT has not arrived
     HOLDING = auto()  # it holds back publications and updates of its users
-    MOVED = auto()  # it stands on its new node
+    MOVED = auto()  # it is on its new node
     REPAIRING = auto()  # its table has left for the broker on its old node
-    REPAIRED = auto()  # it has joined and left the trees in which its new node was wrong
-    FINISHED = auto()  # FINISH has come: the new configuration stands
-    ASKING = auto()  # it has given up waiting for the manager, and asks the others; whatever else comes from the manager comes too late
-    FALLEN_BACK = auto()  # it stands where it stood before
+    REPAIRED = auto()  # it has joined and left trees to correct its new node's table
+    FINISHED = auto()  # FINISH has arrived: the new configuration stands
+    ASKING = (
+        auto()
+    )  # it no longer waits for the manager, and asks the others; later messages from the manager are ignored
+    FALLEN_BACK = auto()  # it is back on its old node
 
 
 class Transition:
@@ -33,24 +35,26 @@ class Transition:
         brokers = len(old)
         self.old: list[int] = old.tolist()
         self.new: list[int] = new.tolist()
-        self.successor = np.argsort(new)[old].tolist()  # who comes to stand on each broker's old node
+        self.successor = np.argsort(new)[old].tolist()  # the broker that moves to each broker's old node
         self.moved: list[int] = np.flatnonzero(old != new).tolist()
-        self.deadline = deadline  # when brokers give up waiting for a manager that dies on the way
+        self.deadline = deadline  # when brokers stop waiting for a manager that dies meanwhile
         self.stage = [Stage.OPEN] * brokers
-        self.informed = 0  # brokers that INIT has come to
-        self.table = [False] * brokers  # whether the table of the new node has come
+        self.informed = 0  # brokers that INIT has reached
+        self.table = [False] * brokers  # whether the table of the new node has arrived
         self.unanswered = [0] * brokers  # joins and leaves
-        self.repairs: list[list[tuple[int, int]]] = [[] for _ in range(brokers)]  # per node: topic, ±1, enacted in turn
-        self.refusals = [0] * brokers  # others that have reported that they have no FINISH either
+        self.repairs: list[list[tuple[int, int]]] = [
+            [] for _ in range(brokers)
+        ]  # per node: (topic, ±1), enacted in turn
+        self.refusals = [0] * brokers  # other brokers that have reported that they have no FINISH either
         self.fallen_back = [0] * brokers  # others that have reported that
         self.resumed = 0
-        self.answers: simpy.Event | None = None  # what the manager waits for
+        self.answers: simpy.Event | None = None  # the event that the manager waits for
         self.awaited = 0
-        self.outcome: bool | None = None  # whether the new configuration stands; None: open
+        self.outcome: bool | None = None  # whether the new configuration stands; None: undecided
 
 
 class Placement:
-    """Which broker stands on which node: the live mapping, and what has changed in it since the start."""
+    """The live mapping of brokers to nodes, and its changes since the start."""
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric, self._first = fabric, fabric.node_of.copy()
@@ -58,12 +62,12 @@ class Placement:
         self._moves = array("i")
 
     def stand(self, broker: int, node: int) -> None:
-        """The broker stands on another node from now on."""
+        """Move the broker to another node."""
         self._fabric.node_of[broker] = node
         self._fabric.broker_of[node] = broker
 
     def record(self, transition: Transition) -> None:
-        """Record that brokers have moved, for good."""
+        """Record that brokers have moved permanently."""
         for broker in transition.moved:
             self._moved_at.append(self._fabric.clock.now)
             self._moves.extend((broker, transition.old[broker], transition.new[broker]))

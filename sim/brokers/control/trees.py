@@ -1,4 +1,4 @@
-"""Joins and leaves of brokers on topic trees: counted only, or sent as messages that change the tree when the answer is back."""
+"""Joins and leaves of brokers on topic trees: only counted, or sent as messages that change the tree when the answer is back."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class TreeControl:
     def _unless_overtaken(self, key: _Asker, number: int, enact: Callable[[], None]) -> None:
         """Enact what was asked for, unless a later answer has come before: a broker with several servers does not keep the order.
 
-        Joins and leaves alternate, so what was overtaken by the one after it has changed nothing, and neither does that one.
+        Joins and leaves alternate, so a request and the one that overtakes it cancel out.
         """
         last = self._last.get(key, 0)
         if number > last:
@@ -85,7 +85,7 @@ class TreeControl:
                 enact()
 
     def _unless_moved(self, topic: int, broker: int, moves: int, enact: Callable[[], None]) -> None:
-        """Enact what was asked for, unless the topic was offloaded or taken back since: then the tree has followed already."""
+        """Enact a request, unless the topic was offloaded or taken back since, in which case the tree has followed already."""
         assert self.offloaded is not None
         if self.offloaded.moves[topic, broker] == moves:
             enact()
@@ -107,7 +107,7 @@ class TreeControl:
             self.enact(topic, node, -1)
 
     def follow(self, moved: NDArray[np.bool_], served: NDArray[np.int32]) -> None:
-        """Topics were offloaded or taken back (topics, brokers): trees hold the brokers that are served, at once; nobody has to ask."""
+        """Follow topics that were offloaded or taken back (topics, brokers): trees change at once, without requests."""
         assert self._joined is not None
         node_of = self._fabric.node_of
         wrong = moved & (self._joined[:, node_of] != (served > 0))

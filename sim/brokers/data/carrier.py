@@ -17,7 +17,7 @@ from sim.brokers.statistics.recorder import Recorder
 
 
 class Carrier:
-    """Carries flights up to their roots and on from there, by a rule that says what brokers do with them."""
+    """Carries flights up to their roots and on from there, by a rule that determines what brokers do with them."""
 
     def __init__(self, fabric: Fabric, recorder: Recorder, rule: Rule) -> None:
         self.rule, self.in_transit = rule, InTransit(fabric.clock)
@@ -53,14 +53,14 @@ class Carrier:
         self._plain = self._links.fixed and self._transmission is None and not cuts
 
     def close(self, messages: Iterable[Message]) -> None:
-        """Count what is on its way at the end, in these messages."""
+        """Count what is in transit at the end, in these messages."""
         travelling: dict[Flight, list[tuple[int, int]]] = {flight: [] for flight in self.in_transit.flights}
         for message in messages:
             if isinstance(message.carries, Flight):
                 travelling[message.carries].extend((place, message.source) for place in self._places(message))
         for flight, hops in travelling.items():
             if flight.tree is None:
-                for place, _ in hops:  # of the one message that carries it
+                for place, _ in hops:  # the place of the one message that carries it
                     self.rule.overtake(flight, place)
             else:
                 positions, sources = [place for place, _ in hops], [source for _, source in hops]
@@ -68,7 +68,7 @@ class Carrier:
         self.rule.finished.record()
 
     def _places(self, message: Message) -> Sequence[int]:
-        """Where a message is at the end, or is heading: a place on the uplink, or positions on the tree. Duplicates are nowhere."""
+        """Where a message is at the end, or is heading: a place on the uplink, or positions on the tree; none for duplicates."""
         return () if message.handled == self._one_less else (message.position,)
 
     # -- up to the root
@@ -97,7 +97,7 @@ class Carrier:
         self._lose(message, cause)
 
     def _lose(self, message: Message, cause: str) -> None:
-        """A message gets no further: the flight on its way up, one copy of it below the root."""
+        """A message is lost: the flight on its way up, or one copy of it below the root."""
         flight: Flight = message.carries
         if flight.tree is None:
             self.rule.miss_root(flight, LOST[cause])
@@ -133,7 +133,7 @@ class Carrier:
         return self._service(flight.identity, broker, stage, self._effort(flight, broker, position, stage))
 
     def _climb(self, message: Message) -> None:
-        """The broker at this place of the uplink has handled the flight: on to the next, or down from the root."""
+        """The broker at this place of the uplink has handled the flight: forward it to the next, or down from the root."""
         flight: Flight = message.carries
         position = message.position + 1
         if position == len(flight.uplink):
@@ -189,12 +189,12 @@ class Carrier:
         self._forward(flight, message.position, now, message)
 
     def _forward(self, flight: Flight, position: int, now: float, message: Message) -> None:
-        """Send copies to the next hops of a position; the message that brought the flight is used again for the first of them."""
+        """Send copies to the next hops of a position; the message that brought the flight is reused for the first of them."""
         if self._deliveries is not None:
             self._hand_over(self._deliveries, flight, position, now)
         if self._flood is not None:
             onward: Sequence[int] = self._flood.send_on(flight, position)
-        else:  # down a tree, a broker sends copies to its children
+        else:  # on a tree, a broker sends copies to its children
             onward = range(flight.child_bounds[position], flight.child_bounds[position + 1])
         if not onward:
             self._one_less(message)
@@ -216,13 +216,13 @@ class Carrier:
                 at(time, ARRIVALS, message)
 
     def _hand_over(self, deliveries: DeliveryBuffer, flight: Flight, position: int, now: float) -> None:
-        """The broker at this position has served the flight, and passes it on to its users; of content, the rule says to whom."""
+        """The broker at this position has served the flight, and passes it on to its users, or those that the rule gives."""
         if flight.audience is None or not flight.due_users[position]:
             return
         broker = flight.brokers[position]
         deliveries.add(now, flight.arrival[position], flight.rooted, flight.number, broker, flight.audience)
         if deliveries.full:
-            self.rule.finished.record()  # with what the best-effort channel has taken
+            self.rule.finished.record()  # together with deliveries of the best-effort channel
             deliveries.advance(now)
 
     def _one_less(self, message: Message) -> None:

@@ -24,7 +24,7 @@ from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import Subscriptions
 from sim.workloads.format.workload import Publications
 
-# what becomes of a copy at a position, and of the copies of a publication together: the better, the higher
+# fates of a copy at a position, and of all copies of a publication, in ascending order of preference
 _JOINING, _LINK, _QUEUE_FULL, _IN_FLIGHT = range(1, 5)
 _OUTCOMES = {
     _JOINING: LOST["joining"],
@@ -38,9 +38,9 @@ _FATES = {outcome: fate for fate, outcome in _OUTCOMES.items()}
 class Copy(Flight):
     """A copy of a publication in transit to the subscriptions of one of its predicates.
 
-    `concerned`: for each broker with a user whom it concerned when it left the root, those of them to whom it is due there.
-    `increments` (brokers): the counters that each moves for it. `fate` (tree positions): what became of it where it was not
-    delivered; `elsewhere` the same for brokers that are not on the tree. `uplinks_sent`: hops that it took to the root.
+    `concerned`: for each broker with a user whom it concerned when it left the root, the users to whom it is due there.
+    `increments` (brokers): the counter increments of each for it. `fate` (tree positions): what became of it where it was not
+    delivered; `elsewhere` the same for brokers that are not on the tree. `uplinks_sent`: the hops that it took towards the root.
     """
 
     __slots__ = ("bundle", "concerned", "elsewhere", "fate", "increments", "uplinks_sent")
@@ -56,7 +56,7 @@ class Copy(Flight):
 class Bundle:
     """All copies of a publication; `travelling` of them are in transit.
 
-    `due`: the broker at which the publication is due to each user, ever since the first copy that concerns the user left its root.
+    `due`: the broker at which the publication is due to each user, fixed when the first copy that concerns the user left its root.
     """
 
     __slots__ = ("copies", "due", "travelling")
@@ -68,7 +68,7 @@ class Bundle:
 
 
 class ContentRule(Rule):
-    """Publications of content: several flights each, combined once all of them are over.
+    """The rule of content: publications have several flights each, whose outcomes are combined once all are over.
 
     `host()` is the live broker of each user; `loads` is whether matching takes brokers time.
     """
@@ -86,7 +86,9 @@ class ContentRule(Rule):
         super().__init__(fabric, recorder, subscriptions, publications)
         self.content, self.host, self._due, self._loads = content, host, DueByContent(content, host), loads
         self._concerned = np.zeros(len(fabric.node_of), np.bool_)  # scratch
-        self._begun: dict[Bundle, float] = {}  # when those set out of which copies may travel (s), in order
+        self._begun: dict[
+            Bundle, float
+        ] = {}  # departure times (s) of publications whose copies may be in transit, ascending
 
     def flights(self, number: int, broker: int, window: int) -> list[Copy]:
         """A copy for each predicate of the publication."""
@@ -103,7 +105,7 @@ class ContentRule(Rule):
         return list(bundle.copies)
 
     def effort(self, flight: Flight, broker: int, position: int, stage: int) -> Effort:
-        """Beside the rest, brokers match where a copy may be for their users: at the root and below."""
+        """As for trees; in addition, brokers match copies that may be for their users, at the root and below."""
         assert isinstance(flight, Copy)
         effort = super().effort(flight, broker, position, stage)
         if not self._loads or (stage == 0 and broker != flight.uplink[-1]):
@@ -131,7 +133,7 @@ class ContentRule(Rule):
         self._concern(flight)
 
     def _become_due_short_of_root(self, flight: Flight, outcome: int) -> None:
-        """It becomes due to those whom none of the other copies has concerned."""
+        """It becomes due to users whom no other copy has concerned."""
         assert isinstance(flight, Copy)
         flight.elsewhere = _FATES[outcome]
         self._concern(flight)
@@ -141,7 +143,7 @@ class ContentRule(Rule):
         self._ledger.count(copy.window, DUE, brokers, users)
 
     def over(self, flight: Flight, uplinks_sent: int, ahead: NDArray[np.bool_] | None = None) -> None:
-        """Keep what became of the copy; when no other is on its way, the publication is over."""
+        """Record what became of the copy; when no other is in transit, the publication is over."""
         assert isinstance(flight, Copy)
         flight.uplinks_sent = uplinks_sent
         for cause in ("link", "queue_full"):
@@ -172,13 +174,13 @@ class ContentRule(Rule):
         self._miss(bundle, brokers, users)
         for copy in copies:
             self.finished.add(copy, copy.uplinks_sent)
-        bundle.copies = []  # they know their bundle, and would have to be collected together
+        bundle.copies = []  # breaks the reference cycle of copies and bundle
         del self._begun[bundle]
         if recorder.deliveries is not None and recorder.deliveries.full:
             recorder.deliveries.advance(next(iter(self._begun.values()), self._fabric.clock.now))
 
     def _receive(self, copy: Copy, position: int, users: list[int]) -> None:
-        """The broker at this position has matched a copy for these of its users, who have had no other."""
+        """The broker at this position has matched a copy for these of its users, who have received no other."""
         recorder, those = self._recorder, np.array(users)
         if recorder.deliveries is not None:
             broker = copy.brokers[position]
@@ -189,7 +191,7 @@ class ContentRule(Rule):
             recorder.receipts.receive(copy.topic, those, np.ones(len(users), np.int64))
 
     def _arrivals(self, number: int, copy: Copy) -> list[tuple[float, int, int]]:
-        """Where a copy was matched that concerns somebody there: when, its number, and the position; false positives are counted."""
+        """The arrivals of copies that concern a user at the broker (time, copy, position); false positives are counted."""
         size = len(copy.served)
         copy.new_users, copy.duplicate_at_broker = np.zeros(size, np.int32), np.zeros(size, np.bool_)
         came = ~np.isnan(np.array(copy.served)) & (copy.due_users[:size] > 0)
@@ -203,7 +205,7 @@ class ContentRule(Rule):
         return [(copy.served[position], number, position) for position in np.flatnonzero(concerned).tolist()]
 
     def _miss(self, bundle: Bundle, brokers: set[int], users: set[int]) -> None:
-        """Count pairs due at other brokers and users, with the best outcome of the copies that would have delivered them."""
+        """Count pairs not delivered, with the best outcome among the copies that would have delivered them."""
         best: dict[int, int] = {}  # user → fate
         for copy in bundle.copies:
             for broker, concerned in copy.concerned.items():
@@ -224,7 +226,7 @@ class ContentRule(Rule):
 
 
 class FoldedCarrier(Carrier):
-    """Makes events only of a copy's arrival at its root and of its last arrival below: exact where nothing contends."""
+    """Makes events only for a copy's arrival at its root and its last arrival below: exact where nothing contends."""
 
     def __init__(self, fabric: Fabric, recorder: Recorder, rule: ContentRule) -> None:
         super().__init__(fabric, recorder, rule)
@@ -233,7 +235,7 @@ class FoldedCarrier(Carrier):
         self._arrived = (self._one_less,)
 
     def _climb(self, message: Message) -> None:
-        """The copy sets out; its message is as far as the root once it has taken all hops."""
+        """The copy departs; its message is at the root after the time of all hops."""
         copy: Flight = message.carries
         time = self._clock.now
         for here, there in pairwise(copy.uplink):
@@ -261,7 +263,7 @@ class FoldedCarrier(Carrier):
             self._one_less(message)
 
     def _places(self, message: Message) -> Sequence[int]:
-        """The hops to the root that the copy takes before the end; below it, all positions that it has not come to."""
+        """The hops towards the root that the copy takes before the end; below it, all positions that it has not reached."""
         if message.carries.tree is not None:
             return range(len(message.carries.brokers))
         time, hops, uplink = message.sent, 0, message.carries.uplink

@@ -16,10 +16,10 @@ _BLOCK = 4096  # publications that are matched at once
 
 
 class _Block(NamedTuple):
-    """Publications that were matched together: the topics of each (n, fields), and whom it concerns.
+    """Publications that were matched together: the topics of each (n, fields), and the users it concerns.
 
-    Publication i concerns the users `user[indptr[i]:indptr[i + 1]]`, each by a subscription that waits at the topic beside it; they
-    are sorted by topic and user, no pair twice.
+    Publication i concerns the users `user[indptr[i]:indptr[i + 1]]`, each by a subscription that waits at the topic at the same
+    index; they are sorted by topic and user, without repeated pairs.
     """
 
     topics: NDArray[np.int32]
@@ -41,7 +41,7 @@ class ContentSubscriptions:
 
     @property
     def fields(self) -> int:
-        """How many topics each publication goes to."""
+        """The number of topics that each publication is sent to."""
         return self._content.conjunctions.fields
 
     def _match(self, block: int) -> _Block:
@@ -57,9 +57,9 @@ class ContentSubscriptions:
         return _Block(self._predicates.ids(np.arange(self.fields), values), indptr, topic[new], user[new])
 
     def subscribed(self) -> dict[str, NDArray[np.generic]]:
-        """The arrays of what is subscribed to and published, for compiled code.
+        """The arrays of subscriptions and publications, for compiled code.
 
-        Subscriptions `waiting[waiting_from[t]:waiting_from[t + 1]]` wait at topic t; subscription s of user `owner[s]` asks for
+        Subscriptions `waiting[waiting_from[t]:waiting_from[t + 1]]` wait at topic t; subscription s of user `owner[s]` requires
         `asked_value[k]` in `asked_field[k]` for k in `asked_from[s]:asked_from[s + 1]`. `values` (publications, fields).
         """
         wanted = self._content.conjunctions
@@ -74,7 +74,7 @@ class ContentSubscriptions:
         }
 
     def topics(self, number: int) -> list[int]:
-        """The topics that a publication goes to: its predicates, by field."""
+        """The topics that a publication is sent to: its predicates, by field."""
         topics: list[int] = self._block(number // _BLOCK).topics[number % _BLOCK].tolist()
         return topics
 
@@ -87,7 +87,7 @@ class ContentSubscriptions:
         return users
 
     def increments(self, number: int, topic: int, host: NDArray[np.int32], brokers: int) -> NDArray[np.int64]:
-        """The counters that each broker moves to match a publication with its users' subscriptions that wait at the topic."""
+        """The counter increments of each broker to match a publication with its users' subscriptions that wait at the topic."""
         wanted, counts = self._content.conjunctions, np.zeros(brokers, np.int64)
         subscriptions = self._by_topic[self._starts[topic] : self._starts[topic + 1]]
         where = host[wanted.owner[subscriptions]]

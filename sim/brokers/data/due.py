@@ -1,7 +1,7 @@
-"""Who publications become due to, and when: decided here alone, for topics and content, on every data plane.
+"""To whom publications become due, and when: decided only here, for topics and content, on every data plane.
 
-A publication becomes due when it leaves its root, to all who want it at that moment and whom the back end serves. One that is
-dropped on the way to its root becomes due there and then, and one that has not reached it by the end, at the end.
+A publication becomes due when it leaves its root, to all who want it at that moment and whom the back end serves. A publication
+that is dropped on the way to its root becomes due at that moment, and one that has not reached it by the end, at the end.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Due(NamedTuple):
 
 
 class DueByTopic:
-    """Due by topic: a publication is due to everyone who subscribes to its topic."""
+    """Due by topic: a publication is due to all who subscribe to its topic."""
 
     def __init__(self, recorder: Recorder, subscriptions: Subscriptions) -> None:
         self._audiences, self.subscriptions = recorder.audiences, subscriptions
 
     def leaving_root(self, topic: int, brokers: NDArray[np.int32]) -> Due:
-        """Who it is due to as it leaves the root of a tree over these brokers."""
+        """To whom it is due as it leaves the root of a tree over these brokers."""
         live, offloaded = self.subscriptions, NOBODY
         due = live.brokers_served.item(topic)
         if isinstance(live, SplitSubscriptions) and due < live.brokers_wanting.item(topic):
@@ -53,7 +53,7 @@ class DueByTopic:
         return Due(due, users, live.served[topic][brokers], self._audience(topic), offloaded, absent)
 
     def short_of_root(self, topic: int) -> Due:
-        """Who it is due to where it does not reach its root."""
+        """To whom it is due if it does not reach its root."""
         live = self.subscriptions
         return Due(
             live.brokers_wanting.item(topic), live.users_wanting.item(topic), _NONE, self._audience(topic), NOBODY
@@ -66,7 +66,7 @@ class DueByTopic:
 
 
 class DueByContent:
-    """Due by content: a publication is due to everyone with a matching subscription, by the first copy that concerns them.
+    """Due by content: a publication is due to all users with a matching subscription, by the first copy that concerns them.
 
     `host()` is the live broker of each user.
     """
@@ -75,10 +75,10 @@ class DueByContent:
         self._content, self._host = content, host
 
     def concerned(self, number: int, topic: int, due: dict[int, int]) -> tuple[dict[int, list[int]], int, int]:
-        """Whom the copy of a publication that goes to a topic concerns, at each broker; and the brokers and users that are due anew.
+        """The users at each broker whom a publication's copy to a topic concerns, and the numbers of newly due brokers and users.
 
-        `due` holds at which broker the publication is due to each user so far, and grows. Of the users that the copy concerns, those
-        count at a broker to whom it is due there.
+        `due` maps each user to the broker at which the publication is due so far, and is updated. A user concerned by the copy
+        counts only at the broker where it is due to the user.
         """
         host, brokers = self._host(), set(due.values())
         at: dict[int, list[int]] = {}

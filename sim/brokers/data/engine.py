@@ -1,4 +1,4 @@
-"""The interface of data planes, which is all that control knows of them."""
+"""The interface of data planes, which is all that the control plane uses."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from sim.brokers.fabric.station_record import StationRecord
 
 
 class Engine(Protocol):
-    """Carries publications from publishers' brokers to everyone they are due to, and reports their outcomes to the recorder.
+    """Carries publications from publishers' brokers to all to whom they are due, and reports their outcomes to the recorder.
 
     An engine decides when things happen; what a broker does with a copy is its rule's (`sim.brokers.data.rules`), how long a hop or a
-    service takes the fabric's. Control messages (`sim.brokers.control.courier`) contend with publications, so the engine has these too.
+    service takes the fabric's. Control messages (`sim.brokers.control.courier`) contend with publications, so engines carry these too.
     """
 
     together: int
-    """How many publications may be passed at once if nothing else happens between them."""
+    """How many publications may be passed to `publish` at once if nothing else happens between them."""
 
     @property
     def follows(self) -> bool:
-        """Whether, from now on, publications put nothing on the clock, and subscriptions are asked for as they are at a time."""
+        """Whether publications cause no events on the clock from now on, and the engine catches up subscriptions as needed."""
 
     def publish(self, first: int, brokers: NDArray[np.int32]) -> None:
         """Publications `first`, `first + 1`, … enter at these brokers now, or before anything else happens.
@@ -48,7 +48,7 @@ class Engine(Protocol):
         """Notify that brokers have moved to other nodes."""
 
     def control_arrival(self, here: int, there: int, number: int) -> float:
-        """When a control message that leaves a broker now arrives at another (s); `number` is what keyed draws know it by."""
+        """When a control message that leaves a broker now arrives at another (s); `number` identifies it in keyed draws."""
 
     def serve_control(self, broker: int, message: Message, service: float) -> None:
         """Have the broker serve a control message that arrives now and needs `service` seconds; then its `handled` is called."""

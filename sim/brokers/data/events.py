@@ -19,7 +19,7 @@ from sim.brokers.statistics.recorder import Recorder
 
 
 class EventEngine:
-    """Has a carrier carry publications hop by hop (see Engine)."""
+    """The engine that carries publications hop by hop (see Engine)."""
 
     together = 1
     follows = False
@@ -33,7 +33,7 @@ class EventEngine:
             Feed(self._clock, LOOKS, self._end_window).start(self._windows.next)
 
     def publish(self, first: int, brokers: NDArray[np.int32]) -> None:
-        """Publication number `first` leaves now for its broker; one at a time."""
+        """Publication number `first` enters at its broker now; one at a time."""
         self._carrier.depart(first, int(brokers[0]), self._recorder.window(self._clock.now))
 
     def hold(self, number: int, broker: int) -> None:
@@ -59,15 +59,15 @@ class EventEngine:
         self._carrier.outages_changed()
 
     def advance(self, until: float) -> None:
-        """What left its root took the tree along; uplinks may change."""
+        """Uplinks may change; publications that have left their roots keep their trees."""
         self.rule.trees_change()
 
     def next_time(self) -> float:
-        """Never: the clock has all its events."""
+        """Infinite: the clock has all its events."""
         return math.inf
 
     def brokers_moved(self) -> None:
-        """What climbs to its root keeps to the brokers that it set out over."""
+        """Publications on their way to a root keep their path of brokers."""
         self.rule.brokers_moved()
 
     def control_arrival(self, here: int, there: int, number: int) -> float:
@@ -89,7 +89,7 @@ class EventEngine:
     # -- the end
 
     def _end_window(self) -> float | None:
-        """A window ends now; when the next one does, before the end."""
+        """End a window; returns when the next one ends, None if not before the end of the run."""
         self._look(self._clock.now)
         return self._windows.next if self._windows.next < math.inf else None
 
@@ -97,7 +97,7 @@ class EventEngine:
         self._windows.look(np.array([server.look(now) for server in self._servers]).T)
 
     def close(self) -> StationRecord:
-        """Count what is on its way at the end: on links or in service (in the clock's heap), or at brokers."""
+        """Count what is in transit at the end: on links or in service (in the clock's heap), or at brokers."""
         for broker, numbers in sorted(self._held.items()):
             for number in numbers:
                 self.rule.never_set_out(number, broker)

@@ -21,8 +21,8 @@ _NONE: NDArray[np.int32] = np.empty(0, np.int32)
 class Finished:
     """Collects finished publications, as columns, for the recorder to count.
 
-    Nothing in here is an object that Python's garbage collector tracks, one by one: flights that piled up would have it walk
-    through the backlogs of all brokers again and again.
+    It keeps no objects that Python's garbage collector tracks: accumulated flights would make it scan the backlogs of all brokers
+    again and again.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -84,7 +84,7 @@ class Finished:
             self.record()
 
     def record(self) -> None:
-        """Have all counted: many at a time, since handing arrays to compiled code costs more than the counting."""
+        """Count all at once, since passing arrays to compiled code costs more than counting."""
         if self.window:
             self._recorder.record(self._ways())
         if self.offloaded:
@@ -92,7 +92,7 @@ class Finished:
         self._clear()
 
     def _ways(self) -> Ways:
-        """The same, in arrays."""
+        """The finished publications as arrays."""
         due_users = np.concatenate(self.due_users)
         return Ways(
             np.concatenate(self.uplinks),
@@ -116,7 +116,7 @@ class Finished:
         )
 
     def _offloaded_columns(self) -> tuple[tuple[Any, Any, Any, Any, Any, Any], list[Offloaded], list[Audience | None]]:
-        """What `Recorder.offload` takes, an entry for each publication."""
+        """The arguments of `Recorder.offload`, with an entry for each publication."""
         flights = self.offloaded
         columns = (
             np.array([flight.number for flight in flights]),

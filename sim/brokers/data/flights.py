@@ -23,20 +23,19 @@ _NOTHING_LOST: dict[str, list[int]] = {}  # likewise
 class Flight:
     """One publication on its way: up to the root, and from there down the tree as it stood when it left the root.
 
-    `arrival` has one time (s) per tree position, NaN where nothing has arrived; `served` when the broker there had handled it, which
-    is its delivery (the very same list where brokers take no time); `due_users` the users due there; `depth` how many
-    hops it took. `audience` is who wanted it when it left the root, where that is
-    kept. `pending` counts messages that are on a link or in a queue. The hops of one that is
-    `traced` go to the trace.
+    `arrival` has one time (s) per tree position, NaN where nothing has arrived; `served` when the broker there had handled it,
+    which is its delivery (the same list where brokers take no time); `due_users` the users due there; `depth` the hops that it
+    took. `audience` are the users who wanted it when it left the root, if recorded. `pending` counts messages that are on a link or
+    in a queue. The hops of a `traced` flight are added to the trace.
 
-    `offloaded` are those that the back end does not serve, if there are any.
+    `offloaded` are the brokers and users that the back end does not serve, if any.
 
     `identity` is what keyed draws know it by. Of content, `new_users` are the users, by position, to whom the arrival is the delivery,
     and `duplicate_at_broker` is true where another copy was the broker's; else they are empty. `lost` are the positions to or at which
     a copy was lost, by cause.
 
-    Where it is flooded, `copies` holds the positions from and to of all messages in turn, and `senders`
-    from where the first one came to each position, -1 where none has.
+    If it is flooded, `copies` has the positions from and to of all messages in turn, and `senders` the position from which the
+    first one came to each, -1 for none.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""The data plane for networks in which nothing contends: a publication's whole way is added up at once.
+"""The data plane for networks in which nothing contends: a publication's whole path is computed at once.
 
 Hop times are added in the order of its path, in compiled code, to the same bits as if every hop had been an event.
 """
@@ -33,14 +33,16 @@ _BATCH = 4096  # publications that are folded at once
 _POSITIONS = 1 << 18  # of their trees, likewise
 _ARRIVALS = 1 << 20  # at these, by any of them, likewise
 
-_Due = tuple[float, int, int, NDArray[np.int32]]  # when a publication leaves its root, its number, topic and uplink
+_Due = tuple[
+    float, int, int, NDArray[np.int32]
+]  # (time at which a publication leaves its root, its number, topic and uplink)
 
 
 class FoldedEngine:
     """Carries each publication in one step, along the tree as it stands when the publication leaves its root.
 
-    `subscriptions` are the live ones of the network. Exact where brokers take no time and links no jitter: then nothing that one
-    message does can change when another one arrives.
+    `subscriptions` are the live ones of the network. Exact where brokers take no time and links have no jitter, since no message
+    can then affect when another one arrives.
     """
 
     together = 1 << 16
@@ -55,12 +57,12 @@ class FoldedEngine:
         self._climbing: list[_Due] = []  # a heap
         self._rooted = _Rooted()
         self._held: dict[int, list[int]] = {}  # by broker: publications that it holds back
-        self._departed: dict[int, float] = {}  # when publications left that were held back; infinite: never
-        self._released_until = 0.0  # when the last of them leaves its root
-        self._last_departed = 0.0  # when the last publication left its broker; the others do no earlier
+        self._departed: dict[int, float] = {}  # when publications that were held back left; infinite: never
+        self._released_until = 0.0  # when the last publication leaves its root
+        self._last_departed = 0.0  # when the last publication left its broker; later ones leave no earlier
         satisfaction = recorder.satisfaction
         self._period_of = None if satisfaction is None else satisfaction.period_of
-        self._latest = np.zeros(1)  # when the last one arrives of those that have been folded
+        self._latest = np.zeros(1)  # the last arrival of folded publications
 
     def publish(self, first: int, brokers: NDArray[np.int32]) -> None:
         """Publications number `first` and following leave for these brokers, before anything else happens."""
@@ -85,11 +87,11 @@ class FoldedEngine:
             self._released_until = max(self._released_until, rooted)
 
     def _following(self) -> float:
-        """When something may change next (s), or the end."""
+        """When the next event that may change something is due (s), or the end."""
         return min(self._fabric.clock.peek(), self._recorder.horizon)
 
     def _climb(self, number: int, time: float, topic: int, broker: int, following: float) -> float:
-        """A publication leaves at this time; when it leaves its root. Nothing changes trees before the `following` event."""
+        """A publication departs at this time; returns when it leaves its root. No tree changes before the `following` event."""
         uplink, _, times = self._uplinks.of(topic, broker)
         self._last_departed = time
         for hop in times:
@@ -101,7 +103,7 @@ class FoldedEngine:
         return time
 
     def advance(self, until: float) -> None:
-        """Fold what leaves its root before then, with the trees that stand and subscriptions as they are at the time."""
+        """Fold the publications that leave their roots before `until`, with the present trees, and subscriptions as of then."""
         self._leave_roots(until)
         self._uplinks.trees_change()
 
@@ -131,11 +133,11 @@ class FoldedEngine:
         return self._fabric.links.arrival(self._fabric.clock.now, here, there, number)
 
     def serve_control(self, broker: int, message: Message, service: float) -> None:
-        """Never: brokers take no time."""
+        """Unused, as brokers take no time."""
         raise AssertionError("brokers take no time")
 
     def when_idle(self, then: Callable[[], None]) -> None:
-        """Have `then()` called once, when nothing that was published is on its way; until then nothing is published or changes."""
+        """Call `then()` once, when no publication is in transit; until then nothing is published or changes."""
         self._fold()
         latest, fabric = float(self._latest[0]), self._fabric
         for time, _, topic, uplink in self._climbing:
@@ -150,7 +152,7 @@ class FoldedEngine:
         self._at_the_end_of(self._released_until, then)
 
     def _at_the_end_of(self, time: float, then: Callable[[], None]) -> None:
-        """Have `then()` called at this time, or now if it is over, when all that leaves its root at that instant has left it."""
+        """Call `then()` at this time (or now if it is past), after all publications that leave their roots at that instant."""
 
         def act() -> None:
             self._leave_roots(math.nextafter(clock.now, math.inf))
@@ -174,7 +176,7 @@ class FoldedEngine:
         self._enter(number, uplink, time, held[2])
 
     def _take(self, tree: TopicTree, topic: int, period: int) -> int:
-        """Keep a tree with those that are due on it as they are now, for publications of a period; its number."""
+        """Keep a tree and the due brokers and users as they are now, for publications of a period; returns its number."""
         brokers = self._fabric.broker_of[tree.nodes]
         return self._rooted.take(tree, brokers, self._due.leaving_root(topic, brokers), period)
 
@@ -216,7 +218,7 @@ class FoldedEngine:
         self._rooted = _Rooted()
 
     def _departures(self, number: NDArray[np.int64], published: NDArray[np.float64]) -> NDArray[np.float64]:
-        """When publications left their brokers: as they were published, unless they were held back."""
+        """When publications left their brokers: when they were published, unless they were held back."""
         if not self._departed:
             return published
         return np.array(
@@ -224,7 +226,7 @@ class FoldedEngine:
         )
 
     def _miss_root(self, time: float, number: int, topic: int, uplink: NDArray[np.int32]) -> None:
-        """The publication does not get to its root before the end: it becomes due now, and is in flight."""
+        """The publication does not reach its root before the end: it becomes due now, and is in flight."""
         period = 0 if self._period_of is None else int(self._period_of[number])
         tree = self._rooted.take(EMPTY_TREE, EMPTY_TREE.nodes, self._due.short_of_root(topic), period)
         self._enter(number, uplink, time, tree)
@@ -244,7 +246,7 @@ class FoldedEngine:
 
 
 class _Rooted:
-    """Publications that have left their roots and wait to be folded, and the trees that they go by."""
+    """Publications that have left their roots and wait to be folded, and their trees."""
 
     def __init__(self) -> None:
         self.number = array("q")
@@ -253,13 +255,13 @@ class _Rooted:
         self.uplinks: list[NDArray[np.int32]] = []
         self.positions = self.arrivals = 0
         self.sizes = array("q")  # of the trees
-        # By topic, root and period: of which version, its number
+        # by topic, root and period: the version, and the number of its tree
         self.trees: dict[tuple[int, int, int], tuple[TopicTree, int, int]] = {}
         self._taken: list[tuple[NDArray[np.int32], TopicTree, Due]] = []
         self._periods = array("q")
 
     def take(self, tree: TopicTree, brokers: NDArray[np.int32], due: Due, period: int) -> int:
-        """Keep a tree over these brokers, and to whom publications of a period are due on it; its number."""
+        """Keep a tree over these brokers, and to whom publications of a period are due on it; returns its number."""
         self._taken.append((brokers, tree, due))
         self._periods.append(period)
         self.sizes.append(len(tree))
@@ -289,7 +291,7 @@ class _Rooted:
         size: NDArray[np.int64],
         window: NDArray[np.int64],
     ) -> Folds:
-        """The publications in arrays."""
+        """The publications as arrays."""
         bounds, tree = starts([brokers for brokers, _, _ in self._taken]), np.array(self.tree)
         return Folds(
             np.concatenate(self.uplinks),

@@ -1,4 +1,4 @@
-"""What is in transit, and who waits until it has arrived."""
+"""The flights in transit, and callbacks that wait for their arrival."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sim.brokers.fabric.clock import BARRIERS, Clock
 
 
 class InTransit:
-    """The `flights` that messages carry; of publications that were held back, how many have not left their roots (`released`)."""
+    """The `flights` in transit, and the number of publications held back before that have not left their roots (`released`)."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -19,7 +19,7 @@ class InTransit:
         self._when_rooted: Callable[[], None] | None = None
 
     def depart(self, flights: Iterable[Flight], released: bool) -> None:
-        """The flights of a publication set out, which may have been held back."""
+        """The flights of a publication, which may have been held back, depart."""
         for flight in flights:
             self.flights[flight] = None
             if released:

@@ -1,4 +1,4 @@
-"""The choice of a data plane: the one asked for, or the fastest that is exact."""
+"""The choice of a data plane: the requested one, or the fastest that is exact."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _plane(asked: Plane, fabric: Fabric, recorder: Recorder) -> Plane:
     excluded |= {"faults": fabric.outages is not None}
     found = " and ".join(reason for reason, holds in excluded.items() if holds)
     if found and asked == "folded":
-        why = f"makes no event of a hop and is not exact with {found}"
+        why = f"does not simulate single hops and is not exact with {found}"
         raise ScenarioError(f'network.data_plane: "folded" {why} (allowed: "events", "compiled", "auto")')
     if asked != "auto":
         return asked

@@ -16,20 +16,20 @@ from sim.workloads.format.workload import Publications
 
 
 class Holding(Protocol):
-    """The interface of the protocol by which brokers hold publications back."""
+    """The part of the protocol that makes brokers hold publications back."""
 
     @property
     def running(self) -> bool:
-        """Whether some brokers may do so now."""
+        """Whether brokers may be holding publications back now."""
 
     def holds(self, broker: int) -> bool:
-        """Whether this one does."""
+        """Whether this broker holds publications back."""
 
 
 class Publishers:
-    """Publishes from the brokers of publishers; from outside any broker, at random, always the same for one publication.
+    """Publishes at the brokers of publishers; publications from outside enter at a random broker, fixed for each publication.
 
-    `host` (users) is the live broker of each user, `key` that of the draws.
+    `host` (users) is the live broker of each user, `key` is for the draws.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Publishers:
     def _publish(self) -> float | None:
         times, first, engine = self._publications.time, self._next, self._engine
         last = first + 1
-        if engine.together > 1:  # nothing happens before the next event but publications
+        if engine.together > 1:  # before the next event there are only publications
             last = max(last, min(first + engine.together, int(np.searchsorted(times, self._clock.peek()))))
         brokers = entries(self._publications.publisher[first:last], first, self._host, self._brokers, self._key)
         if self._outages is not None and self._outages.active:

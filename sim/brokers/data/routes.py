@@ -1,4 +1,4 @@
-"""Uplinks: over which brokers publications get from where they are published to the roots of their trees."""
+"""Uplinks: the brokers on the paths of publications from their publishers' brokers to the roots of their trees."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sim.brokers.fabric.fabric import Fabric
 
-_MOST = 1 << 16  # uplinks that are remembered
+_MOST = 1 << 16  # uplinks that are cached
 
 
 class Uplink(NamedTuple):
@@ -22,7 +22,7 @@ class Uplink(NamedTuple):
 
 
 class Uplinks:
-    """Remembers uplinks until brokers move, or links do where they follow interests."""
+    """Caches uplinks until brokers move or, if links follow interests, links change."""
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric, self._links = fabric, fabric.links

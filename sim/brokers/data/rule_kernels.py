@@ -1,4 +1,4 @@
-"""The compiled part of what brokers do with copies: where copies on their way may still get to, and how they go down a tree."""
+"""The compiled part of rules: where copies in transit may still get to, and how they go down a tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sim.overlay.pair_times import TimesRecord, time_between
 def reach(
     first: NDArray[np.int32], onward: NDArray[np.int32], served: NDArray[np.bool_], hops_left: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """The positions not served yet that copies may still get to, by how many hops those at each have left (-1: there are none).
+    """The unserved positions that copies may still reach, given the hops left of the copy at each position (-1: none).
 
     Position p sends copies on to `onward[first[p]:first[p + 1]]`, once it is served.
     """
@@ -46,9 +46,9 @@ def flood_front(
     depth: NDArray[np.int32],
     hop_limit: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """How many hops copies had left at most that were sent to each position not served (-1: none was), and which were not sent.
+    """The most hops left of copies sent to each unserved position (-1: none was sent), and the positions to which none was sent.
 
-    All positions served have sent copies on, unless their first one had taken as many hops as it may: `depth` says how many.
+    All positions served have sent copies on, unless their first one, with `depth` hops, had reached the hop limit.
     """
     left, withheld = np.full(served.size, -1, np.int64), np.zeros(served.size, np.bool_)
     for position in np.flatnonzero(served):
@@ -73,7 +73,7 @@ def fold_tree(
 ) -> tuple[NDArray[np.float64], float]:
     """Arrivals at the positions of a tree (NaN from the horizon on), and when the last one arrives.
 
-    What is carried leaves the root at `rooted`; `brokers` and `parents` are by position, there is a root at least.
+    The publication leaves the root at `rooted`; `brokers` and `parents` are by position, and there is at least a root.
     """
     times = np.full(brokers.size, rooted)
     for i in range(1, brokers.size):

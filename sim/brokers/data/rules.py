@@ -1,6 +1,6 @@
-"""Rules for copies of publications at a broker: who they are due to, the next hops, and what is lost when one is dropped.
+"""Rules for copies of publications at a broker: to whom they are due, the next hops, and what is lost when one is dropped.
 
-Rules know nothing of time; engines ask them whenever a copy sets out, leaves its root, or ends its way.
+Rules know nothing about time; engines call them when a copy departs, leaves its root, or ends its way.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ class Rule(ABC):
         return int(self._recorder.windows(self._publications.time[number : number + 1])[0])
 
     def publish(self, number: int, broker: int, window: int) -> Sequence[Flight]:
-        """Count a publication of a window; returns what sets out from the broker for it."""
+        """Count a publication of a window; returns the flights that depart from the broker."""
         self._ledger.count_publication(window, PUBLISHED)
         return self.flights(number, broker, window)
 
     @abstractmethod
     def flights(self, number: int, broker: int, window: int) -> Sequence[Flight]:
-        """What sets out from the broker for a publication."""
+        """The flights that depart from the broker for a publication."""
 
     def effort(self, flight: Flight, broker: int, position: int, stage: int) -> Effort:
-        """What the broker at a position does for a flight: stage 0: on its way up, 1: a first copy below the root, 2: a duplicate.
+        """The work of the broker at a position for a flight; stage 0: on its way up, 1: a first copy below the root, 2: a duplicate.
 
-        At the root it is by the tree and the subscriptions as they are when the flight arrives there.
+        At the root it depends on the tree and the subscriptions as they are when the flight arrives there.
         """
         if not self._weighs:
             return NO_EFFORT
@@ -103,26 +103,26 @@ class Rule(ABC):
         return int(self._subscribers[flight.topic][root])
 
     def miss_root(self, flight: Flight, outcome: int) -> None:
-        """The flight does not get to its root: what it carries becomes due now, with this outcome (a row of the ledger)."""
+        """The flight does not reach its root: its publication becomes due now, with this outcome (a row of the ledger)."""
         self._ledger.count_publication(flight.window, CLIMBING if outcome == IN_FLIGHT else DROPPED)
         self._become_due_short_of_root(flight, outcome)
 
     @abstractmethod
     def _become_due_short_of_root(self, flight: Flight, outcome: int) -> None:
-        """Count to whom it is due, all with the same outcome."""
+        """Count the due pairs, all with the same outcome."""
 
     def overtake(self, flight: Flight, uplinks_sent: int) -> None:
-        """The end of the run overtakes the flight on its way to its root, to which it has taken so many hops."""
+        """The run ends while the flight is on its way to its root, after `hops` hops."""
         self.miss_root(flight, IN_FLIGHT)
         self.over(flight, uplinks_sent)
 
     def never_set_out(self, number: int, broker: int) -> None:
-        """The end of the run overtakes a publication that its broker holds back."""
+        """The run ends while its broker holds the publication back."""
         for flight in self.publish(number, broker, self.window(number)):
             self.overtake(flight, 0)
 
     def leave_root(self, flight: Flight, now: float) -> None:
-        """What the flight carries becomes due now, along the tree as it stands."""
+        """The publication becomes due now, along the present tree."""
         flight.rooted, root = now, flight.uplink[-1]
         flight.tree = tree = self._overlay.tree(flight.topic, int(self._fabric.node_of[root]))
         placed = self._placed.get((flight.topic, root))
@@ -140,14 +140,14 @@ class Rule(ABC):
 
     @abstractmethod
     def _become_due(self, flight: Flight) -> None:
-        """Count to whom it is due, on the tree and elsewhere."""
+        """Count the due pairs, on the tree and elsewhere."""
 
     # -- below the root
 
     def ahead(self, flight: Flight, positions: Sequence[int], sources: Sequence[int] = ()) -> NDArray[np.bool_]:
         """The tree positions (k) that copies on their way to these positions, or held there, may still be delivered at.
 
-        `sources` are the positions that they were sent from, unless all copies that ever were are meant.
+        `sources` are the positions from which they were sent; without it, all copies ever sent are meant.
         """
         hops_left = np.full(len(flight.brokers), -1, np.int64)
         hops_left[list(positions)] = len(flight.brokers)
@@ -159,19 +159,19 @@ class Rule(ABC):
 
     @abstractmethod
     def over(self, flight: Flight, uplinks_sent: int, ahead: NDArray[np.bool_] | None = None) -> None:
-        """No copy is on its way any more, or the end of the run overtook them: then, if it has left its root, `ahead` of them.
+        """No copy is in transit any more, or the run has ended: then `ahead` are the positions in flight, if it has left its root.
 
-        `uplinks_sent` are the hops that it took to its root.
+        `uplinks_sent` are the hops that it took towards its root.
         """
 
     def _lost(self, flight: Flight, missing: Sequence[int], ahead: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-        """The tree positions (k) that no copy will get to, since those to the positions `missing` got no further."""
+        """The tree positions (k) that no copy will reach, as the copies to the positions `missing` were lost."""
         lost = self.ahead(flight, missing)
         return lost if ahead is None else lost & ~ahead
 
 
 class TopicRule(Rule):
-    """Publications on topics, each in one flight, down the topic's tree."""
+    """The rule of topics: each publication is one flight down the topic's tree."""
 
     def __init__(
         self, fabric: Fabric, recorder: Recorder, subscriptions: Subscriptions, publications: Publications
@@ -179,7 +179,7 @@ class TopicRule(Rule):
         super().__init__(fabric, recorder, subscriptions, publications)
         self._due = DueByTopic(recorder, subscriptions)
         self._dues: dict[tuple[int, int], tuple[NDArray[np.int32], int, Due]] = {}  # by topic and root
-        # trees need not reach all that are due
+        # whether trees may miss due brokers
         self._in_part = not fabric.joins_instantly or fabric.overlay.period is not None
 
     def flights(self, number: int, broker: int, window: int) -> list[Flight]:
@@ -208,14 +208,14 @@ class TopicRule(Rule):
             self._ledger.count(flight.window, LOST["joining"], due.brokers - reached, due.users - due.absent - users)
 
     def _become_due_short_of_root(self, flight: Flight, outcome: int) -> None:
-        """It becomes due to all that want the topic now."""
+        """It becomes due to all who want the topic now."""
         due: Due = self._due.short_of_root(flight.topic)
         flight.audience = due.audience
         for row in (DUE, outcome):
             self._ledger.count(flight.window, row, due.brokers, due.users)
 
     def over(self, flight: Flight, uplinks_sent: int, ahead: NDArray[np.bool_] | None = None) -> None:
-        """Count what is lost or in flight, and have the rest recorded."""
+        """Count what is lost or in flight, and record the rest."""
         counted = np.zeros(len(flight.brokers), np.bool_)
         if ahead is not None:
             self._count(flight, IN_FLIGHT, ahead)
@@ -237,17 +237,17 @@ class TopicRule(Rule):
 
 
 class FloodRule(TopicRule):
-    """Publications on topics whose brokers send the first copy on to all neighbours in the topic but the one that it came from.
+    """The rule of floods: brokers send the first copy on to all neighbours in the topic but the one that it came from.
 
-    A broker has to serve later copies too before it can throw them away. One that refuses a copy may still be reached by another:
-    what is due there is lost once none is on its way any more. What is due beyond it is lost with it, as far as the copy with the
-    fewest hops that was sent there could have gone.
+    A broker has to serve later copies too before it can discard them. If it refuses a copy, another may still reach it: what is due
+    there is lost once none is in transit. What is due beyond it is lost with it, as far as the copy with the fewest hops that was
+    sent there could have gone.
     """
 
     kind = FLOOD
 
     def leave_root(self, flight: Flight, now: float) -> None:
-        """As on a tree; beside it, who sent what, as every link of the topic may carry a copy."""
+        """As on a tree; the senders are recorded too, as every link of the topic may carry a copy."""
         super().leave_root(flight, now)
         flight.senders = [-1] * len(flight.brokers)
         flight.depth = np.zeros(len(flight.brokers), np.int32)
@@ -261,7 +261,7 @@ class FloodRule(TopicRule):
         return len(tree.neighbours[0])
 
     def send_on(self, flight: Flight, position: int) -> Sequence[int]:
-        """All neighbours but the sender; none where the copy has taken as many hops as it may."""
+        """All neighbours but the sender; none if the copy has reached the hop limit."""
         assert flight.tree is not None
         if flight.depth[position] >= flight.tree.hop_limit:
             return ()
@@ -272,12 +272,12 @@ class FloodRule(TopicRule):
         return onward
 
     def arrive(self, flight: Flight, position: int, source: int) -> None:
-        """The first copy has come to a position, from another; if it is refused there, another may come first yet."""
+        """The first copy has come to a position from another; if it is refused there, a later one may become the first."""
         flight.senders[position] = source
         flight.depth[position] = flight.depth[source] + 1
 
     def ahead(self, flight: Flight, positions: Sequence[int], sources: Sequence[int] = ()) -> NDArray[np.bool_]:
-        """As on a tree, as far as their hops allow; of a first copy that waits at its position, by those that it has taken."""
+        """As on a tree, within the hop limit; a first copy that waits at its position counts with the hops that it has taken."""
         assert flight.tree is not None
         hops_left, there = np.full(len(flight.brokers), -1, np.int64), list(positions)
         if sources:
@@ -294,7 +294,7 @@ class FloodRule(TopicRule):
         return flood_front(*flight.tree.next_hops, served, flight.depth, flight.tree.hop_limit)
 
     def _missed(self, flight: Flight, counted: NDArray[np.bool_]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-        """As on a tree; then what lies beyond, since copies had taken, or would have taken, as many hops as they may."""
+        """As on a tree, then the positions beyond, which copies could not reach within the hop limit."""
         yield from super()._missed(flight, counted)
         if flight.tree is not None and flight.tree.hop_limit < NO_HOP_LIMIT:
             beyond = self._front(flight)[1] | counted

@@ -1,8 +1,8 @@
-"""The simulation clock: SimPy's environment, able to schedule at an absolute time, and in a fixed order at equal times.
+"""The simulation clock: SimPy's environment, extended by scheduling at absolute times, in a fixed order at equal times.
 
-The one module that knows SimPy's private fields. Its heap holds (time, priority, number, event), and of an event it needs `callbacks`
-and `_ok` alone. An entry made here may be used again and again, and comes at exactly the time that was asked for: timeouts add a
-delay to now, which may miss by a bit.
+The only module that uses SimPy's private fields. Its heap has entries (time, priority, number, event), and an event needs only
+`callbacks` and `_ok`. Events made here are reusable, and occur at exactly the given time, whereas timeouts add a delay to now,
+which may be off by a bit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LOOKS = -1  # ahead of all: a look at the run, which changes nothing; one at a t
 
 
 class Scheduled:
-    """What the clock calls at a time: each of `callbacks`, with this object."""
+    """An event: at its time, the clock calls each of `callbacks` with this object."""
 
     __slots__ = ()
     _ok = True
@@ -32,22 +32,22 @@ class Clock(simpy.Environment):
     """An environment in which `at` schedules something at exactly the given time."""
 
     at: Callable[[float, int, Scheduled | simpy.Event], None]
-    """`at(time, priority, event)` has the event's callbacks called at a time (s)."""
+    """`at(time, priority, event)` schedules the event's callbacks at a time (s)."""
 
     def __init__(self) -> None:
         super().__init__()
         queue: Any = self._queue
         number = self._eid.__next__
 
-        # called for every hop: a closure finds the heap sooner than a method does
+        # called for every hop: a closure accesses the heap faster than a method
         def at(time: float, priority: int, event: Scheduled | simpy.Event) -> None:
             heappush(queue, (time, priority, number(), event))
 
         self.at = at
-        self._until = math.inf  # nothing happens from then on
+        self._until = math.inf  # nothing happens after the end
 
     def advance(self, until: float) -> None:
-        """Have all that is due before `until` (s) happen; as `run`, without an event to stop at and a method for each step."""
+        """Process all events before `until` (s); like `run`, without a stop event and a method call per step."""
         queue: Any = self._queue
         self._until = until
         while queue and queue[0][0] < until:
@@ -71,7 +71,7 @@ class Clock(simpy.Environment):
         Feed(self, priority, action).start(time)
 
     def peek(self) -> float:
-        """When the next event is due that may change anything, or the end if that comes first."""
+        """When the next event that may change anything is due, or the end if that comes first."""
         queue = self._queue
         if not queue:
             return self._until
@@ -80,18 +80,18 @@ class Clock(simpy.Environment):
         return min(queue[0][0], self._until)
 
     def peek_beside_publications(self) -> float:
-        """When the next event is due that is no publication and may change anything, or the end if that comes first."""
-        # A feed of publications and a look are the two that may be first; what comes after them is among the first seven of a heap.
+        """When the next event other than publications that may change anything is due, or the end if that comes first."""
+        # only a feed of publications and an observation may come before it, so it is among the first seven entries of a heap
         first = (time for time, priority, *_ in self._queue[:7] if priority not in (LOOKS, PUBLICATIONS))
         return min([self._until, *first])
 
     def pending(self) -> list[Any]:
-        """All events that are still to come, as (time, priority, number, event), soonest first."""
+        """All scheduled events, as (time, priority, number, event), soonest first."""
         return sorted(self._queue, key=lambda entry: entry[:3])
 
 
 class Feed(Scheduled):
-    """Calls `step()` at the times it returns, None ending it: one event object however many rows a feed has."""
+    """Calls `step()` at the times it returns, until that is None; with a single event object for any number of rows."""
 
     def __init__(self, clock: Clock, priority: int, step: Callable[[], float | None]) -> None:
         self._clock, self._priority, self._step = clock, priority, step

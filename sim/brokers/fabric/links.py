@@ -1,4 +1,4 @@
-"""Links between brokers: how long a hop takes, with jitter keyed by what travels, first in first out."""
+"""Links between brokers: how long a hop takes, with jitter keyed by message, first in first out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sim.overlay.pair_times import PairTimes
 
 
 class _Row(dict[int, float]):
-    """Hop times from a broker, each from when it is first asked for."""
+    """Hop times from a broker, each computed on first use."""
 
     def __init__(self, hops: PairTimes, source: int) -> None:
         self._hops, self._source = hops, source
@@ -21,11 +21,10 @@ class _Row(dict[int, float]):
 
 
 class Links:
-    """Hop times (s) between brokers. With jitter σ > 0 each hop takes a lognormal factor with mean 1, keyed by (message, link).
+    """Hop times (s) between brokers. With jitter σ > 0 each has a lognormal factor with mean 1, keyed by (message, link).
 
-    FIFO per link: with jitter, a message arrives no earlier than the last one on its link; without, that holds by itself.
-    `hops` are the times without jitter; where there is none they are `fixed`, and those who add them up themselves ask for those of a
-    source.
+    FIFO per link: with jitter, a message arrives no earlier than the last one on its link; without, this is always so. `hops` are
+    the times without jitter; if there is no jitter they are `fixed`, by source, for callers that add them up themselves.
     """
 
     def __init__(self, hops: PairTimes, jitter: float, key: int) -> None:
@@ -42,7 +41,7 @@ class Links:
         return row
 
     def arrival(self, now: float, source: int, destination: int, identity: int) -> float:
-        """When a message sent now arrives; `identity` is the number of what it carries."""
+        """When a message sent now arrives; `identity` is the number of its flight or control message."""
         delay = self.times(source)[destination]
         if not self.jitter:
             return now + delay

@@ -1,4 +1,4 @@
-"""Messages between brokers: what carries a publication or control over one hop after the other."""
+"""Messages between brokers, which carry publications or control requests hop by hop."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from sim.brokers.fabric.clock import Scheduled
 
 
 class Message(Scheduled):
-    """One message at one place of its way; its arrival is one entry in the clock's heap.
+    """A message at one place of its path; its arrival is one entry in the clock's heap.
 
     `carries` is a Flight or a control request; `position` a place on the uplink, on the tree or on the control path. `handled` is
     called once a broker has served the message, `dropped` if one drops it. `sent` and `arrived` are the times (s) of its present hop,
-    `source` the position on the tree from which it set out, `size` its bytes. At a broker, `service` are the seconds that it needs,
-    `done_at` is when its service ends, and `control` is true of a control message that waits. `then` are the callbacks
-    of one that has to pass an interface before.
+    `source` the position on the tree from which it set out, `size` its bytes. At a broker, `service` is its service time (s),
+    `done_at` is when its service ends, and `control` is true for a waiting control message. `then` are the callbacks after passing
+    an interface.
     """
 
     control: bool
@@ -40,7 +40,7 @@ class Message(Scheduled):
 
     def __init__(
         self,
-        carries: Any,  # what it is, only those know who handle it
+        carries: Any,  # its type is known only to its handlers
         position: int,
         source: int,
         callbacks: tuple[Callable[[Message], None]],

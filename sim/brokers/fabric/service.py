@@ -1,4 +1,4 @@
-"""Service times: what a message costs a broker, and how that varies from one message to the next."""
+"""Service times: the cost of a message to a broker, and its variation between messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sim.brokers.fabric.stations import StationSetting
 
 
 class Effort(NamedTuple):
-    """What a broker does for a message: the counters that matching moves, copies to brokers and to users, and bytes received."""
+    """The work of a broker for a message: counter increments of matching, copies to brokers and to users, and bytes received."""
 
     increments: int = 0
     copies: int = 0
@@ -26,7 +26,7 @@ class Effort(NamedTuple):
 
 
 NO_EFFORT = Effort()
-"""Nothing that costs more than receiving the message."""
+"""No cost beyond receiving the message."""
 
 _Seconds = Callable[[int, int, int, Effort], float]
 
@@ -101,7 +101,7 @@ def spread_of(variation: float) -> tuple[float, float, float]:
 
 
 def relative_to_mean(seconds: Sequence[float], counts: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Measured values relative to their mean, and the share of measurements up to and with each but the last."""
+    """Measured values relative to their mean, and the share of measurements up to and including each but the last."""
     values, weights = np.array(seconds), np.array(counts)
     shares = np.cumsum(weights) / weights.sum()
     return (values / ((values * weights).sum() / weights.sum())).tolist(), shares[:-1].tolist()

@@ -1,4 +1,4 @@
-"""What stations did, as arrays by broker that any engine can fill, and what follows from them: metrics, columns, saturation."""
+"""The record of stations: arrays by broker that any engine can fill, and the metrics, columns and saturation computed from them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sim.brokers.fabric.station_windows import StationWindows, mean
 
 
 class StationRecord(NamedTuple):
-    """One entry per broker; no entries where brokers take no time. What is measured begins at the warm-up; `windows` divides it.
+    """One entry per broker; none where brokers take no time. Measurement begins at the warm-up; `windows` divides it.
 
     `served`: messages that arrived after the warm-up and were taken into service. `wait`: the sum of their waits (s). `busy`: seconds
     of service. `waiting_area`: ∫ messages waiting dt (s). `dropped`: publications that did not fit the queue. `control_served` and
-    `control_wait` are of control messages alone. `offered`: seconds of work that arrived, refused or not, per server.
+    `control_wait` are for control messages only. `offered`: seconds of work that arrived, refused or not, per server.
 
     The rest is the state at the end. `held`: messages that wait or are in service. `backlog`: seconds of work that would be left if
-    nothing had been refused. `behind_since`: when there was last nothing to do, likewise (s). `squares`: the sum of the squared
+    nothing had been refused. `behind_since`: when it was last 0 (s). `squares`: the sum of the squared
     service times (s²) that have arrived since then.
     """
 
@@ -40,11 +40,11 @@ class StationRecord(NamedTuple):
 
     @classmethod
     def measured(cls) -> tuple[str, ...]:
-        """What there is of each broker."""
+        """The columns that exist for each broker."""
         return cls._fields[1:]
 
     def saturated_since(self, seconds: float) -> dict[int, float]:
-        """The brokers that cannot keep up, and since when (s); they were measured for so many seconds."""
+        """The brokers that cannot keep up, and since when (s), given the measured time (s)."""
         judged = zip(self.backlog.tolist(), self.squares.tolist(), self.behind_since.tolist(), strict=True)
         return {
             broker: since
@@ -53,7 +53,7 @@ class StationRecord(NamedTuple):
         }
 
     def metrics(self, seconds: float) -> dict[str, float | int | None]:
-        """The metrics of stations that were measured for so many seconds; None where brokers take no time."""
+        """The metrics of stations, given the measured time (s); None where brokers take no time."""
         served, brokers = int(self.served.sum()), len(self.served)
         return {
             "queue_wait": sum(self.wait.tolist()) / served if served else None,
@@ -62,12 +62,12 @@ class StationRecord(NamedTuple):
         }
 
     def capacity_share(self, broker: int, since: float, horizon: float) -> float:
-        """The share that a broker can do of the work that has arrived since a time (s) from which on it has always had some."""
+        """The share that a broker can do of the work that has arrived since a time (s) from which it has always been busy."""
         time = horizon - since
         return time / (time + float(self.backlog[broker]))
 
     def columns(self, brokers: int, seconds: float, horizon: float) -> dict[str, Sequence[float | None]]:
-        """The same broker by broker, as columns of a table; they hold None where brokers take no time."""
+        """The same by broker, as columns of a table; None where brokers take no time."""
         none: Sequence[float | None] = [None] * brokers
         since, waits = self.saturated_since(seconds), zip(self.wait.tolist(), self.served.tolist(), strict=True)
         publications = self.served - self.control_served

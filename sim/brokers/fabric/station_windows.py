@@ -1,4 +1,4 @@
-"""What stations did, window by window: the differences between what they had done by the beginning and by the end of each."""
+"""The record of stations by window: the differences between their sums at the beginning and at the end of each."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LOOKED_AT = (
     "dropped",
     "most_waiting",
 )
-"""What is seen of a station at the end of a window: sums since the warm-up, and of this window how many waited at most."""
+"""The state of a station at the end of a window: sums since the warm-up, and the most messages waiting in this window."""
 _COUNTS = ("served", "control_served", "dropped", "most_waiting")
 
 
 class StationWindows:
-    """What stations did in each window that is `measured`, rows for brokers that did anything.
+    """The record of stations in each `measured` window, with rows for brokers that did anything.
 
     Windows begin at all but the last of `edges` (s).
     """
@@ -34,18 +34,18 @@ class StationWindows:
     def __init__(self, edges: Sequence[float], measured: Sequence[bool]) -> None:
         self._edges, self._measured = edges, measured
         first = measured.index(True) if True in measured else len(measured)  # a run may end with its warm-up
-        self._window = max(first - 1, 0)  # the one that ends at the next look
+        self._window = max(first - 1, 0)  # the window that ends at the next observation
         self._before: NDArray[np.float64] | None = None
         self._rows: list[tuple[int, NDArray[np.int64], NDArray[np.float64]]] = []
 
     @property
     def next(self) -> float:
-        """When they have to be looked at next (s), before anything else happens; infinite: at the end of the run alone."""
+        """When stations have to be observed next (s), before anything else happens; infinite: only at the end of the run."""
         following = self._window + 1
         return self._edges[following] if following + 1 < len(self._edges) else math.inf
 
     def look(self, so_far: NDArray[np.float64]) -> None:
-        """Keep what they did in the window that ends; `so_far` (LOOKED_AT, brokers)."""
+        """Record the window that ends; `so_far` (LOOKED_AT, brokers)."""
         done = so_far.copy()
         if self._before is not None:
             done[:-1] -= self._before[:-1]
@@ -56,7 +56,7 @@ class StationWindows:
         self._window += 1
 
     def most_waiting(self, brokers: int) -> NDArray[np.int64]:
-        """How many messages waited at most at each of so many brokers."""
+        """The most messages that waited at each broker."""
         found = np.zeros(brokers, np.int64)
         for _, where, done in self._rows:
             found[where] = np.maximum(found[where], done[-1].astype(np.int64))
@@ -65,7 +65,7 @@ class StationWindows:
     def columns(self, servers: int) -> Columns:
         """Window, broker, and what the broker did in it, NaN where a mean is over nothing; empty where brokers take no time.
 
-        Each of them has so many servers.
+        Each broker has `servers` servers.
         """
         if not self._rows:
             return {}
@@ -92,5 +92,5 @@ class StationWindows:
 
 
 def mean(total: NDArray[np.float64], count: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Means, NaN where they are over nothing."""
+    """Means, NaN where the count is 0."""
     return total / np.where(count > 0, count, np.nan)

@@ -19,14 +19,14 @@ from sim.brokers.fabric.station_windows import StationWindows
 
 @dataclass(frozen=True)
 class StationSetting:
-    """How brokers take time: a service takes what its message costs, times a factor with mean 1.
+    """How brokers take time: a service time is the cost of its message, times a factor with mean 1.
 
-    The costs (s) are `time`, `matching` for each counter moved, `send` for each copy to a broker, `send_client` for each to a user and
+    The costs (s) are `time`, `matching` per counter increment, `send` for each copy to a broker, `send_client` for each to a user and
     `per_byte`. `service` is how the factor is drawn, `variation` its coefficient of variation (gamma, lognormal), `histogram` the
-    values that it is proportional to and how often each was measured. `wake_up` (s) comes on top where a message finds a server idle.
+    values that it is proportional to and how often each was measured. `wake_up` (s) is added if a message finds a server idle.
 
     `servers` is how many messages a broker serves at once, `queue` how many publications may wait and `queue_bytes` how many bytes of
-    them, None for any number; `overflow` which of them are dropped where there is no room.
+    them, None for no limit; `overflow` which of them are dropped if there is no room.
     """
 
     service: Literal["none", "deterministic", "exponential", "gamma", "lognormal", "histogram"] = "none"
@@ -51,24 +51,24 @@ class StationSetting:
 
 
 NO_TIME = StationSetting()
-"""Brokers take no time."""
+"""The setting in which brokers take no time."""
 
 
 def stations(clock: Clock, setting: StationSetting, warm_up: float, capacity: NDArray[np.float64]) -> list[Server]:
-    """A station for each broker; none where brokers take no time."""
+    """Create a station for each broker; none where brokers take no time."""
     if setting.service == "none":
         return []
     return [Server(clock, setting, warm_up, wake_up) for wake_up in (setting.wake_up / capacity).tolist()]
 
 
 class Server:
-    """Serves messages in the order of their arrival, control messages first if the setting says so, one at a time by each server.
+    """A station: each server serves one message at a time, in the order of arrival, control messages first if so set.
 
-    Waits and occupation are measured from `warm_up` on; `wake_up` (s) is what a service takes longer where a server was idle. What is
-    in service is finished before anything else is taken.
+    Waits and occupation are measured from `warm_up` on; `wake_up` (s) is the additional service time if a server was idle. Services
+    are not interrupted.
 
-    Work that is refused is taken to be done whenever a server is idle: so what is left of it, and what waits, is together what would
-    wait if the queue had no bound.
+    Refused work is assumed to be done whenever a server is idle: so what is left of it, plus what waits, is the backlog of an
+    unbounded queue.
     """
 
     def __init__(self, clock: Clock, setting: StationSetting, warm_up: float, wake_up: float = 0.0) -> None:
@@ -78,7 +78,7 @@ class Server:
         self._bound = math.inf if setting.queue is None else setting.queue
         self._bytes_bound = math.inf if setting.queue_bytes is None else setting.queue_bytes
         self._control_first, self._drops_oldest = setting.order == "control-first", setting.overflow == "drop-oldest"
-        self._control: deque[Message] = deque()  # those that go first
+        self._control: deque[Message] = deque()  # messages that go first
         self._queue: deque[Message] = deque()
         self._waiting = 0  # publications, where the queue is bounded
         self._bytes = 0  # of these
@@ -90,22 +90,22 @@ class Server:
         self.control_served = 0  # control messages among them
         self.control_wait = 0.0  # s
         self.offered = 0.0  # the services of all that arrived after the warm-up, s, mean over servers once it is closed
-        self._most_waiting = 0  # messages, in the window under way
+        self._most_waiting = 0  # messages, in the present window
         self.busy = 0.0  # s, mean over servers once it is closed
         self.waiting_area = 0.0  # ∫ messages waiting dt, s
         self.dropped = 0
         self._since = 0.0  # when a service last began or ended, s
-        self._refused = 0.0  # work that was refused and is not taken to be done, s
+        self._refused = 0.0  # refused work that is not yet assumed to be done, s
         self.behind_since = 0.0  # when a server last had nothing to do, as if nothing had been refused, s
         self.squares = 0.0  # the sum of the squared service times that have arrived since, or were in service then, s²
         self.held = 0  # messages waiting or in service at the end
-        # work left at the end, refused one included, mean over servers; what was not refused only if none is idle, s
+        # work left at the end, including refused work, mean over servers; work not refused only if no server is idle, s
         self.backlog = 0.0
 
     def accept(self, message: Message, service: float, control: bool = False) -> bool:
-        """Take a message that arrives now and needs `service` seconds; whether it was taken.
+        """Accept a message that arrives now and needs `service` seconds; returns whether it was accepted.
 
-        What does not fit the queue any more, the message itself or others, is dropped: it is handed to its `dropped`.
+        Messages that do not fit the queue, this one or others, are dropped: their `dropped` is called.
         """
         message.arrived = self._clock.now
         self._integrate()
@@ -126,13 +126,13 @@ class Server:
         return True
 
     def _arrive(self, now: float, service: float) -> None:
-        """So many seconds of work arrive."""
+        """Account for arriving work (s)."""
         self.squares += service * service
         if now >= self._warm_up:
             self.offered += service
 
     def _makes_room(self, size: int) -> bool:
-        """Whether a publication of so many bytes may wait, once others have been dropped if need be; it does so from now on."""
+        """Let a publication of `size` bytes wait, dropping others if necessary; returns whether it may."""
         if self._waiting >= self._bound or self._bytes + size > self._bytes_bound:
             if not self._drops_oldest or self._bound == 0 or size > self._bytes_bound:
                 return False
@@ -143,7 +143,7 @@ class Server:
         return True
 
     def _oldest(self) -> Message:
-        """Take the publication that has waited longest out of the queue."""
+        """Remove the publication that has waited longest from the queue."""
         place = next(place for place, message in enumerate(self._queue) if not message.control)
         message = self._queue[place]
         del self._queue[place]
@@ -165,7 +165,7 @@ class Server:
             self.squares = sum(message.service * message.service for message in self._serving) if self._serving else 0.0
 
     def _work_off(self, now: float) -> None:
-        """Idle servers have done what was refused, since a service last began or ended."""
+        """Let idle servers do refused work, since a service last began or ended."""
         self._refused = max(self._refused - (self._servers - len(self._serving)) * (now - self._since), 0.0)
         self._since = now
 
@@ -223,7 +223,7 @@ class Server:
             self._last = now
 
     def look(self, now: float) -> tuple[float, ...]:
-        """What it has done so far, as LOOKED_AT has it; a window ends now."""
+        """The sums so far, as LOOKED_AT; a window ends now."""
         since, waiting = max(now - self._last, 0.0), len(self._control) + len(self._queue)
         busy, area = self.busy + len(self._serving) * since, self.waiting_area + waiting * since
         most, self._most_waiting = self._most_waiting, waiting
@@ -231,7 +231,7 @@ class Server:
         return (*served, busy, area, self.offered, self.dropped, most)
 
     def close(self, horizon: float) -> list[Message]:
-        """Account for the time up to the end; the messages that wait then, beside those in service, which the clock has."""
+        """Account for the time up to the end; returns the waiting messages (those in service are on the clock)."""
         if horizon > self._last:
             self.waiting_area += (len(self._control) + len(self._queue)) * (horizon - self._last)
             self.busy += len(self._serving) * (horizon - self._last)
@@ -253,6 +253,6 @@ class Server:
 
 
 def station_record(servers: Sequence[Server], windows: StationWindows) -> StationRecord:
-    """What the stations did, once they are closed, and in which window."""
+    """The record of closed stations, with windows."""
     columns = ([getattr(server, name) for server in servers] for name in StationRecord.measured())
     return StationRecord(windows, *map(np.array, columns))

@@ -1,7 +1,7 @@
-"""Transmission: interfaces and links of a limited rate, which take one message at a time, buffers in front of links, and losses.
+"""Transmission: interfaces and links of a limited rate, which carry one message at a time, buffers in front of links, and losses.
 
 A message leaves by its broker's interface, then by the link, and comes in by the other broker's interface; in and out do not disturb
-each other (full duplex). As a stream of packets it passes all three at once, each of them as soon as it is free.
+each other (full duplex). As a stream of packets it passes all three concurrently, each as soon as it is free.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from sim.brokers.fabric.saturation import overloaded
 
 @dataclass(frozen=True)
 class LinkSetting:
-    """What limits links: rates (bytes per second), the probability of `loss`, and how many messages or bytes may wait for a link.
+    """The limits of links: rates (bytes per second), the probability of `loss`, and how many messages or bytes may wait for a link.
 
-    None stands for any rate, and any number.
+    None stands for no limit.
     """
 
     bandwidth: float | None = None
@@ -37,17 +37,17 @@ class LinkSetting:
 
     @property
     def limits(self) -> dict[str, bool]:
-        """What makes a hop more than its latency, as a scenario says it, and whether it is so."""
+        """The scenario's keys that make a hop more than its latency, and whether each does."""
         rates = {name: getattr(self, name) is not None for name in ("bandwidth", "interface")}
         return {f"network.links.{name}": there for name, there in {**rates, "loss": self.loss > 0}.items()}
 
 
 UNLIMITED = LinkSetting()
-"""Links take any number of messages at a time, and lose none."""
+"""The setting in which links have unlimited rates and lose nothing."""
 
 
 class Line:
-    """A direction of a link: when it is free (s), the messages that wait for it, when (s) they will be sent, and their bytes."""
+    """One direction of a link: when it is free (s), the messages waiting for it, when (s) they will be sent, and their bytes."""
 
     __slots__ = ("busy", "dropped", "free", "lost", "sent", "starts", "waited", "waiting_bytes")
 
@@ -58,15 +58,15 @@ class Line:
         self.busy = 0.0  # s, after the warm-up
         self.waited = 0.0  # s, of messages that were sent after the warm-up
         self.sent = 0  # likewise
-        self.dropped = 0  # that did not fit the buffer, likewise
+        self.dropped = 0  # messages that did not fit the buffer, after the warm-up
         self.lost = 0  # likewise
 
 
 Carried = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Messages, and their bytes, by link or broker."""
+"""Numbers of messages and their bytes, by link or broker."""
 
 _COUNTED = ("busy", "waited", "sent", "dropped", "lost")
-"""What a line counts."""
+"""The counters of a line."""
 
 
 class Transmission:
@@ -87,7 +87,7 @@ class Transmission:
         self._lines: dict[int, Line] = {}
 
     def fits(self, here: int, there: int, size: int) -> bool:
-        """Whether a message of so many bytes that is sent now may wait for its link; else it is dropped."""
+        """Whether a message of `size` bytes that is sent now may wait for its link; otherwise it is dropped."""
         setting = self.setting
         if setting.buffer is None and setting.buffer_bytes is None:
             return True
@@ -104,7 +104,7 @@ class Transmission:
         return fits
 
     def send(self, message: Message, here: int, there: int, identity: int) -> bool:
-        """Send a message that fits, which has its callbacks for its arrival; false where it gets lost on the way."""
+        """Send a message that fits, with its callbacks for its arrival; false if it gets lost on the way."""
         setting, size, now = self.setting, message.size, self._clock.now
         line = self._line(here, there)
         start = last = now
@@ -136,11 +136,11 @@ class Transmission:
         return True
 
     def _measured(self, time: float) -> float:
-        """The time that is measured which is nearest to a time (s)."""
+        """The measured time that is closest to a time (s)."""
         return max(min(time, self._horizon), self._warm_up)
 
     def _come_in(self, there: int, message: Message) -> None:
-        """The beginning of a message has come to the interface of its destination; its end takes until `message.arrived` at least."""
+        """The beginning of a message has arrived at its destination's interface; its end arrives at `message.arrived` or later."""
         assert self.setting.interface is not None
         start = max(self._clock.now, self._in_free[there])
         self._in_free[there] = message.arrived = max(start + message.size / self.setting.interface, message.arrived)
@@ -175,7 +175,7 @@ class Transmission:
         }
 
     def saturated(self, links: Carried, come: Carried, out: Carried) -> int:
-        """How many links, and interfaces in one direction, cannot carry what came to each."""
+        """The number of saturated links, and interfaces in one direction, given what was to be sent over each."""
         rates = (links, self.setting.bandwidth), (come, self.setting.interface), (out, self.setting.interface)
         return sum(
             sum(overloaded(messages.tolist(), size.tolist(), rate, self._horizon - self._warm_up))
@@ -188,5 +188,5 @@ class Transmission:
         return {"interface_in": self._offered_load(come, rate), "interface_out": self._offered_load(out, rate)}
 
     def _offered_load(self, size: NDArray[np.int64], rate: float | None) -> NDArray[np.float64]:
-        """Seconds of sending that come per second; NaN where any rate will do."""
+        """The offered load in seconds of sending per second; NaN without a rate limit."""
         return size / ((np.nan if rate is None else rate) * (self._horizon - self._warm_up))

@@ -14,22 +14,22 @@ from sim.base.compiled import kernel
 
 BALANCE = np.dtype(
     [
-        ("since", "f8"),  # s; the two figures are those from then on
+        ("since", "f8"),  # s; the time from which the two figures are valid
         ("deviation", "f8"),
         ("jain", "f8"),
-        ("window", "i8"),  # of that time, or an earlier one
+        ("window", "i8"),  # the window of that time, or an earlier one
         ("edges", "i8"),  # addresses: of windows (s), and their areas
         ("areas", "i8"),
         ("windows", "i8"),
     ]
 )
-"""The relative standard deviation of brokers' load and Jain's index of it, now, and where they are integrated."""
+"""The present relative standard deviation and Jain's index of brokers' load, and the addresses of their integrals."""
 
 balance_at = accessor(BALANCE)
 
 
 class LoadBalance:
-    """Integrates both figures over windows that lie between `edges` (s); `areas` (windows, 2) are the integrals."""
+    """Integrates both figures over windows between `edges` (s); `areas` (windows, 2) are the integrals."""
 
     def __init__(self, edges: Sequence[float]) -> None:
         self._edges = np.array(edges)

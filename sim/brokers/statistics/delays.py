@@ -33,7 +33,7 @@ class Delays(Tallies):
     def quantiles(
         self, measured: NDArray[np.bool_], permilles: Sequence[int], of_users: bool = False
     ) -> list[float | None]:
-        """Quantiles (‰) over brokers, or users, in windows that are measured: the middle of the bin that holds the one of that rank."""
+        """Quantiles (‰) over brokers, or users, in measured windows: the middle of the bin with the value of that rank."""
         keys, *counts = self.columns()
         kept = measured[keys // BINS]
         ranks = np.cumsum(np.bincount(keys[kept] % BINS, counts[of_users][kept], minlength=1))

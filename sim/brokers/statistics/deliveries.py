@@ -1,4 +1,4 @@
-"""Deliveries: what due brokers have served, put into order of time for the way from there to users."""
+"""Deliveries of due brokers, sorted by time for the legs to users."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DELIVERY = np.dtype(
         ("rooted", "f8"),  # when it left its root; NaN by the best-effort channel
         ("number", "i8"),  # of the publication
         ("broker", "i4"),
-        ("audience", "i4"),  # who it is due to, at this broker and others: a number by `DeliveryBuffer.entry`
+        ("audience", "i4"),  # its audience, at this broker and others: a number from `DeliveryBuffer.entry`
     ],
     align=True,
 )
@@ -27,20 +27,20 @@ DELIVERY = np.dtype(
 
 
 class Arrivals(NamedTuple):
-    """When publications arrive at brokers: f at times (s, NaN: not) in the part `first[f]:first[f + 1]`, which may be empty."""
+    """Arrival times of publications at brokers: f at times (s, NaN: none) in the part `first[f]:first[f + 1]`, which may be empty."""
 
     times: NDArray[np.float64]
     first: NDArray[np.int64]
 
 
 def arrivals_of(sizes: NDArray[np.int64]) -> Arrivals:
-    """Room for so many arrivals of each publication, none of which has come to pass."""
+    """Arrivals with the given number of entries for each publication, all NaN."""
     first = np.concatenate([[0], np.cumsum(sizes)])
     return Arrivals(np.full(first[-1], np.nan), first)
 
 
 class DuePlaces(NamedTuple):
-    """Where publications go: f to the part `first[e]:first[e + 1]` of `brokers`, where so many `users` are due, e being `entry[f]`."""
+    """The due brokers of publications: f goes to `first[e]:first[e + 1]` of `brokers`, with due `users` each; e is `entry[f]`."""
 
     entry: NDArray[np.int64]
     first: NDArray[np.int64]
@@ -53,7 +53,7 @@ _USERS = 1 << 20  # users of their audiences, likewise
 
 
 class DeliveryBuffer:
-    """Collects deliveries in any order, and passes them on by time, then publication, once none that is earlier can come.
+    """Collects deliveries in any order, and passes them on by time, then publication, once no earlier one can follow.
 
     Nothing is kept of those that have been passed on. `receive(deliveries, audiences)` is who gets them, and `lose(users, now)` what
     becomes of those that wait for users whose broker crashes (s).
@@ -66,13 +66,13 @@ class DeliveryBuffer:
         self._rows: list[tuple[float, float, float, int, int, int]] = []
         self._parts: list[Items] = []
         self._held, self._most = 0, _BATCH
-        self._until = 0.0  # all before has been passed on (s)
+        self._until = 0.0  # all earlier ones have been passed on (s)
         self._audiences: list[Audience] = []
         self._numbers: dict[int, int] = {}  # of audiences, by their ids
         self._users, self._most_users = 0, _USERS
 
     def entry(self, audience: Audience) -> int:
-        """The number of an audience, until deliveries are passed on."""
+        """The number of an audience, valid until deliveries are passed on."""
         number = self._numbers.get(id(audience))
         if number is None:
             number = self._numbers[id(audience)] = len(self._audiences)
@@ -81,7 +81,7 @@ class DeliveryBuffer:
         return number
 
     def add(self, served: float, arrived: float, rooted: float, number: int, broker: int, audience: Audience) -> None:
-        """One delivery: the fields of DELIVERY."""
+        """Add one delivery: the fields of DELIVERY."""
         self._rows.append((served, arrived, rooted, number, broker, self.entry(audience)))
         self._held += 1
 
@@ -98,7 +98,7 @@ class DeliveryBuffer:
         arrivals: Arrivals,
         audiences: Sequence[Audience | None],
     ) -> None:
-        """Several publications have arrived at some of their places, and been served at once; each entry has its audience."""
+        """Add publications that were served on arrival at some of their places; each entry has its audience."""
         which = np.flatnonzero(~np.isnan(arrivals.times))
         publication = np.searchsorted(arrivals.first, which, side="right") - 1
         entry = places.entry[publication]
@@ -126,10 +126,12 @@ class DeliveryBuffer:
         return self._held >= self._most or self._users >= self._most_users
 
     def advance(self, until: float) -> None:
-        """Pass on what was served before `until` (s): no delivery before it is going to be added."""
+        """Pass on deliveries before `until` (s): no earlier ones will be added."""
         rows = np.concatenate([*self._parts, np.array(self._rows, DELIVERY)])
         ready = rows["served"] < until
-        assert rows["served"].min(initial=math.inf) >= self._until, "a delivery is earlier than what has been passed on"
+        assert rows["served"].min(initial=math.inf) >= self._until, (
+            "a delivery is earlier than those that have been passed on"
+        )
         self._until = max(self._until, until)
         passed, kept, audiences = rows[ready], rows[~ready], self._audiences
         passed = passed[np.lexsort((passed["number"], passed["served"]))]

@@ -12,7 +12,7 @@ from sim.base.randomness import uniform
 KINDS = ("uplink", "tree", "flood")
 UPLINK, TREE, FLOOD = range(len(KINDS))
 MOST_HOPS = 5_000_000
-"""Hops that are kept of a run."""
+"""The most hops that are kept in a run."""
 _TYPES: dict[str, Any] = {
     "sent": np.float64,
     "received": np.float64,
@@ -67,10 +67,10 @@ class HopTrace:
         return {name: hops[name] if name != "kind" else np.array(KINDS)[hops[name]] for name in _TYPES}
 
     def note(self) -> str | None:
-        """A sentence for the user where hops were left out."""
+        """A sentence for the user if hops were left out."""
         if self._full_at is None:
             return None
         return (
-            f"the trace ends at {self._full_at:,.3f} s with {self._most:,} hops, the most that are kept: trace = 0.01 takes the "
+            f"the trace ends at {self._full_at:,.3f} s with {self._most:,} hops, the most that are kept: trace = 0.01 keeps the "
             "hops of one publication in a hundred"
         )

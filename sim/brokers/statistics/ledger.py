@@ -7,7 +7,7 @@ import numpy as np
 from sim.base.errors import ConservationError
 from sim.metrics import CAUSES
 
-# rows of what is due: all of it, then the outcomes, one of which is that of each pair
+# rows of due pairs: all of them, then the outcomes, exactly one for each pair
 DUE, DELIVERED, IN_FLIGHT = range(3)
 LOST = {cause: IN_FLIGHT + 1 + row for row, cause in enumerate(CAUSES)}
 ROWS = IN_FLIGHT + 1 + len(LOST)
@@ -16,30 +16,30 @@ PUBLISHED, ROOTED, DROPPED, CLIMBING = range(4)
 
 
 class Ledger:
-    """`pairs` (windows, ROWS, 2) counts what is due to brokers and to users, `publications` (windows, 4) what is published.
+    """`pairs` (windows, ROWS, 2) counts pairs due to brokers and to users, `publications` (windows, 4) publications.
 
-    Each of `copies` of a publication gets to its root, is dropped on the way, or climbs at the end.
+    Each of the `copies` of a publication reaches its root, is dropped on the way, or is still on its way at the end.
     """
 
     def __init__(self, windows: int, copies: int) -> None:
         self.pairs = np.zeros((windows, ROWS, 2), np.int64)
         self.publications = np.zeros((windows, 4), np.int64)
         self._copies = copies
-        # the same memory, of which single items are reached ten times faster
+        # the same memory, with ten times faster access to single items
         self._pairs, self._publications = self.pairs.reshape(-1).data, self.publications.reshape(-1).data
 
     def count(self, window: int, row: int, brokers: int, users: int) -> None:
-        """So many more brokers and users are in a row."""
+        """Add brokers and users to a row."""
         place = 2 * (window * ROWS + row)
         self._pairs[place] += brokers
         self._pairs[place + 1] += users
 
     def count_publication(self, window: int, column: int, copies: int = 1) -> None:
-        """One more publication, or so many copies of one, are in a column."""
+        """Add a publication, or copies of one, to a column."""
         self._publications[4 * window + column] += copies
 
     def check(self) -> None:
-        """Raises ConservationError where something was lost count of."""
+        """Raise ConservationError where the counts do not add up."""
         published = self._copies * self.publications[:, PUBLISHED]
         accounted = self.publications[:, ROOTED:].sum(axis=1)
         for window in np.flatnonzero(published != accounted)[:1].tolist():

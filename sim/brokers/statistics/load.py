@@ -1,4 +1,4 @@
-"""The load of brokers, window by window: their users, the traffic of publications, and what they did as stations."""
+"""The load of brokers, window by window: their users, the traffic of publications, and their work as stations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STATION = (
 def load_table(traffic: Traffic, stations: Columns, selections: Columns, edges: Sequence[float]) -> Columns:
     """One row per window and broker where the broker did anything.
 
-    `stations` has the columns of `StationWindows`, none where brokers take no time; `selections` who moved to which broker when;
+    `stations` has the columns of `StationWindows`, none where brokers take no time; `selections` has the users' changes of broker;
     windows begin at all but the last of `edges` (s).
     """
     windows, brokers, counted = traffic.counted()
@@ -63,7 +63,7 @@ def users_hosted(
     broker: NDArray[np.int64],
     edges: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """How many users each broker hosted in each window, averaged over time; columns (rows) of windows and brokers."""
+    """The number of users that each broker hosted in each window, averaged over time; columns (rows) of windows and brokers."""
     time, moved = selections["time"], selections["from"] >= 0
     times = np.concatenate([time, time[moved]])
     where = np.concatenate([selections["broker"], selections["from"][moved]])
@@ -81,7 +81,7 @@ def users_hosted(
 
 
 def _area(times: NDArray[np.float64], change: NDArray[np.float64], until: NDArray[np.float64]) -> NDArray[np.float64]:
-    """∫ of a number that changes at these times, from 0 until some others."""
+    """The integral of a step function with these change times, from 0 to some other times."""
     times, number = np.concatenate([[0.0], times]), np.concatenate([[0.0], np.cumsum(change)])
     area = np.concatenate([[0.0], np.cumsum(number[:-1] * np.diff(times))])
     since = np.searchsorted(times, until, side="right") - 1

@@ -1,4 +1,4 @@
-"""Who receives how much of what, user by user: kept only when asked for."""
+"""Receipts by user and topic, recorded only on request."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sim.base.arrays import Integers
 from sim.workloads.format.workload import Workload
 
-_PENDING = 1 << 20  # pairs of topic and user that are held before they are summed up
+_PENDING = 1 << 20  # pairs of topic and user that are kept before they are summed
 
 
 class Audience(NamedTuple):
-    """Who wanted a topic, and at which brokers these users were, while the topic's subscriptions were of this version."""
+    """The users who wanted a topic, and their brokers, at one version of the topic's subscriptions."""
 
     topic: int
     version: int
@@ -23,15 +23,15 @@ class Audience(NamedTuple):
 
 
 class Audiences:
-    """Who wants each topic, and where these users are, now."""
+    """The users who want each topic, and their brokers, now."""
 
     def __init__(self, workload: Workload, brokers: int) -> None:
         interests, users, topics = workload.interests, len(workload.users), len(workload.topics)
         self._by_topic = np.argsort(interests.indices, kind="stable")
         self._starts = np.searchsorted(interests.indices[self._by_topic], np.arange(topics + 1))
         self._owner = np.repeat(np.arange(users), np.diff(interests.indptr))
-        self._members: dict[int, NDArray[np.int64]] = {}  # topic → users, where they are no longer those at time 0
-        self._changes: dict[int, dict[int, int]] = {}  # topic → user → ±1, since it was last asked who wants it
+        self._members: dict[int, NDArray[np.int64]] = {}  # topic → users, if changed since time 0
+        self._changes: dict[int, dict[int, int]] = {}  # topic → user → ±1, since its audience was last requested
         self._leaving = np.zeros(users, np.bool_)  # scratch
         self._host = np.full(users, -1, np.int32)
         self._audiences: dict[int, Audience] = {}
@@ -44,7 +44,7 @@ class Audiences:
     def change(self, user: int, topic: int, action: int) -> None:
         """The user begins (+1) or ceases (-1) to want the topic."""
         changes = self._changes.setdefault(topic, {})
-        if changes.pop(user, 0) != -action:  # else it changed its mind
+        if changes.pop(user, 0) != -action:  # otherwise the two changes cancel out
             changes[user] = action
 
     def _wanting(self, topic: int) -> NDArray[np.int64]:
@@ -62,7 +62,7 @@ class Audiences:
         return members
 
     def audience(self, topic: int, version: int) -> Audience:
-        """Who wants the topic now; `version` has changed since somebody joined or left the topic or took it to another broker."""
+        """The users who want the topic now; `version` changes whenever a user joins or leaves the topic, or moves to another broker."""
         known = self._audiences.get(topic)
         if known is None or known.version != version:
             users = self._wanting(topic)
@@ -80,7 +80,7 @@ class Audiences:
 
 
 class Receipts:
-    """Counts what each user receives on each topic, whenever it was published.
+    """Counts what each user receives on each topic, regardless of when it was published.
 
     A publication that has become due to a user is received when it arrives at the broker that hosted the user then.
     """

@@ -35,15 +35,15 @@ SUMS = 7
 JOINING, OFFLOADED = LOST["joining"], LOST["offloaded"]
 
 FIRST_BIN = 2.0**-20  # s: delays below it share bin 0
-BINS = 1 << 13  # delays up to 2^44 s have one of their own
-_SHIFT = 45  # leaves of a float its exponent and 7 bits behind: 128 bins of one width between powers of two
+BINS = 1 << 13  # delays up to 2^44 s have their own bins
+_SHIFT = 45  # keeps a float's exponent and 7 more bits: 128 bins of equal width between powers of two
 _FIRST = int(np.float64(FIRST_BIN).view(np.int64)) >> _SHIFT
 
 
 @inlined
 def add_exactly(sums: NDArray[np.int64], value: float) -> None:
     """Add a float from 0 to 2^75 to an exact sum of three integers: of 2^12, of 2^-20 and of 2^-72, the last below 2^52."""
-    if value >= 4398046511104.0:  # 2^42: rare, and divisions are slow
+    if value >= 4398046511104.0:  # 2^42: rare, so that slow divisions do not matter
         large = np.floor(value / 4096.0)
         sums[0] += np.int64(large)
         value -= large * 4096.0
@@ -86,7 +86,7 @@ def count_message(here: int, there: int, size: int, relays: bool, first: int, st
 
 @kernel
 def is_full(delivered: int, sent: int, window: int, statistics: Statistics) -> bool:
-    """Whether the hash tables would be more than half full with so many new delays and links, or the window lacks rows."""
+    """Whether the hash tables would be more than half full with the new delays and links, or the window lacks rows."""
     used = statistics.used
     if statistics.measured[window] and statistics.first_row[window] < 0:
         return True
@@ -97,7 +97,7 @@ def is_full(delivered: int, sent: int, window: int, statistics: Statistics) -> b
 def count_messages(way: Way, statistics: Statistics) -> None:
     """Count the messages below the root, from broker to broker: down the tree by all who have served it, or by flooding.
 
-    All of a publication in one call: a call for each message would take as long as the rest, for the references to its arrays.
+    One call counts all messages of a publication: passing the arrays for each message would take as long as the rest.
     """
     new = 0
     count, measured, flooded = statistics.counters[way.window], statistics.measured[way.window], way.copies.size > 0
@@ -131,7 +131,7 @@ def count_uplink(way: Way, statistics: Statistics) -> None:
 
 @kernel
 def record(way: Way, statistics: Statistics) -> None:
-    """Count one publication, for which the hash tables have room."""
+    """Count one publication; the hash tables have room."""
     window, brokers, new = way.window, way.brokers, 0
     count, total = statistics.counters[window], statistics.sums[window]
     delivered, counted = statistics.pairs[window, DELIVERED], statistics.measured[window]
@@ -210,8 +210,8 @@ def fold_all(
 ) -> int:
     """Carry the publications from `first` on down their trees, and count them; stops and returns as `record_all` does.
 
-    What would arrive at the `horizon` or later is on its way at the end. `reached` counts how many arrived at each position of the
-    trees, and `latest` (1) grows to when the last one arrives.
+    Arrivals at the `horizon` or later are in transit at the end. `reached` counts the arrivals at each position of the trees, and
+    `latest` (1) is raised to the last arrival.
     """
     hop_times = statistics.hops
     arrival = np.empty(statistics.brokers)
@@ -222,7 +222,7 @@ def fold_all(
         window, tree, root_time, hops = folds.window[f], folds.tree[f], folds.rooted[f], up.size - 1
         pairs, publications = statistics.pairs[window], statistics.publications[window]
         a, b = folds.tree_from[tree], folds.tree_from[tree + 1]
-        if root_time >= horizon:  # still climbing at the end
+        if root_time >= horizon:  # still on its way up at the end
             root_time, b, hops, time = np.nan, a, 0, folds.departed[f]
             while time < horizon:
                 time += time_between(hop_times, up[hops], up[hops + 1])
@@ -292,8 +292,8 @@ def offload_all(
 ) -> int:
     """Send the publications from `first` on to brokers that the back end does not serve; stops and returns like `record_all`.
 
-    A publication gets to each broker with the given probability, by a draw keyed by the publication's number and the broker, directly
-    and `extra_delay` later than a hop. `reached` counts how often it arrived, by position in `brokers`.
+    A publication reaches each broker with the given probability, by a draw keyed by the publication's number and the broker,
+    `extra_delay` later than a direct hop. `reached` counts how often it arrived, by position in `brokers`.
     """
     for f in range(first, offloads.number.size):
         a, b = offloads.entry_from[offloads.entry[f]], offloads.entry_from[offloads.entry[f] + 1]

@@ -32,10 +32,10 @@ OffloadColumns = tuple[Any, Any, Any, Any, Any, Any]
 
 
 class Details(NamedTuple):
-    """What is recorded beside the counts, each where it is asked for: hops, who subscribes to what, and what users received.
+    """Optional records beyond the counts: hops, subscribers of topics, and what users received.
 
-    `receipts` and `satisfaction` count by user, and need the `audiences`. `channel` takes what is offloaded. Where there are
-    `deliveries`, users count, and receive, when these have been passed on and have got to them.
+    `receipts` and `satisfaction` count by user, and need the `audiences`. `channel` carries offloaded publications. With
+    `deliveries`, users count, and receive, once these have been passed on and have reached them.
     """
 
     trace: HopTrace | None = None
@@ -50,8 +50,7 @@ class Recorder:
     """The statistics of one run. Publications count in the window in which they were published, control messages when they are sent.
 
     Windows are `width` seconds wide from time 0 on and are cut at `warm_up` too; those before it are kept apart from the metrics.
-    `hops`: seconds of a hop without jitter, for the path stretch. `copies`: in how many each publication goes
-    to its roots.
+    `hops`: seconds of a hop without jitter, for the path stretch. `copies`: the number of copies of each publication.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class Recorder:
         details: Details,
     ) -> None:
         starts = np.arange(math.ceil(horizon / width)) * width
-        starts = starts[starts < horizon]  # rounding may have put one at the very end
+        starts = starts[starts < horizon]  # rounding may have put an edge at the very end
         starts = np.union1d(starts, [warm_up]) if 0 < warm_up < horizon else starts
         self.edges: list[float] = [*starts.tolist(), horizon]
         self.horizon, self.warm_up = horizon, warm_up
@@ -98,13 +97,13 @@ class Recorder:
         self.brokers_up, self.users_absent = TimeAverage(self.edges, 1.0), TimeAverage(self.edges, 0.0)  # shares of all
 
     def window(self, time: float) -> int:
-        """The window of a time that is not before those asked for earlier."""
+        """The window of a time, for ascending times."""
         while time >= self.edges[self._window + 1]:
             self._window += 1
         return self._window
 
     def count(self, name: str, time: float, amount: float = 1) -> None:
-        """So many of what has this name (a key of `sim.metrics.COUNTED`) have happened at a time (s) before the horizon."""
+        """Add to the count of this name (a key of `sim.metrics.COUNTED`) at a time (s) before the horizon."""
         exact = amount if type(amount) is int else COUNTED[name](amount)
         self.counted[name][bisect_right(self.edges, time) - 1] += exact
 
@@ -135,9 +134,9 @@ class Recorder:
     def offload(
         self, columns: OffloadColumns, entries: Sequence[Offloaded], audiences: Sequence[Audience | None]
     ) -> None:
-        """Send what the back end does not serve by the best-effort channel, and record it.
+        """Send publications that the back end does not serve by the best-effort channel, and record them.
 
-        An entry holds the brokers that publications go to and how many users are due there, who are among its audience.
+        An entry has the brokers to which publications go, and the number of due users there, who are among its audience.
         """
         channel = self.channel
         assert channel is not None
@@ -159,7 +158,7 @@ class Recorder:
                     self.receipts.receive(audience.topic, audience.users, times)
 
     def arrivals(self, bounds: NDArray[np.int64], entry: NDArray[np.int64]) -> Arrivals:
-        """Room for when publications arrive, where that is asked for: at the brokers of an entry e, `bounds[e]:bounds[e + 1]`, each."""
+        """Arrays for arrival times, if requested: for each publication at the brokers of its entry e, `bounds[e]:bounds[e + 1]`."""
         return arrivals_of(np.diff(bounds)[entry] if self.deliveries is not None else np.zeros(len(entry), np.int64))
 
     def arrive(
@@ -170,7 +169,7 @@ class Recorder:
         brokers: NDArray[np.int32],
         times: Integers | NDArray[np.bool_],
     ) -> None:
-        """Of so many publications of a period that became due to an audience, so many have arrived at these brokers."""
+        """Record how many of the publications of a period that became due to an audience have arrived at these brokers."""
         assert self.audiences is not None
         receipts = self.receipts if self.deliveries is None else None
         if receipts is None and self.satisfaction is None:
@@ -182,7 +181,7 @@ class Recorder:
             self.satisfaction.receive(period, audience.users, publications, reached)
 
     def _kernel(self, kernel: Any, records: tuple[Any, ...], windows: NDArray[np.int64]) -> None:
-        """Have a kernel count publications of these windows; whenever there is no room for one, it is made."""
+        """Let a kernel count publications of these windows, making room whenever it lacks some."""
         done, before = 0, -1
         while (done := kernel(*records, done, self.statistics)) < len(windows):
             window = int(windows[done])
@@ -190,13 +189,13 @@ class Recorder:
                 self.open_window(window)
                 continue
             self.empty_tables()
-            if done == before:  # one publication goes over more links than that
+            if done == before:  # one publication uses more links than that
                 self.links.grow()
                 self.statistics = self.statistics._replace(links=self.links.hashed)
             before = done
 
     def open_window(self, window: int) -> None:
-        """Have rows for the traffic of a window that is measured."""
+        """Create rows for the traffic of a measured window."""
         self.traffic.open(window)
         self.statistics = self.statistics._replace(traffic=self.traffic.rows)
 

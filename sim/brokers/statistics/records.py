@@ -1,4 +1,4 @@
-"""Records of arrays, the arguments of the compiled statistics."""
+"""Records of arrays: the arguments of the compiled statistics."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sim.overlay.pair_times import TimesRecord
 
 
 class Statistics(NamedTuple):
-    """What is counted: `pairs` and `publications` are the ledger's, `counters` (windows, COUNTERS), exact `sums` (windows, SUMS, 3).
+    """The counts: `pairs` and `publications` are the ledger's, `counters` (windows, COUNTERS), exact `sums` (windows, SUMS, 3).
 
     Windows that are `measured` (windows) count in `traffic` (rows, TRAFFIC_COLUMNS), where their brokers begin at `first_row`
     (windows; see Traffic), in `maxima` (1, the largest delay in s), and in the hash table `links` (messages, bytes), by source ·
-    brokers + destination. The one of `delays` (brokers, users) is by window · BINS + bin; `used` (2) are the keys that are taken in
-    that and in the one of links (see Tallies). `hops` are the seconds of hops without jitter between so many `brokers`.
-    `counts_users`: whether users count as delivered with their broker; else they are passed on (see DeliveryBuffer), and counted when
-    it gets to them.
+    brokers + destination. The one of `delays` (brokers, users) is by window · BINS + bin; `used` (2) are the numbers of keys in
+    that and in the one of links (see Tallies). `hops` are the times (s) of hops without jitter between the `brokers` brokers.
+    `counts_users`: whether users count as delivered with their broker; otherwise deliveries are passed on (see DeliveryBuffer), and
+    counted when they reach the users.
     """
 
     pairs: NDArray[np.int64]
@@ -38,12 +38,13 @@ class Statistics(NamedTuple):
 
 
 class Way(NamedTuple):
-    """How one publication travelled: over the brokers `uplink`, of which it took the first `uplinks_sent` hops, and down a tree.
+    """The way of one publication: over the brokers `uplink`, of which it took the first `uplinks_sent` hops, and down a tree.
 
-    The tree's arrays (as in TopicTree and Flight), `brokers` to `served`, are empty where nobody wants the topic or the root was not
-    reached (then `rooted` is NaN). `copies` (m, 2) are the positions from and to of the messages by which it was flooded, if it was.
-    `new_users` are the users, by position, to whom its arrival is the delivery: those due there, but of content, whose copies may
-    arrive one after the other; `duplicate_at_broker` is true where another copy was the broker's delivery, and else empty.
+    The tree's arrays (as in TopicTree and Flight), `brokers` to `served`, are empty where no broker wants the topic or the root was
+    not reached (then `rooted` is NaN). `copies` (m, 2) are the positions from and to of the messages by which it was flooded, if it
+    was. `new_users` are the users, by position, to whom its arrival is the delivery: those due there, except for content, whose
+    copies may arrive one after the other; `duplicate_at_broker` is true where another copy was the broker's delivery, and empty
+    otherwise.
     """
 
     uplink: NDArray[np.int32]
@@ -64,7 +65,7 @@ class Way(NamedTuple):
 
 
 class Ways(NamedTuple):
-    """Several publications; else see Way.
+    """The ways of several publications; see Way.
 
     Publication f has the parts `uplink_from[f]:uplink_from[f + 1]` of `uplinks`, `tree_from[f]:tree_from[f + 1]` of the six arrays
     of trees, of `new_users` and of `duplicate_at_broker`, and `copies_from[f]:copies_from[f + 1]` of `copies`.
@@ -91,11 +92,11 @@ class Ways(NamedTuple):
 
 
 class Folds(NamedTuple):
-    """Publications to be carried down their trees, many of which share one: f goes down the tree number `tree[f]`.
+    """Publications to be carried down trees, which many of them share: f goes down the tree number `tree[f]`.
 
     That has the part `tree_from[t]:tree_from[t + 1]` of the four arrays of trees; `due` (trees, 2) are the brokers and users to which a
-    publication was due, on the tree or not yet. When f arrives at each position (s, NaN: not) goes to `arrivals`, from
-    `arrival_from[f]` on, unless that is empty.
+    publication was due, on the tree or not yet. The arrival times of f at each position (s, NaN: none) are written to `arrivals`,
+    from `arrival_from[f]` on, unless that is empty.
     """
 
     uplinks: NDArray[np.int32]
@@ -117,7 +118,7 @@ class Folds(NamedTuple):
 
 
 class Channel(NamedTuple):
-    """The best-effort channel for what the back end does not serve: how likely it delivers, how much later (s), and its draws' key."""
+    """The best-effort channel for what the back end does not serve: probability of delivery, additional delay (s), key for draws."""
 
     probability: float
     extra_delay: float
@@ -127,7 +128,7 @@ class Channel(NamedTuple):
 class Offloads(NamedTuple):
     """Publications for brokers that the back end does not serve: f leaves the broker `root[f]` at `rooted[f]`.
 
-    It is for the part `entry_from[e]:entry_from[e + 1]` of `brokers`, where so many `users` are due, e being `entry[f]`. `arrivals`
+    It is for the part `entry_from[e]:entry_from[e + 1]` of `brokers`, each with due `users`, where e is `entry[f]`. `arrivals`
     are those of `Folds`.
     """
 
@@ -145,7 +146,7 @@ class Offloads(NamedTuple):
 
 
 class Offloaded(NamedTuple):
-    """The brokers that want a topic which the back end does not keep for them, and how many of their users do."""
+    """The brokers that want a topic which the back end does not keep for them, and the number of their users who do."""
 
     brokers: NDArray[np.int32]
     users: NDArray[np.int32]
@@ -155,5 +156,5 @@ NOBODY = Offloaded(np.empty(0, np.int32), np.empty(0, np.int32))
 
 
 def starts(parts: list[NDArray[np.int32]]) -> NDArray[np.int64]:
-    """Where each of the parts begins in their concatenation, and where the last one ends."""
+    """Where each part begins in the concatenation, and where the last one ends."""
     return np.concatenate([[0], np.cumsum([len(part) for part in parts])])

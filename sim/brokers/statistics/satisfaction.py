@@ -1,4 +1,4 @@
-"""How many users the back end satisfies, measured: what it delivered to each in a period, of what was due (ODS eq. 1 to 4)."""
+"""Measured satisfaction: what the back end delivered to each user in a period, relative to the need (ODS eq. 1 to 4)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 class Outcome(NamedTuple):
     """The satisfaction of a period, over the `subscribers` who needed anything in it.
 
-    `satisfied` of them received what they needed; `satisfaction` is the sum of what share of it each received, at most 1.
+    `satisfied` of them received what they needed; `satisfaction` is the sum of the shares received, at most 1 each.
     """
 
     subscribers: int
@@ -20,7 +20,7 @@ class Outcome(NamedTuple):
 
 
 class Satisfaction:
-    """Counts what becomes due to each user in a period and what arrives of it by the back end, whenever it arrives.
+    """Counts what becomes due to each user in a period, and how much of it the back end delivers, at any time.
 
     A user needs tau notifications in a period, or all that are due where these are fewer. Publications belong to the period in which
     they are published; `times` (ascending, s) are theirs. Periods of `period` seconds that end by the horizon are measured, each as
@@ -32,14 +32,14 @@ class Satisfaction:
         while self.periods * period > horizon:
             self.periods -= 1
         ends = np.arange(1, self.periods + 1) * period
-        self.period_of: NDArray[np.int64] = np.searchsorted(ends, times, side="right")  # of each publication
+        self.period_of: NDArray[np.int64] = np.searchsorted(ends, times, side="right")  # the period of each publication
         self.outcomes: dict[int, Outcome] = {}
         self._left = np.bincount(self.period_of[: np.searchsorted(times, horizon)], minlength=self.periods + 1)
         self._users, self._tau = users, tau
         self._counts: dict[int, NDArray[np.int64]] = {}  # period → due and received (2, users)
 
     def receive(self, period: int, users: NDArray[np.int64], publications: int, received: NDArray[np.int64]) -> None:
-        """So many publications of a period became due to these users, and arrived so many times at each."""
+        """Count publications of a period that became due to these users, and the arrivals at each."""
         if period < self.periods:
             counts = self._counts.get(period)
             if counts is None:
@@ -60,7 +60,7 @@ class Satisfaction:
             self._measure(period)
 
     def count_all(self, publications: NDArray[np.int64]) -> None:
-        """The same of all periods at once (periods, or more)."""
+        """The same for all periods at once (periods, or more)."""
         for period in np.flatnonzero(publications).tolist():
             self.count(period, int(publications[period]))
 

@@ -1,4 +1,4 @@
-"""Two counts each under integer keys, of which few of many are in use: a hash table that kernels fill, emptied as it fills up."""
+"""Pairs of counts by sparse integer keys: a hash table that kernels fill, emptied as it fills up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sim.base.compiled import inlined
 def count_key(table: NDArray[np.int64], key: int, one: int, other: int) -> int:
     """Add to the two counts of a key in a hash table (see Tallies); returns 1 where the key is new."""
     mask = len(table) - 1
-    slot = ((key >> 4) * 0x9E3779B1 >> 12 << 4 | key & 15) & mask  # neighbours stay together, in few lines of the cache
+    slot = ((key >> 4) * 0x9E3779B1 >> 12 << 4 | key & 15) & mask  # neighbouring keys share cache lines
     while table[slot, 0] != key:
         if table[slot, 0] < 0:
             table[slot, 0] = key
@@ -28,14 +28,14 @@ def count_key(table: NDArray[np.int64], key: int, one: int, other: int) -> int:
 class Tallies:
     """Counts by key: first in a hash table `hashed` that kernels fill (slots, 3: key or -1, counts), with linear probing.
 
-    Whenever it is half full it is emptied, so that memory grows with the keys that are in use only. It has a power of two of slots,
-    and at least so many.
+    It is emptied whenever it is half full, so that memory grows only with the keys in use. The number of slots is a power of two,
+    and at least `slots`.
     """
 
     def __init__(self, least: int) -> None:
         self.hashed = _free(1 << (least - 1).bit_length())
         self._columns = np.empty((3, 0), np.int64)  # key and counts; ascending keys
-        self._emptied: list[NDArray[np.int64]] = []  # such columns in any order, still to be merged
+        self._emptied: list[NDArray[np.int64]] = []  # further such columns in any order, still to be merged
 
     def empty(self) -> None:
         """Empty the hash table."""
@@ -43,17 +43,17 @@ class Tallies:
         self.hashed[:, 0] = -1
 
     def add(self, columns: NDArray[np.int64]) -> None:
-        """Add counts: keys, which may come several times, and two rows of counts; merged once they are as many as all before."""
+        """Add counts: keys, possibly repeated, and two rows of counts; merged once they are as many as all before."""
         self._emptied.append(columns)
         if sum(part.shape[1] for part in self._emptied) > self._columns.shape[1]:
             self._merge()
 
     def grow(self) -> None:
-        """Double the hash table, which is empty."""
+        """Double the hash table, which must be empty."""
         self.hashed = _free(2 * len(self.hashed))
 
     def columns(self) -> NDArray[np.int64]:
-        """All keys, ascending, and the two counts of each (3, keys); nothing more is counted."""
+        """All keys, ascending, and their two counts (3, keys); ends the counting."""
         self.empty()
         self._merge()
         return self._columns

@@ -10,18 +10,17 @@ from numpy.typing import NDArray
 from sim.base.arrays import Columns
 from sim.brokers.statistics.tallies import Tallies
 
-# columns of what is counted of a broker
+# columns of a broker's counts
 RECEIVED, SENT, DELIVERED_HERE, RELAYED, BYTES_IN, BYTES_OUT = range(6)
 TRAFFIC_COLUMNS = 6
-_MOST_ROWS = 1 << 19  # that are kept for windows that are open
+_MOST_ROWS = 1 << 19  # rows that are kept for open windows
 
 
 class Traffic:
-    """What brokers did with publications, by the window in which these were published: rows for brokers that did anything.
+    """The brokers' traffic by window of publication, with rows for brokers that did anything.
 
-    Kernels count in `rows` (rows, TRAFFIC_COLUMNS), where the brokers of a window that is open begin at `first` (windows; -1: it is
-    not). Where there are many windows, those that are not `in_use()` are closed now and then, so that memory grows only with what
-    happened.
+    Kernels count in `rows` (rows, TRAFFIC_COLUMNS), where the brokers of an open window begin at `first` (windows; -1: not open).
+    Once many windows are open, those that are not `in_use()` are closed, so that memory grows only with actual traffic.
     """
 
     in_use: Callable[[], NDArray[np.int64]]
@@ -41,7 +40,7 @@ class Traffic:
         return self._brokers
 
     def open(self, window: int) -> None:
-        """Have rows for a window, which has none."""
+        """Create rows for a window that has none."""
         if (self._open + 1) * self._brokers > len(self.rows):
             self._close()
             for other in np.unique(self.in_use()).tolist():
@@ -66,7 +65,7 @@ class Traffic:
         self.first[:], self._open = -1, 0
 
     def counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Windows and brokers, ascending, and what was counted there (rows, TRAFFIC_COLUMNS); nothing more is counted."""
+        """Windows and brokers, ascending, and their counts (rows, TRAFFIC_COLUMNS); ends the counting."""
         self._close()
         keys, rows = (np.concatenate(parts) for parts in zip(*self._closed, strict=True))
         order = np.argsort(keys, kind="stable")

@@ -21,18 +21,18 @@ UNIT = 1 << 72
 
 
 class Column(NamedTuple):
-    """What adds up over windows: a number for each, in units of 1 / `unit`."""
+    """An additive column: a number for each window, in units of 1 / `unit`."""
 
     values: Sequence[Any]
     unit: int = 1
 
     def total(self, windows: slice) -> Any:
-        """The sum over some windows, exact unless its numbers are not."""
+        """The sum over some windows, exact if its numbers are."""
         found = reduce(add, self.values[windows], 0)
         return found if self.unit == 1 else Fraction(found, self.unit)
 
     def shown(self) -> Any:
-        """The numbers of all windows for a table."""
+        """The numbers of all windows, for a table."""
         return self.values if self.unit == 1 else [value / self.unit for value in self.values]
 
 
@@ -85,7 +85,7 @@ class WindowColumns:
             "uplink_messages": Column(counters[rk.UPLINKS]),
             "uplink_bytes": Column(counters[rk.UPLINK_BYTES]),
             "notification_delay_sum": sums[rk.NOTIFICATION_DELAY],
-            # until arrival: the receiving brokers' waits and services are left out
+            # until arrival: waits and services at receiving brokers are excluded
             "arrival_delay_sum": Column([delay - last for delay, last in zip(delays, services, strict=True)], UNIT),
             "tree_delay_sum": sums[rk.TREE_DELAY],
             "user_notification_delay_sum": sums[rk.USER_NOTIFICATION_DELAY],

@@ -1,4 +1,4 @@
-"""Changes that lie ahead and make no difference to brokers: found many at a time, for compiled code to enact when it is time."""
+"""Look-ahead for quiet changes, which make no difference to brokers: found many at a time, and enacted later in compiled code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sim.brokers.users.subscriptions import Subscriptions
 from sim.policies.views import BrokerStates, SelectionPolicy, SelectionViews, many_at_once
 from sim.workloads.format.workload import Workload
 
-_FEWEST, _MOST = 8, VIEWS  # views of users that a policy is asked for at once
+_FEWEST, _MOST = 8, VIEWS  # views of users that a policy is asked about at once
 _MOST_MISSES = 6
 
 _ASKED = (
@@ -28,14 +28,14 @@ _ASKED = (
     "view_own_users",
     "view_total_load",
 )
-"""What has an entry for each view."""
+"""The arrays with an entry for each view."""
 
 
 class Ahead:
-    """Looks at the changes that come next: no broker begins or ceases to want a topic by them, and no user is handed over.
+    """Finds the quiet changes that come next: no broker begins or ceases to want a topic by them, and no user is handed over.
 
-    Where the policy reacts to changes, it is asked for many users at once, by `select_all`; without that, the look ends there.
-    `interest_changed(user, topic, action)`, if there is one, is called for each event once it is enacted.
+    If the policy reacts to changes, it is asked about many users at once by `select_all`; without that, the look-ahead ends there.
+    `interest_changed(user, topic, action)`, if given, is called for each event once it is enacted.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class Ahead:
         _make_room(self._state)
 
     def look(self, event: int, movement: int, until: float, exchanged: BrokerStates) -> tuple[int, int]:
-        """Look at the changes from these rows on that happen before `until` (s); returns the rows after those that are as said."""
-        if self._skipped < self._misses**2 // 4:  # where changes mostly matter, it is not looked each time
+        """Look at the changes from these rows on that happen before `until` (s); returns the rows after the quiet ones."""
+        if self._skipped < self._misses**2 // 4:  # if most changes are not quiet, not every look is worthwhile
             self._skipped += 1
             return event, movement
         records = self._state.records
@@ -69,7 +69,7 @@ class Ahead:
         return end[0], end[1]
 
     def _first_moved(self, views: int, exchanged: BrokerStates) -> int | None:
-        """Ask the policy; the first view of those of which it hands a user over."""
+        """Ask the policy; returns the first view whose user it hands over."""
         assert self._select_all is not None
         asked = _views(self._state, views, exchanged)
         moved = np.flatnonzero(self._select_all(asked) != asked.current)
@@ -86,14 +86,14 @@ class Ahead:
 
 
 def use_workload(workload: Workload, state: UserState) -> None:
-    """Let kernels find the changes of a workload."""
+    """Give kernels the addresses of a workload's changes."""
     for name, table in (("event", workload.subscription_events), ("movement", workload.movements)):
         state.set(**{f"{name}s": len(table)})
         state.use(**{f"{name}_{column}": array for column, array in vars(table).items()})
 
 
 def _make_room(state: UserState) -> None:
-    """Make room for what policies are asked."""
+    """Make room for views."""
     sizes: dict[str, Any] = dict.fromkeys((*_ASKED, "view_event", "view_movement"), (VIEWS, np.int64))
     sizes |= dict.fromkeys(("view_time", "view_latitude", "view_longitude"), (VIEWS, np.float64))
     sizes |= dict.fromkeys(("view_user", "view_current"), (VIEWS, np.int32))
@@ -104,7 +104,7 @@ def _make_room(state: UserState) -> None:
 
 
 def _views(state: UserState, views: int, exchanged: BrokerStates) -> SelectionViews:
-    """What has been written down, read-only."""
+    """The recorded views, read-only."""
     arrays = state.arrays
     topics = arrays["view_indptr"].item(views)
     each: dict[str, Any] = {name.removeprefix("view_"): frozen(arrays[name][:views]) for name in _ASKED}

@@ -1,7 +1,7 @@
-"""Compiled look at the changes ahead: those that make no difference to brokers are found, and enacted when their time comes.
+"""Compiled look-ahead: finds quiet changes, which make no difference to brokers, and enacts them when their time comes.
 
-An instant is quiet where no broker begins or ceases to want a topic and no user is handed over. Whether it is handed over is the
-policy's to say: what it would be asked of instants that are otherwise quiet is written down, as it will be if all before them are.
+An instant is quiet where no broker begins or ceases to want a topic and no user is handed over. Handovers are decided by the
+policy: the views for otherwise quiet instants are recorded, as they will be if all earlier instants are quiet.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from sim.brokers.statistics.balance import balance_at, changed
 from sim.brokers.users.change_kernels import count, touch, wants
 
 VIEWS, TOPICS, MOVEMENTS = 1024, 1 << 14, 4096
-"""At most so many views are written down at once, with so many topics in all, and so many movements tried out."""
-_ROWS = 64  # an instant with more events, or movements, is not looked at
+"""The most views recorded at once, their total topics, and the movements tried out."""
+_ROWS = 64  # an instant with more events or movements ends the look-ahead
 
 
 @kernel
@@ -200,8 +200,8 @@ def _try(state: Item, views: int, time: float, event: int, event_end: int, movem
 def look_ahead(states: Items, event: int, movement: int, until: float, most: int) -> tuple[int, int, int, float]:
     """Find the instants from these rows on and before `until` (s) that are quiet for all that is known.
 
-    It ends with about `most` views of users to be decided for. Returns how many there are, the rows after those that are known to
-    be quiet, and when these begin. Nothing else has changed then.
+    It ends at about `most` views to be decided. Returns their number, the rows after the last quiet ones, and the time of these.
+    All else is unchanged.
     """
     state, views = states[0], 0
     state.event, state.movement = event, movement
@@ -279,8 +279,8 @@ def enact_ahead(states: Items, until: float) -> float:
 def enact_events(states: Items, first: int, end: int, now: float) -> tuple[bool, NDArray[np.int32]]:
     """Enact events of an instant after which nobody is decided for, user by user: first what it begins to want, then what it ceases to.
 
-    Returns whether that was possible, which it is where they are few and plain, and topic, broker and ±1 for each that a broker
-    begins or ceases to want thereby.
+    Returns whether that was possible (the events are few and plain), and topic, broker and ±1 for each topic that a broker begins
+    or ceases to want.
     """
     state, turned, many = states[0], np.empty((end - first, 3), np.int32), 0
     if not _is_plain(state, first, end):

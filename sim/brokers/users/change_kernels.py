@@ -62,9 +62,9 @@ def count_all(states: Items, topics: NDArray[np.int32], broker: int, change: int
 def join_all(
     states: Items, first: int, brokers: NDArray[np.int32], interests: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Users `first`, `first + 1`, … join these brokers with that many interests in all; returns what brokers begin to want.
+    """Let users `first`, `first + 1`, … join these brokers, with `interests` in all; returns what brokers begin to want.
 
-    These are the topics, and beside each its broker, in the order in which users join.
+    These are topics and, for each, its broker, in the order in which users join.
     """
     state, turned, by, many = states[0], np.empty(interests, np.int32), np.empty(interests, np.int32), 0
     host, users = small_integers(state.host, state.users_many), integers(state.users, state.brokers)

@@ -1,4 +1,4 @@
-"""Changes from the workload: users subscribe, unsubscribe and move, unless their brokers hold that back."""
+"""Changes from the workload: users subscribe, unsubscribe and move, unless their brokers hold this back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sim.workloads.format.workload import Workload
 
 
 class Enacting(Protocol):
-    """Whoever enacts changes: see HostedUsers."""
+    """The interface for enacting changes, see HostedUsers."""
 
     host: NDArray[np.int32]
 
@@ -21,17 +21,17 @@ class Enacting(Protocol):
         """Enact rows of subscription events and of movements that belong to one instant, now."""
 
     def look_ahead(self, event: int, movement: int, until: float) -> tuple[int, int]:
-        """Look at what changes from these rows on and before `until` (s); returns the first rows that have to be enacted one by one."""
+        """Look ahead at changes from these rows on and before `until` (s); returns the first rows to be enacted one by one."""
 
     def catch_up(self) -> None:
-        """Enact what the look ahead has passed over."""
+        """Enact the quiet changes that are due."""
 
 
 class Changes:
-    """Feeds what changes, instant by instant, to `users`; but for what they know ahead to make no difference to brokers.
+    """Feeds changes, instant by instant, to `users`, except quiet ones, which are known ahead.
 
-    It is looked ahead up to the next event of the clock beside publications. `follows()` is whether the engine can do with that: it
-    asks for subscriptions as they are at a time, and has nothing else on the clock.
+    The look-ahead reaches up to the clock's next event other than publications. `follows()` tells whether the engine allows that:
+    it catches up subscriptions itself, and has nothing else on the clock.
     """
 
     def __init__(
@@ -41,8 +41,8 @@ class Changes:
         self._events, self._movements = workload.subscription_events, workload.movements
         self._event = self._movement = 0
         self._holding = False
-        self._holds = np.zeros(brokers, np.bool_)  # brokers that hold back what changes of their users
-        self._held: list[tuple[list[int], list[int]]] = []  # rows of events and of movements, of one instant each
+        self._holds = np.zeros(brokers, np.bool_)  # brokers that hold back their users' changes
+        self._held: list[tuple[list[int], list[int]]] = []  # rows of events and of movements, one pair per instant
 
     def start(self) -> None:
         """Start feeding changes."""
@@ -53,7 +53,7 @@ class Changes:
         return min((float(times[row]) for times, row in rows if row < len(times)), default=None)
 
     def _change(self) -> float | None:
-        """Everything that changes at this instant, except what brokers hold back."""
+        """Enact all changes of this instant, except those that brokers hold back."""
         now = self._clock.now
         times, moves = self._events.time, self._movements.time
         changing: list[int] = []
@@ -90,7 +90,7 @@ class Changes:
         return parts[0], parts[1]
 
     def hold(self, broker: int) -> None:
-        """The broker holds back what changes of its users from now on, until `release`."""
+        """Let the broker hold back its users' changes until `release`."""
         self._holds[broker] = self._holding = True
 
     def let_go(self, users: Sequence[int]) -> None:
@@ -110,7 +110,7 @@ class Changes:
                 self._users.enact(*parts)
 
     def release(self) -> None:
-        """Enact what brokers have held back, instant by instant in order; none holds anything back any more."""
+        """Enact what brokers have held back, instant by instant in order, and end the holding back."""
         self._holds[:] = self._holding = False
         held, self._held = self._held, []
         for changing, moving in held:

@@ -40,11 +40,11 @@ class Decisions:
         return None if self._policy.exchange is None else self._policy.exchange.period
 
     def exchange(self) -> int:
-        """Brokers send the others of their cluster their states; returns how many messages that takes."""
+        """Brokers send their states to the others of their cluster; returns the number of messages."""
         exchange = self._policy.exchange
         if exchange is None:
             return 0
-        self.exchanged = self._subscriptions.unknown()  # lets the last ones go before the next are copied
+        self.exchanged = self._subscriptions.unknown()  # frees the previous states before the next are copied
         self.exchanged = self._subscriptions.states()
         sizes = np.bincount(exchange.cluster)
         return int((sizes * (sizes - 1)).sum())
@@ -55,7 +55,7 @@ class Decisions:
         return None if select_all is None else select_all(self._joining(first, last))
 
     def _joining(self, first: int, last: int) -> SelectionViews:
-        """What the policy is asked about users who join one after the other: nothing that it sees depends on where others went."""
+        """The views of users who join one after the other, which do not depend on the brokers chosen for others."""
         initial, nothing = self._initial, frozen(np.zeros(last - first, np.int64))
         indptr = initial.indptr[first : last + 1] - initial.indptr[first]
         topics = initial.indices[initial.indptr[first] : initial.indptr[last]]

@@ -1,4 +1,4 @@
-"""What users want now: what they wanted at the start, or what they hold in room of their own where that changes."""
+"""The present interests of users: their initial ones or, for users who change, those in separate memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HeldInterests:
         hold_initial(state.records)
 
     def of(self, user: int) -> NDArray[np.int32]:
-        """The topics that the user wants now, ascending; not to be kept, or changed."""
+        """The topics that the user wants now, ascending; a view that must be neither kept nor changed."""
         if self._changes and self._room.item(user) < self._room.item(user + 1):
             first = self._room.item(user)
             return self._held[first : first + self._many.item(user)]
@@ -35,13 +35,13 @@ class HeldInterests:
         return self._initial.indices[indptr.item(user) : indptr.item(user + 1)]
 
     def change(self, user: int, topics: NDArray[np.int32]) -> None:
-        """The user wants these topics from now on, ascending."""
+        """Set the topics that the user wants, ascending."""
         first = self._room.item(user)
         self._held[first : first + len(topics)] = topics
         self._many[user] = len(topics)
 
     def all(self) -> Interests:
-        """What all users want now."""
+        """The present interests of all users."""
         if not self._changes:
             return self._initial
         initial, changing = self._initial, np.diff(self._room) > 0

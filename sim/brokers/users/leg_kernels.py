@@ -1,6 +1,6 @@
-"""The way from due brokers to their users, compiled: each user's leg takes messages in the order in which they come, in one pass.
+"""Compiled legs from due brokers to their users: each leg takes messages in order of arrival, in one pass.
 
-Nothing that happens on one leg matters to another, or to a broker: so each is brought up to date when something comes for its user.
+Legs affect neither each other nor brokers, so each is brought up to date when a message for its user arrives.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sim.brokers.statistics.tallies import count_key
 _SLOW_CLIENT, _DISCONNECTED = LOST["slow_client"], LOST["disconnected"]
 DROP_NEWEST, DROP_OLDEST, CUT_OFF = range(3)
 UNTIL_BROKER, UNTIL_SERVED, UNTIL_CLIENT = range(3)
-"""Until when the delay of a delivery counts."""
+"""The end of a delivery's delay."""
 
 HANDED = np.dtype(
     [
@@ -85,7 +85,7 @@ LEG = np.dtype(
 """A user's leg."""
 
 SPEED = np.dtype([("latency", "f8"), ("rate", "f8"), ("window", "i8")], align=True)
-"""What legs can do: latency (s), bytes per second, messages in flight (0: any number)."""
+"""The capacity of legs: latency (s), bytes per second, messages in flight (0: no limit)."""
 
 _INTEGER = np.dtype([("value", "i8")])
 _FLOAT = np.dtype([("value", "f8")])

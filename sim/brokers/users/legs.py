@@ -1,6 +1,6 @@
-"""Legs: the way from the broker that hosts a user to the user, where that takes time, or where it can be too slow.
+"""Legs from brokers to the users that they host, which take time or may be too slow.
 
-Nothing of it comes back to brokers, so it is a stage of its own behind all data planes: they pass on what due brokers have served.
+They have no effect on brokers, so they are a separate stage behind all data planes, which pass on what due brokers have served.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users import leg_kernels as lk
 from sim.workloads.format.workload import Publications
 
-_RECEIVED = 1 << 16  # that are noted at once
-_MESSAGES = 1 << 10  # that there is room for at first
+_RECEIVED = 1 << 16  # deliveries that are noted at once
+_MESSAGES = 1 << 10  # the initial number of records
 
 
 @dataclass(frozen=True)
 class Speed:
-    """What a leg can do: one way in seconds, bytes per second (None: any), messages that are not acknowledged (None: any)."""
+    """The speed of a leg: one-way latency (s), bytes per second (None: no limit), unacknowledged messages (None: no limit)."""
 
     latency: float = 0.0
     rate: float | None = None
@@ -35,10 +35,10 @@ class Speed:
 
 @dataclass(frozen=True)
 class ClientSetting:
-    """The way to users: the `speed` of legs, and that of the share of them which are `slow`.
+    """The setting of legs: their `speed`, and that of the share of them which are `slow`.
 
-    So many messages, and bytes of them, may wait for a user, and `overflow` is what happens where they are more. `until` is when the
-    delay of a delivery counts as over.
+    The buffer for a user is limited in messages and bytes, with `overflow` telling what happens beyond that. `until` is the end of
+    a delivery's delay.
     """
 
     speed: Speed = Speed()
@@ -53,18 +53,18 @@ class ClientSetting:
 
     @property
     def matters(self) -> bool:
-        """Whether users are reached at another time than their brokers, or other delays count."""
+        """Whether users are reached later than their brokers, or other delays count."""
         return self.until != "served" or self.speed != Speed() or (self.slow_share > 0 and self.slow != Speed())
 
 
 AT_ONCE = ClientSetting()
-"""Users have what their broker has served."""
+"""The setting in which users have what their broker has served."""
 
 
 class Legs:
     """Carries what brokers have served to their users, and counts it (see `sim.brokers.users.leg_kernels`).
 
-    `keys` are those of draws of jitter, by publication and user, and of who is slow, by user.
+    `keys` are for draws of jitter, by publication and user, and of slow users, by user.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Legs:
         self._state[name] = array.ctypes.data
 
     def _grow(self) -> None:
-        """Make room for as many messages again."""
+        """Double the room for messages."""
         messages, state = self._arrays["messages"], self._state
         size, more = len(messages), max(len(messages), _MESSAGES)
         messages = np.concatenate([messages, np.zeros(more, lk.LEG_MESSAGE)])
@@ -153,7 +153,7 @@ class Legs:
         return np.concatenate(parts)
 
     def close(self) -> None:
-        """Carry all that brokers have served, and count what is on its way at the end."""
+        """Carry all that brokers have served, and count what is in transit at the end."""
         self._deliveries.advance(math.inf)
         self._run(lk.close_all, self._arrays["legs"])
         self._take_received()

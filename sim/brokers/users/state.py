@@ -13,21 +13,21 @@ _COUNTS = (
     "users_many",
     "events",
     "movements",
-    "splits",  # whether some of what is wanted may be offloaded
+    "splits",  # whether some topics may be offloaded
     "held_by",  # whether interests change
     "by_subscription",  # whether the policy reacts to that
     "by_movement",
     "asks",  # whether it can be asked for many at once
     "total",  # user subscriptions
     "squares",  # the sum of the squares of brokers' loads
-    "event",  # the next rows that are to be enacted, up to those at which it is not known what comes of them
+    "event",  # the next rows to be enacted, and the first rows whose effects are not known
     "movement",
     "event_end",
     "movement_end",
 )
 _ARRAYS = {
     "wanted": np.int32,  # topics × brokers: users of the broker that want the topic
-    "served": np.int32,  # of these, those that the back end serves; the same array where it serves all
+    "served": np.int32,  # the users of these that the back end serves; the same array where it serves all
     "kept": np.bool_,  # topics × brokers, where some may be offloaded
     "brokers_wanting": np.int64,  # by topic
     "users_wanting": np.int64,
@@ -43,7 +43,7 @@ _ARRAYS = {
     "host": np.int32,  # by user
     "latitude": np.float64,
     "longitude": np.float64,
-    "indptr": np.int64,  # what each user wants at the start
+    "indptr": np.int64,  # the initial interests of each user
     "indices": np.int32,
     "room": np.int64,  # where there is room for what each wants now
     "held": np.int32,
@@ -56,7 +56,7 @@ _ARRAYS = {
     "movement_user": np.int32,
     "movement_latitude": np.float64,
     "movement_longitude": np.float64,
-    "left_latitude": np.float64,  # of movements that are tried out, where the users were
+    "left_latitude": np.float64,  # the users' positions before movements that are tried out
     "left_longitude": np.float64,
     "view_time": np.float64,  # what policies are asked
     "view_user": np.int32,
@@ -82,7 +82,7 @@ USER_STATE = np.dtype(
 
 
 class UserState:
-    """The record, as kernels take it (`records`) and by itself (`record`), and by name the arrays whose addresses it holds."""
+    """The record for kernels (`records`) and by itself (`record`), and the arrays whose addresses it holds, by name."""
 
     def __init__(self) -> None:
         self.records = np.zeros(1, USER_STATE)
@@ -98,6 +98,6 @@ class UserState:
             self.record[name] = array.ctypes.data
 
     def set(self, **numbers: float) -> None:
-        """Let kernels know numbers."""
+        """Set numbers of the record."""
         for name, number in numbers.items():
             self.record[name] = number

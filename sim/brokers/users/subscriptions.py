@@ -1,4 +1,4 @@
-"""Users of brokers per topic, with callbacks when a broker's first user comes or its last one leaves."""
+"""The brokers' users per topic, with callbacks when a broker's first user joins a topic or its last one leaves it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Subscriptions:
     """Users of each broker that want each topic, with loads and their sum of squares kept up to date.
 
     `transition(topic, broker, +1 | -1)` is called when a broker begins or ceases to want a topic, after the counts have changed.
-    What is `served` is what the broker network is to deliver: all that is wanted, unless some is offloaded (SplitSubscriptions).
-    Of changes that make no difference to brokers it may be known ahead what comes of them; then whoever looks at subscriptions as they
-    are at a time says so by `catch_up`, and the first of those that are left comes at `next_change` (s).
+    `served` is what the broker network is to deliver: all that is wanted, unless some is offloaded (SplitSubscriptions). Quiet
+    changes, which make no difference to brokers, may be known ahead; code that needs subscriptions as of a time then calls
+    `catch_up`, and the first remaining change is at `next_change` (s).
     """
 
     def __init__(self, topics: int, brokers: int, transition: Callable[[int, int, int], None]) -> None:
@@ -33,7 +33,7 @@ class Subscriptions:
         self.users_wanting = np.zeros(topics, np.int64)
         self.absent = np.zeros(topics, np.int64)  # per topic: users among those that are connected to no broker
         self.served, self.brokers_served, self.users_served = self.wanted, self.brokers_wanting, self.users_wanting
-        self.version = np.zeros(topics, np.int64)  # per topic: changes so far
+        self.version = np.zeros(topics, np.int64)  # per topic: the number of changes so far
         self.topics = np.zeros(brokers, np.int64)
         self.load = np.zeros(brokers, np.int64)
         self.users = np.zeros(brokers, np.int64)
@@ -41,9 +41,7 @@ class Subscriptions:
             self.state.use(**{name: getattr(self, name)})
         self._transition = transition
         self.next_change = math.inf
-        self.caught_up: Callable[[int, int], None] | None = (
-            None  # is called with the rows of events that have been enacted
-        )
+        self.caught_up: Callable[[int, int], None] | None = None  # called with the rows of enacted events
 
     @property
     def total(self) -> int:
@@ -51,7 +49,7 @@ class Subscriptions:
         return int(self.state.record["total"])
 
     def change(self, topics: Sequence[int] | NDArray[np.int32], broker: int, change: int) -> None:
-        """One user of the broker more (+1) or fewer (-1) wants each of the topics."""
+        """Count one more (+1) or fewer (-1) user of the broker for each of the topics."""
         for topic in count_all(self.state.records, np.array(topics, np.int32), broker, change).tolist():
             self._transition(topic, broker, change)
 
@@ -62,7 +60,7 @@ class Subscriptions:
         self.version[topics] += 1
 
     def enact(self, first: int, end: int, now: float) -> bool:
-        """Enact events of an instant that are of these rows, if compiled code can."""
+        """Enact the events in these rows, of one instant, if compiled code can."""
         enacted, turned = enact_events(self.state.records, first, end, now)
         for topic, broker, change in turned.tolist():
             self._transition(topic, broker, change)
@@ -75,7 +73,7 @@ class Subscriptions:
             self._transition(topic, broker, +1)
 
     def catch_up(self, time: float) -> None:
-        """Enact the changes that are known ahead, up to a time (s) and at it."""
+        """Enact the changes that are known ahead, up to and including a time (s)."""
         if time >= self.next_change:
             first = self.state.record["event"]
             self.next_change = enact_ahead(self.state.records, time)
@@ -83,7 +81,7 @@ class Subscriptions:
                 self.caught_up(int(first), int(self.state.record["event"]))
 
     def states(self) -> BrokerStates:
-        """A copy of all states as they are now, read-only."""
+        """A read-only copy of all present states."""
         counts = (frozen(each.copy()) for each in (self.topics, self.load, self.users))
         return BrokerStates(frozen(self.wanted.copy()), *counts)
 
@@ -93,7 +91,7 @@ class Subscriptions:
         return BrokerStates(np.broadcast_to(np.int32(0), self.wanted.shape), nothing, nothing, nothing)
 
     def table(self, published: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-        """One row per topic on which anything was published (topics), and who wants it now."""
+        """One row per topic with publications: their number, and the brokers and users that want it now."""
         topics = np.flatnonzero(published)
         publications, users = published[topics], self.users_wanting[topics]
         return {
@@ -106,7 +104,7 @@ class Subscriptions:
 
 
 class SplitSubscriptions(Subscriptions):
-    """Subscriptions of which the back end serves only those to topics that it keeps: `kept` (topics, brokers), true where it does."""
+    """Subscriptions with offloading: the back end serves only topics that are `kept` (topics, brokers)."""
 
     def __init__(
         self, topics: int, brokers: int, transition: Callable[[int, int, int], None], kept: NDArray[np.bool_]
@@ -126,7 +124,7 @@ class SplitSubscriptions(Subscriptions):
         self.users_served[topics] += change
 
     def split(self, topic: int) -> None:
-        """Recount who is served after the topic was offloaded or taken back for some broker."""
+        """Recount the served users after the topic was offloaded or taken back for some broker."""
         served = np.where(self._kept[topic], self.wanted[topic], 0)
         self.served[topic] = served
         self.brokers_served[topic] = int(np.count_nonzero(served))

@@ -1,4 +1,4 @@
-"""Users: their interests, positions and brokers, and the changes of these."""
+"""Users: their interests, positions and brokers, and changes of these."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HANDOVER_MESSAGES = 4  # request, reply, leave, join
 
 
 class UserStatistics(Protocol):
-    """What is recorded of users: events by name when they happen, the load of brokers, and who hosts and wants what."""
+    """The records of users: events by name when they happen, the brokers' load, and the users' brokers and interests."""
 
     warm_up: float
     bootstrap_messages: int
@@ -37,7 +37,7 @@ class UserStatistics(Protocol):
     audiences: Audiences | None
 
     def count(self, name: str, time: float, amount: int = 1) -> None:
-        """So many of what has this name have happened at a time (s)."""
+        """Add to the count of this name at a time (s)."""
 
     def attached(self, user: int, broker: int) -> None:
         """The broker hosts the user from now on."""
@@ -152,7 +152,7 @@ class HostedUsers:
             self._recorder.count("handover_messages", self._clock.now, HANDOVER_MESSAGES)
 
     def _update(self, user: int, after: list[int]) -> None:
-        """The user stays at its broker and wants these topics now."""
+        """Update the interests of a user who stays at its broker."""
         before = self.interests.of(user).tolist()
         if after == before:
             return
@@ -221,14 +221,14 @@ class HostedUsers:
     # -- changes from outside
 
     def look_ahead(self, event: int, movement: int, until: float) -> tuple[int, int]:
-        """Find out which changes from these rows on, before `until` (s), make no difference to brokers; returns the rows after them.
+        """Find the quiet changes (without effect on brokers) from these rows on, before `until` (s); returns the rows after them.
 
-        They are enacted when somebody asks for subscriptions as they are later.
+        They are enacted when subscriptions as of a later time are needed.
         """
         return self._ahead.look(event, movement, until, self._decisions.exchanged)
 
     def catch_up(self) -> None:
-        """Enact what is known ahead of changes before now."""
+        """Enact the changes before now that are known ahead."""
         if self._subscriptions.next_change < self._clock.now:
             self._before_change()
             self._subscriptions.catch_up(self._clock.now)
@@ -274,7 +274,7 @@ class HostedUsers:
             self._report()
 
     def _turn_together(self, changing: list[int]) -> bool:
-        """Enact events after which nobody is decided for, if compiled code can; not where brokers hold back others of the instant."""
+        """Enact events without decisions, if compiled code can; not if brokers hold back others of the instant."""
         first, end = changing[0], changing[-1] + 1
         if end - first > len(changing) or not self._subscriptions.enact(first, end, self._clock.now):
             return False

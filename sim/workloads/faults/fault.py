@@ -1,4 +1,4 @@
-"""What can fail and from when to when, and the plug-ins that say so."""
+"""Faults with their times, and the interface of fault models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sim.base.errors import ScenarioError, unknown, unknown_of_many
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that fails at `start` (s) and is well again at `end` (s), which is infinite for good."""
+    """A failure from `start` (s) to its repair at `end` (s), infinite if it is permanent."""
 
     start: float
     end: float
@@ -23,7 +23,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Outage(Fault):
-    """A broker crashes, and restarts. Those of one broker that are `listed` by hand must not overlap."""
+    """A broker crashes and restarts. `listed` outages of one broker, given by hand, must not overlap."""
 
     broker: int
     listed: bool = False
@@ -31,7 +31,7 @@ class Outage(Fault):
 
 @dataclass(frozen=True)
 class BrokenLink(Fault):
-    """The link between two brokers is cut, in both directions, and mended."""
+    """The link between two brokers is cut in both directions, and restored."""
 
     one: int
     other: int
@@ -39,7 +39,7 @@ class BrokenLink(Fault):
 
 @dataclass(frozen=True)
 class Partition(Fault):
-    """All links between the brokers of one `side` and all other brokers are cut, and mended."""
+    """All links between the brokers of one `side` and all other brokers are cut, and restored."""
 
     side: frozenset[int]
 
@@ -53,7 +53,7 @@ class Losses(Fault):
 
 @dataclass(frozen=True)
 class Slowdown(Fault):
-    """A broker takes this factor of its service times."""
+    """A broker's service times are multiplied by this factor."""
 
     broker: int
     factor: float
@@ -61,7 +61,7 @@ class Slowdown(Fault):
 
 @dataclass(frozen=True)
 class FaultSetting:
-    """What faults are drawn for: brokers by number, with their names, and regions where they have any; the horizon (s); a key."""
+    """The setting of fault models: brokers by number, with their names and, if any, regions; the horizon (s); a key for draws."""
 
     names: tuple[str, ...]
     regions: tuple[str, ...] | None
@@ -70,11 +70,11 @@ class FaultSetting:
 
     @property
     def brokers(self) -> int:
-        """How many there are."""
+        """The number of brokers."""
         return len(self.names)
 
     def generator(self, *parts: int) -> np.random.Generator:
-        """A new generator at the start of the stream of these parts, such as one broker's, so that others never shift its draws."""
+        """A new generator at the start of the stream of these parts, such as one broker's, whose draws others never shift."""
         return np.random.default_rng([self.key, *parts])
 
     @cached_property
@@ -82,7 +82,7 @@ class FaultSetting:
         return {name: number for number, name in enumerate(self.names)}
 
     def broker(self, reference: int | str) -> int:
-        """The number of the broker of a name or, where none has it, a number. Raises ScenarioError where there is none."""
+        """The number of the broker with a name or number. Raises ScenarioError where there is none."""
         number = self._numbers.get(str(reference)) if isinstance(reference, str) else reference
         if number is None and str(reference).isdecimal():
             number = int(reference)
@@ -95,14 +95,14 @@ class FaultSetting:
 
 
 class FaultModel(Protocol):
-    """Says what fails, and when. Plug-in group `brokersim.faults`.
+    """A fault model, which determines what fails, and when. Plug-in group `brokersim.faults`.
 
-    The class has a nested `Parameters(sim.plugins.Parameters)`, and is made by `FaultModel(parameters)`.
+    The class has a nested `Parameters(sim.plugins.Parameters)`, and is created by `FaultModel(parameters)`.
     """
 
     def faults(self, setting: FaultSetting) -> Sequence[Fault]:
-        """What fails: a pure function, which draws from generators of the setting alone. Raises ScenarioError for bad parameters."""
+        """The faults: a pure function that draws only from the setting's generators. Raises ScenarioError for bad parameters."""
 
 
 FOR_GOOD = math.inf
-"""The end of a fault that nobody repairs."""
+"""The end of a permanent fault."""

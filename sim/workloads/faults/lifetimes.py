@@ -1,4 +1,4 @@
-"""Outages of brokers whose times up and down are drawn."""
+"""Outages of brokers with random times up and down."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _AT_ONCE = 32
 
 
 class Lifetime(plugins.Parameters):
-    """How long something lasts: drawn from a distribution with this mean."""
+    """A random duration with this mean."""
 
     mean: PositiveDuration
     """The mean."""
     distribution: Literal["exponential", "weibull", "pareto"] = "exponential"
     """The distribution: exponential, Weibull, or Pareto (type I)."""
     shape: Annotated[float, Field(gt=0, le=100)] | None = None
-    """The shape of a Weibull or Pareto distribution: below 1 a Weibull's failures grow rarer with age; a Pareto's is above 1."""
+    """The shape of a Weibull distribution (below 1, failures become rarer with age) or of a Pareto distribution (above 1)."""
 
     @model_validator(mode="after")
     def _has_a_mean(self) -> Lifetime:
@@ -43,7 +43,7 @@ class Lifetime(plugins.Parameters):
             raise ValueError(f"shape: expected {least:g} or more for a Weibull distribution, found {self.shape:g}")
         if self.distribution == "pareto" and self.shape <= least:
             raise ValueError(
-                f"shape: expected more than 1, as a Pareto distribution has no mean else, found {self.shape:g}"
+                f"shape: expected more than 1, as a Pareto distribution has no mean otherwise, found {self.shape:g}"
             )
         return self
 
@@ -57,7 +57,7 @@ class Lifetime(plugins.Parameters):
 
 
 class LifetimeFaults:
-    """Brokers crash after a time up and restart after a time down, again and again, each drawn; all are up at first."""
+    """Brokers repeatedly crash after a random time up and restart after a random time down; all are up initially."""
 
     class Parameters(plugins.Parameters):
         up: Lifetime
@@ -65,9 +65,9 @@ class LifetimeFaults:
         down: Lifetime
         """The times from a crash to the restart, such as `{ mean = "10min" }`."""
         brokers: BrokerReferences | None = None
-        """A broker, by its number or its name, or a list of them; by default all."""
+        """A broker, by number or name, or a list of them; all by default."""
         number: Annotated[int, Field(ge=1)] | None = None
-        """Only so many of these brokers, drawn at random; by default all of them."""
+        """The number of these brokers that fail, drawn at random; all by default."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
@@ -77,7 +77,7 @@ class LifetimeFaults:
         if (expected := len(brokers) * setting.horizon / (up.mean + down.mean)) > MOST_FAULTS:
             times = f"a mean of {format_duration(up.mean + down.mean)} up and down"
             raise ScenarioError(
-                f"{times} makes {expected:,.0f} outages of {len(brokers):,} brokers (allowed: {MOST_FAULTS:,})"
+                f"{times} gives {expected:,.0f} outages of {len(brokers):,} brokers (allowed: {MOST_FAULTS:,})"
             )
         spans = (
             (broker, span) for broker in brokers for span in self._spans(setting.generator(1 + broker), setting.horizon)
@@ -94,13 +94,11 @@ class LifetimeFaults:
             now = float(times[-1, 1])
 
     def _brokers(self, setting: FaultSetting) -> list[int]:
-        """Those that fail, in ascending order."""
+        """The brokers that fail, ascending."""
         listed, number = self._parameters.brokers, self._parameters.number
         brokers = sorted({*map(setting.broker, listed)}) if listed is not None else list(range(setting.brokers))
         if number is None:
             return brokers
         if number > len(brokers):
-            raise ScenarioError(
-                f"number: expected at most {len(brokers)}, as there are no more brokers, found {number}"
-            )
+            raise ScenarioError(f"number: expected at most {len(brokers)}, the number of brokers, found {number}")
         return sorted(setting.generator(0).choice(brokers, number, replace=False).tolist())

@@ -1,4 +1,4 @@
-"""Faults of links at times that are listed: cut links, partitions of the network, and losses."""
+"""Faults of links at given times: cut links, partitions of the network, and losses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Link = Annotated[tuple[BrokerReference, BrokerReference], BeforeValidator(_two_b
 
 
 class CutFaults:
-    """Links between brokers are cut at given times, in both directions, and mended."""
+    """Links between brokers are cut at given times, in both directions, and restored."""
 
     class Parameters(TimedParameters):
         links: Annotated[tuple[Link, ...], BeforeValidator(as_tuple)]
@@ -50,7 +50,7 @@ def link_of(setting: FaultSetting, one: int | str, other: int | str) -> tuple[in
 
 
 class PartitionFaults:
-    """The network is parted at given times: all links between some brokers and all others are cut, and mended."""
+    """The network is partitioned at given times: all links between some brokers and all others are cut, and restored."""
 
     class Parameters(TimedParameters):
         regions: RegionNames | None = None
@@ -71,7 +71,7 @@ class PartitionFaults:
     def faults(self, setting: FaultSetting) -> list[Partition]:
         side = frozenset(map(setting.broker, self._parameters.brokers or ())) or self._in_regions(setting)
         if len(side) == setting.brokers:
-            raise ScenarioError("all brokers would be cut off, from nobody (allowed: some of them)")
+            raise ScenarioError("all brokers would be cut off, from none (allowed: some of them)")
         return [Partition(start, end, side) for start, end in self._parameters.spans(setting.horizon)]
 
     def _in_regions(self, setting: FaultSetting) -> frozenset[int]:
@@ -89,11 +89,11 @@ class PartitionFaults:
 
 
 class LossFaults:
-    """Links lose messages at given times, with a probability that may be more than what they always lose."""
+    """Links lose messages at given times, with a probability that may exceed their usual one."""
 
     class Parameters(TimedParameters):
         probability: Annotated[float, Field(ge=0, le=1)]
-        """The probability with which a link loses a message; of those at a time, `network.links.loss` among them, the largest holds."""
+        """The probability that a link loses a message; of simultaneous ones, including `network.links.loss`, the largest applies."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters

@@ -1,4 +1,4 @@
-"""Faults of brokers at times that are listed: crashes and slowdowns."""
+"""Faults of brokers at given times: crashes and slowdowns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class CrashFaults:
 
     class Parameters(TimedParameters):
         brokers: BrokerReferences
-        """A broker, by its number or its name, or a list of them, which crash at once."""
+        """A broker, by number or name, or a list of them, which crash simultaneously."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
@@ -27,13 +27,13 @@ class CrashFaults:
 
 
 class SlowFaults:
-    """Brokers are slow at given times: each service that begins then takes a factor of its time."""
+    """Brokers are slow at given times: the times of services that begin then are multiplied by a factor."""
 
     class Parameters(TimedParameters):
         brokers: BrokerReferences
         """A broker, by its number or its name, or a list of them."""
         factor: Annotated[float, Field(ge=1, le=1e6)]
-        """The factor of service times; where several hold at once, their product."""
+        """The factor of service times; simultaneous ones are multiplied."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters

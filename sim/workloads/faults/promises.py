@@ -1,4 +1,4 @@
-"""The contract of plug-ins that say what fails, and its checks."""
+"""The contract of fault models, and its checks."""
 
 from __future__ import annotations
 

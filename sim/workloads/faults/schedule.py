@@ -1,4 +1,4 @@
-"""The schedule of a run's faults: what changes when, once faults of all kinds are put together."""
+"""The schedule of a run's faults: the changes and their times, with all faults combined."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _Level = TypeVar("_Level", bool, float)
 
 @dataclass(frozen=True, eq=False)
 class FaultSchedule:
-    """Changes in order of (time, action, target, other), each of which changes something.
+    """Effective changes in order of (time, action, target, other).
 
-    `time` (s) is in [0, horizon). `target` is the broker of RESTART, CRASH and SLOW_DOWN, and one broker of a link (MEND, CUT), the
-    lower of the two, with the `other`; or, where `other` is -1, the partition; and -1 of LOSS. `value` is, from now on, the probability
-    of LOSS, the factor of service times of SLOW_DOWN, else 0. Partition p cuts the links between all brokers with different `sides[p]`
-    (partitions, brokers). A link is cut while anything cuts it.
+    `time` (s) is in [0, horizon). `target` is the broker of RESTART, CRASH and SLOW_DOWN, and the lower broker of a link (MEND,
+    CUT), with the `other`, or a partition if `other` is -1; and -1 for LOSS. `value` is the new probability of LOSS, the new factor
+    of service times of SLOW_DOWN, else 0. Partition p cuts the links between all brokers with different `sides[p]` (partitions,
+    brokers). A link is cut while any fault cuts it.
     """
 
     time: NDArray[np.float64]
@@ -55,10 +55,10 @@ class _Change(NamedTuple):
 
 
 def resolve_faults(faults: Iterable[Fault], brokers: int, horizon: float, loss: float = 0.0) -> FaultSchedule:
-    """The schedule of faults up to a horizon (s), where links lose messages with probability `loss` anyway.
+    """The schedule of faults up to a horizon (s), for links that lose messages with probability `loss` without faults.
 
-    A broker is down while any of its outages lasts, and a link or partition is cut likewise; of losses the largest holds, of slowdowns
-    the product. Raises ScenarioError where outages of one broker overlap that are listed by hand.
+    A broker is down while any of its outages lasts, and a link or partition is cut likewise; the largest loss applies, and
+    slowdowns are multiplied. Raises ScenarioError where outages of one broker that are listed by hand overlap.
     """
     groups: defaultdict[Hashable, list[Fault]] = defaultdict(list)
     for fault in faults:
@@ -88,7 +88,7 @@ def resolve_faults(faults: Iterable[Fault], brokers: int, horizon: float, loss: 
 
 
 def _what(fault: Fault, brokers: int) -> Hashable:
-    """What a fault is of: faults of the same are put together."""
+    """The target of a fault; faults of the same target are combined."""
     match fault:
         case Outage(broker=broker) | Slowdown(broker=broker):
             return type(fault).__name__, broker
@@ -100,7 +100,7 @@ def _what(fault: Fault, brokers: int) -> Hashable:
 
 
 def _side(side: frozenset[int], brokers: int) -> NDArray[np.bool_]:
-    """The side of each broker. That of broker 0 is False, so that the same partition is the same, whichever side was named."""
+    """The side of each broker; that of broker 0 is False, so that a partition is the same whichever side was named."""
     found = np.zeros(brokers, np.bool_)
     found[sorted(side)] = True
     apart: NDArray[np.bool_] = found != found[0]
@@ -125,7 +125,7 @@ def _on_and_off(faults: Sequence[Fault], on: int, off: int, target: int, other: 
 def _levels(
     faults: Sequence[Fault], values: Sequence[_Level], combine: Callable[[Mapping[int, _Level]], _Level], level: _Level
 ) -> Iterator[tuple[float, _Level]]:
-    """The times at which what faults come to together changes, and to what; before the first it is `level`."""
+    """The times at which the combined level of faults changes, with the new levels; before the first it is `level`."""
     edges = [(fault.start, True, number) for number, fault in enumerate(faults) if fault.start < fault.end]
     edges += [(fault.end, False, number) for number, fault in enumerate(faults) if fault.start < fault.end]
     lasting: dict[int, _Level] = {}

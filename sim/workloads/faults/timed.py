@@ -1,4 +1,4 @@
-"""Parameters of faults that are listed by hand: when they begin and how long they last, and which brokers they are of."""
+"""Parameters of faults that are listed by hand: their brokers, times and durations."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from sim.base.validation import show
 from sim.workloads.faults.fault import FOR_GOOD
 
 MOST_FAULTS = 1_000_000
-"""Most faults of a kind in a run: as many take seconds and a gigabyte."""
+"""The most faults of a kind in a run; that many take seconds and a gigabyte."""
 
 
 def one_or_more(one: RawValue) -> WithJsonSchema:
-    """The JSON Schema of one thing, or a list of such."""
+    """The JSON Schema of one item or a list of them."""
     return WithJsonSchema({"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]})
 
 
 def as_tuple(value: object) -> tuple[object, ...]:
-    """One thing as a list of itself. Raises ValueError where a list is empty."""
+    """One item as a list of itself. Raises ValueError where a list is empty."""
     if value in ([], ()):
         raise ValueError("expected one or more, found none")
     return tuple(value) if isinstance(value, list | tuple) else (value,)
@@ -33,12 +33,12 @@ def as_tuple(value: object) -> tuple[object, ...]:
 def _reference(value: object) -> int | str:
     if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
         return value
-    raise ValueError(f"expected a broker, by its number or its name, found {show(value)}")
+    raise ValueError(f"expected a broker, by number or name, found {show(value)}")
 
 
 _REFERENCE = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}
 BrokerReference = Annotated[int | str, PlainValidator(_reference), WithJsonSchema(_REFERENCE)]
-"""A broker by its number or its name."""
+"""A broker by number or name."""
 BrokerReferences = Annotated[tuple[BrokerReference, ...], BeforeValidator(as_tuple), one_or_more(_REFERENCE)]
 """A broker, or a list of brokers."""
 Times = Annotated[
@@ -50,16 +50,16 @@ Times = Annotated[
 
 
 class TimedParameters(plugins.Parameters):
-    """Parameters of a fault that begins at times that are listed."""
+    """Parameters of a fault that begins at given times."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
     at: Times
     """When it begins: a time, or a list of times."""
     lasts: PositiveDuration | None = Field(default=None, alias="for")
-    """How long it lasts; by default for good."""
+    """How long it lasts; permanently by default."""
     every: PositiveDuration | None = None
-    """After how long it begins again, and again, up to the horizon; by default never."""
+    """The period after which it repeats, up to the horizon; never by default."""
 
     @model_validator(mode="after")
     def _ends_before_it_begins_again(self) -> TimedParameters:
@@ -69,7 +69,7 @@ class TimedParameters(plugins.Parameters):
         return self
 
     def wrong(self, horizon: float) -> str | None:
-        """What is wrong with the times in a run up to a horizon (s)."""
+        """The mistake in the times for a run up to a horizon (s), if any."""
         for first in self.at:
             if first >= horizon:
                 return f"at: expected times before the horizon ({format_duration(horizon)}), found {format_duration(first)}"
@@ -79,7 +79,7 @@ class TimedParameters(plugins.Parameters):
         return None
 
     def spans(self, horizon: float) -> list[tuple[float, float]]:
-        """From when to when (s) it lasts, up to a horizon. Raises ScenarioError where something is `wrong` with the times."""
+        """The spans (s) in which it lasts, up to a horizon. Raises ScenarioError where the times are `wrong`."""
         if wrong := self.wrong(horizon):
             raise ScenarioError(wrong)
         starts = list(self.at)

@@ -1,4 +1,4 @@
-"""Outages of brokers and cut links that a file lists, as a trace of a real system does."""
+"""Outages of brokers and cut links listed in a file, such as a trace of a real system."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sim.workloads.faults.links import link_of
 
 
 class TraceRow(NamedTuple):
-    """A row of a trace, and its line: a broker is down from `start` to `end` (s), or its link to another, where there is one."""
+    """A row of a trace with its line: a broker, or its link to another if given, is down from `start` to `end` (s)."""
 
     line: int
     broker: str
@@ -23,7 +23,7 @@ class TraceRow(NamedTuple):
 
 
 def parse_outages(text: str) -> tuple[TraceRow, ...]:
-    """The rows of a CSV text with a header: broker, down_from, and perhaps up_at and other.
+    """Parse outages: CSV with the columns broker, down_from, and optionally up_at and other.
 
     Raises ValueError with the line of a mistake.
     """
@@ -36,12 +36,12 @@ def parse_outages(text: str) -> tuple[TraceRow, ...]:
 
 
 class TraceFaults:
-    """Brokers crash and restart, and links are cut and mended, as a file lists it."""
+    """Brokers crash and restart, and links are cut and restored, as listed in a file."""
 
     class Parameters(plugins.Parameters):
         file: Annotated[File[tuple[TraceRow, ...]], InputFile(parse_outages)]
-        """A CSV file with the columns `broker` (name or number), `down_from` and `up_at` (seconds; empty: for good), and `other` where
-        links are cut: the broker at the other end. Rows that begin at the horizon or later are left out."""
+        """A CSV file with the columns `broker` (name or number), `down_from` and `up_at` (seconds; empty: permanent), and, for cut
+        links, `other`: the broker at the other end. Rows that begin at the horizon or later are left out."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._file = parameters.file

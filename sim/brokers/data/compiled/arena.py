@@ -1,4 +1,4 @@
-"""Trees and uplinks as the compiled engine has them: positions in one array, which stay as they are while anything goes by them."""
+"""Trees and uplinks of the compiled engine: positions in one array, unchanged while any message uses them."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ def count_below(parents: NDArray[np.int32], users: NDArray[np.int32]) -> tuple[N
 
 
 class Current(NamedTuple):
-    """What a version was made of."""
+    """The inputs of a version."""
 
     tree: TopicTree
     brokers: NDArray[np.int32]  # by position
     subscriptions: int  # version of the topic's
-    moves: int  # of brokers, so far
+    moves: int  # counts of brokers reached so far
     due: Due
     slot: int
     period: int
 
 
 class Arena:
-    """Slots, versions and positions, which are taken and given back in blocks of powers of two.
+    """Slots, versions and positions, which are allocated and freed in blocks of powers of two.
 
-    `current` is what each version was made of, `retired` are those that have been replaced and may still be gone by.
+    `current` has the inputs of each version, `retired` are replaced versions that may still be in use.
     """
 
     def __init__(self, fabric: Fabric, due: DueByTopic) -> None:
@@ -65,7 +65,7 @@ class Arena:
         self._latest: dict[int, dict[int, int]] = {}  # by slot, for the last two periods: its latest version
         self._brokers, self._starts = len(fabric.node_of), Starts(self._climb)
         self._shared: dict[tuple[int, int, int], int] = {}  # by slot, next position and broker: a position of uplinks
-        self.links: dict[tuple[int, int], int] = {}  # numbers of those used, where links do more than take time
+        self.links: dict[tuple[int, int], int] = {}  # numbers of the links used, where links have rates or losses
 
     # -- uplinks
 
@@ -74,7 +74,7 @@ class Arena:
         return self._starts.of(topics * self._brokers + brokers)
 
     def _climb(self, entry: int) -> int:
-        """The position at which an uplink starts, by topic · brokers + broker; those that go on in the same way share positions."""
+        """The position at which an uplink starts, by topic · brokers + broker; uplinks with the same continuation share positions."""
         topic, broker = divmod(entry, self._brokers)
         brokers = self._uplinks.of(topic, broker).brokers
         root = brokers[-1]
@@ -121,7 +121,7 @@ class Arena:
     # -- trees
 
     def refresh(self, slot: int, period: int, epoch: int) -> None:
-        """Bring a slot up to date for publications of a period: what stands now is what stood at this epoch."""
+        """Update a slot for publications of a period, with the tree and subscriptions of this epoch."""
         fabric, due, entry = self._fabric, self._due, self.slots[slot]
         topic, root = int(entry["topic"]), int(entry["root"])
         tree = fabric.overlay.tree(topic, int(fabric.node_of[root]))
@@ -156,7 +156,7 @@ class Arena:
         if self._floods:
             self._link_places(tree, brokers, due.on_tree, first)
         else:
-            above = brokers[tree.parents]  # of the root: any
+            above = brokers[tree.parents]  # for the root: any
             made["hop"] = self._fabric.links.hops[above, brokers]
             made["link"][1:] = self._link_numbers(above[1:], brokers[1:])
             made["first"], made["children"] = tree.first_child[:-1] + first, np.diff(tree.first_child)
@@ -183,7 +183,7 @@ class Arena:
         return number
 
     def blocks(self, version: int) -> list[tuple[int, int]]:
-        """Where the positions of a version are: from which on, and how many."""
+        """The first position of a version, and their number."""
         first, size = self.versions[version][["first", "size"]].item()
         places = self.positions[first : first + size]
         links = int(places["children"].sum()) if self._floods else 0
@@ -203,7 +203,7 @@ class Arena:
             version["flights"] = 0
 
     def give_back(self, version: int) -> None:
-        """Nothing goes by the version any more."""
+        """Free a version that is no longer in use."""
         for first, size in self.blocks(version):
             self.positions[first : first + size] = np.zeros(1, POSITION)
             self.tallies[first : first + size] = np.zeros(1, TALLY)
@@ -213,7 +213,7 @@ class Arena:
         self._free_versions.append(version)
 
     def _link_places(self, tree: TopicTree, brokers: NDArray[np.int32], users: NDArray[np.int32], first: int) -> None:
-        """Take positions for the links between the places of a topic that is flooded."""
+        """Allocate positions for the links between the places of a flooded topic."""
         bounds, onward = tree.next_hops
         links = self._take(len(onward)) if len(onward) else 0
         made, places = self.positions[links : links + len(onward)], self.positions[first : first + len(tree)]
@@ -245,5 +245,5 @@ def _block(size: int) -> int:
 
 
 def longer(records: Items) -> Items:
-    """The records with as much room again."""
+    """The records with twice the capacity."""
     return np.concatenate([records, np.zeros(len(records), records.dtype)])

@@ -1,8 +1,7 @@
 """The calendar queue of the compiled engine: messages by (time, sequence).
 
-Messages of times ahead are linked in buckets (Brown 1988), `per_second` of them, a power of two; those of the bucket that is being
-emptied are in a heap, and those beyond all buckets in a list. How many there are adapts to how dense messages are, and never affects
-their order.
+Future messages are linked in buckets (Brown 1988), `per_second` of them, a power of two; those of the current bucket are in a heap,
+and those beyond all buckets in a list. The width of buckets adapts to the density of messages, and never affects their order.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from sim.brokers.data.compiled.records import bucket_at, entry_at, message_at
 from sim.brokers.data.compiled.state import NONE
 
 NO_BUCKET = 1 << 62  # a bucket
-_LATEST = 4e18  # bucket: times beyond it share it
+_LATEST = 4e18  # bucket that all later times share
 _LEAST_LOOK = 1024
-_NARROWEST = 2.0**-40  # of the time
+_NARROWEST = 2.0**-40  # bucket of the time
 
 
 @inlined
@@ -69,7 +68,7 @@ def pop(state: Item) -> int:
 
 @inlined
 def _place(state: Item, message: int) -> None:
-    """Put a message where its time belongs: on the heap, into a bucket, or beyond them."""
+    """Put a message where its time belongs: on the heap, into a bucket, or beyond the buckets."""
     placed = message_at(state.messages, message)
     number = int(min(placed.time * state.per_second, _LATEST))
     ahead = number - state.bucket
@@ -89,7 +88,7 @@ def _place(state: Item, message: int) -> None:
 
 @inlined
 def schedule(state: Item, message: int, time: float) -> None:
-    """The message comes at this time (s), after all that have been scheduled for it before."""
+    """Schedule a message at this time (s), after all that were scheduled for the same time before."""
     scheduled = message_at(state.messages, message)
     scheduled.time, scheduled.sequence = time, state.sequence
     state.sequence += 1
@@ -98,7 +97,7 @@ def schedule(state: Item, message: int, time: float) -> None:
 
 @kernel
 def _spread(state: Item) -> None:
-    """Place those again that were beyond the buckets."""
+    """Place the messages that were beyond the buckets again."""
     message = state.far
     state.far, state.in_far, state.far_bucket = NONE, 0, NO_BUCKET
     while message != NONE:
@@ -109,7 +108,7 @@ def _spread(state: Item) -> None:
 
 @kernel
 def _set_width(state: Item, per_second: float) -> None:
-    """Place all messages again, in so many buckets per second."""
+    """Place all messages again, with this number of buckets per second."""
     first = state.far
     for number in range(state.bucket_count):
         bucket = bucket_at(state.buckets, number)
@@ -132,7 +131,7 @@ def _set_width(state: Item, per_second: float) -> None:
 
 @kernel
 def _look(state: Item) -> None:
-    """Look whether buckets are too wide, or too narrow, for how dense messages are."""
+    """Adapt the buckets if they are too wide or too narrow for the density of messages."""
     loaded, passed, per_second = state.loaded, state.passed, state.per_second
     if loaded > 8 * passed and state.in_heap > 32 and max(1.0, state.now) * _NARROWEST * per_second < 1.0:
         _set_width(state, per_second * 4.0)

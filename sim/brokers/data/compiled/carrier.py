@@ -24,14 +24,14 @@ from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import Subscriptions
 from sim.workloads.format.workload import Publications
 
-_RETIRED = 256  # versions, before it is seen which of them can be given back
+_RETIRED = 256  # versions in use before unused ones are freed
 
 
 class CompiledCarrier:
-    """Has the compiled loop carry publications, and does for it what it cannot.
+    """Carries publications in the compiled loop, and does for it what compiled code cannot.
 
-    The loop's time is the last event that it has processed: publications depart when it gets to them, and whoever changes what
-    it depends on has it `run` up to then before.
+    The loop's time is that of the last event that it has processed: publications depart when it reaches them, and it has to `run`
+    up to the present before anything that it depends on changes.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class CompiledCarrier:
         self._retired, self._period = _RETIRED, 0
 
     def depart(self, numbers: NDArray[np.int64], brokers: NDArray[np.int32], released: float | None = None) -> float:
-        """Have publications leave their brokers: at their times, or now (`released`, s), after having been held back.
+        """Let publications leave their brokers: at their times, or now (`released`, s) after having been held back.
 
         Or they are lost then, as `Engine.publish` has it.
         Returns when the last of them leaves.
@@ -74,10 +74,10 @@ class CompiledCarrier:
     def _flights(
         self, numbers: NDArray[np.int64], brokers: NDArray[np.int32], windows: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """The flights of publications: which of these each carries, its topic, and what keyed draws know it by."""
+        """The flights of publications: the index of each one's publication, its topic, and its identity in keyed draws."""
         return np.arange(len(numbers)), self._publications.topic[numbers].astype(np.int64), numbers
 
-    # -- between its runs
+    # -- between runs of the loop
 
     @property
     def lined_up(self) -> int:
@@ -99,7 +99,7 @@ class CompiledCarrier:
         return float(next_time(self._memory.states))
 
     def stopped(self) -> tuple[float, int]:
-        """When the loop stopped (s), and at which control message if it did so at one."""
+        """When the loop stopped (s), and at which control message, if any."""
         return float(self._state["now"]), int(self._state["stopped_at"])
 
     def control_arrival(self, now: float, here: int, there: int, number: int) -> float:
@@ -112,7 +112,7 @@ class CompiledCarrier:
         return time
 
     def serve_control(self, number: int, broker: int, service: float, now: float) -> None:
-        """Have the broker serve a control message, known by this number, ahead of publications."""
+        """Let the broker serve a control message, identified by its number, ahead of publications."""
         self._memory.have_message()
         accept_control(self._memory.states, number, broker, service, now)
 
@@ -122,7 +122,7 @@ class CompiledCarrier:
         self._arena.trees_change()
 
     def brokers_moved(self) -> None:
-        """Brokers stand on other nodes from now on; what climbs to its root keeps to the brokers that it set out over."""
+        """Brokers have moved to other nodes; publications on their way to a root keep their path of brokers."""
         self._arena.brokers_moved()
         self._state["epoch"] += 1
 
@@ -147,11 +147,11 @@ class CompiledCarrier:
     # -- the loop
 
     def run(self, until: float, at_once: bool = False, idle: bool = False, rooted: bool = False) -> int:
-        """Have the loop run, and do what it cannot; returns why it stopped, which concerns the caller."""
+        """Run the loop, and do what it cannot; returns why it stopped, which is for the caller to handle."""
         subscriptions = self._due.subscriptions
         while subscriptions.next_change < until:
             time = subscriptions.next_change
-            self._process(math.nextafter(time, -math.inf), at_once=True)  # what is published at that time comes after
+            self._process(math.nextafter(time, -math.inf), at_once=True)  # publications of that time come after
             subscriptions.catch_up(time)
             self._state["epoch"] += 1
         return self._process(until, at_once, idle, rooted)
@@ -192,7 +192,7 @@ class CompiledCarrier:
         self._memory.use_arena(self._arena)
 
     def _reclaim(self) -> None:
-        """Give back the versions that nothing goes by any more, after counting what went by them."""
+        """Free the versions that are no longer in use, after counting the publications that used them."""
         self.act_on_notes()
         arena, floods = self._arena, self._fabric.overlay.floods
         retired, arena.retired = arena.retired, []
@@ -207,14 +207,14 @@ class CompiledCarrier:
         self._retired = max(_RETIRED, 2 * len(arena.retired))
 
     def act_on_notes(self) -> None:
-        """Send what has left its root to the brokers that the back end does not serve, and pass on what others have served."""
+        """Act on notes: offload publications that have left their roots, and pass on what other brokers served."""
         if len(left := self._notes()):
             self._reports.offload(left)
         if self._recorder.deliveries is not None:
             self._memory.hand_over(self._arena, self._recorder.deliveries)
 
     def _notes(self) -> Items:
-        """What has been noted since it was last asked for."""
+        """The notes since the last call."""
         count = int(self._state["noted"])
         self._state["noted"] = 0
         return self._arrays["notes"][:count].copy()
@@ -228,7 +228,7 @@ class CompiledCarrier:
     # -- the end
 
     def close(self, held: list[tuple[int, int]]) -> StationRecord:
-        """Count what is on its way at the end, or `held` back (number, broker), and what has come to pass."""
+        """Count what is in transit at the end, or `held` back (number, broker), and what the loop has counted."""
         horizon, arrays = self._recorder.horizon, self._arrays
         self.run(horizon)
         self.act_on_notes()

@@ -1,4 +1,4 @@
-"""What the compiled engine knows of each place of a publication: where it is flooded, and of copies of content."""
+"""The cells of the compiled engine: the state of a publication at each place, for floods and for copies of content."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def cell_of(state: Item, flight: Item, place: int) -> Item:
 
 @kernel
 def _take_cells(state: Item, flight: Item, size: int) -> None:
-    """The flight has left its root, which is the first place of its version: take cells for it, of which there are enough."""
+    """Allocate cells for a flight that has left its root, the first place of its version; there are enough."""
     order = _order(size)
     free = integer_at(state.free_cells, order)
     if free.value == NONE:
@@ -68,7 +68,7 @@ def _take_cells(state: Item, flight: Item, size: int) -> None:
 
 @kernel
 def give_cells_back(state: Item, first: int, size: int) -> None:
-    """Nobody needs these cells of a flight any more."""
+    """Free the cells of a flight."""
     free = integer_at(state.free_cells, _order(size))
     cell_at(state.cells, first).sender = free.value
     free.value = first
@@ -87,7 +87,7 @@ def _waiting(state: Item, flight: Item) -> NDArray[np.int32]:
 
 @kernel
 def count_concerned(state: Item, flight: Item, broker: int) -> int:
-    """How many users of a broker have a subscription that waits at the flight's topic and that it matches."""
+    """The number of a broker's users with a matching subscription that waits at the flight's topic."""
     waiting, count = _waiting(state, flight), 0
     owners = np.empty(waiting.size, np.int32)
     values = state.values + 4 * state.fields * (flight.number // state.fields)
@@ -108,7 +108,7 @@ def count_concerned(state: Item, flight: Item, broker: int) -> int:
 
 @kernel
 def count_increments(state: Item, flight: Item) -> NDArray[np.int64]:
-    """The counters that each broker moves to match the flight, as `ContentSubscriptions.increments` has them."""
+    """The counter increments of each broker to match the flight, as `ContentSubscriptions.increments` has them."""
     waiting = _waiting(state, flight)
     where, counts = np.empty(waiting.size, np.int32), np.zeros(state.brokers, np.int64)
     for i in range(waiting.size):
@@ -125,7 +125,7 @@ def count_increments(state: Item, flight: Item) -> NDArray[np.int64]:
 
 @kernel
 def begin_copy(state: Item, flight: Item) -> None:
-    """The copy of content has left its root: take cells for it, if any broker is on its tree."""
+    """Allocate cells for a copy of content that has left its root, if any broker is on its tree."""
     version = version_at(state.versions, flight.version)
     if version.size == 0:
         return
@@ -143,7 +143,7 @@ def begin_copy(state: Item, flight: Item) -> None:
 class Flooded(NamedTuple):
     """A flood: the links of each place lead to `onward[first[place]:first[place + 1]]`.
 
-    Of each place: its state, whether it has been served, and how many hops the first copy to it has taken.
+    For each place: its state, whether it has been served, and the hops of the first copy to it.
     """
 
     first: NDArray[np.int32]
@@ -155,14 +155,14 @@ class Flooded(NamedTuple):
 
 @kernel
 def begin_flood(state: Item, flight: Item) -> None:
-    """The flight is flooded from its root: take cells for it."""
+    """Allocate cells for a flight that is flooded from its root."""
     _take_cells(state, flight, version_at(state.versions, flight.version).size)
     cell_at(state.cells, flight.hops).state = ARRIVED | ACCEPTED
 
 
 @kernel
 def _flooded_by(state: Item, flight: Item) -> Flooded:
-    """The links that a flight is flooded over, and what has become of it at all places."""
+    """The links over which a flight is flooded, and its state at all places."""
     version = version_at(state.versions, flight.version)
     size, links = version.size, position_at(state.positions, version.first).first
     first, states = np.zeros(size + 1, np.int32), np.empty(size, np.int32)
@@ -177,14 +177,14 @@ def _flooded_by(state: Item, flight: Item) -> Flooded:
 
 @kernel
 def _reach_from(flooded: Flooded, state: int, hops_left: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """The places not served that copies may still get to from places in a state, by how many hops they have left."""
+    """The unserved places that copies may still reach from places in a state, given their hops left."""
     there = np.where(flooded.states & state > 0, hops_left, -1)
     return reach(flooded.first, flooded.onward, flooded.served, there)
 
 
 @kernel
 def _users(state: Item, flight: Item, places: NDArray[np.bool_]) -> tuple[int, int]:
-    """How many brokers and users are due at these places."""
+    """The number of brokers and users due at these places."""
     first, brokers, users = version_at(state.versions, flight.version).first, 0, 0
     for place in np.flatnonzero(places):
         due = position_at(state.positions, first + place).users
@@ -195,7 +195,7 @@ def _users(state: Item, flight: Item, places: NDArray[np.bool_]) -> tuple[int, i
 
 @kernel
 def _count_missed(state: Item, flight: Item, flooded: Flooded, ahead: NDArray[np.bool_]) -> None:
-    """Count what no copy gets to, but for the places `ahead` of some, by why: dropped by a broker, lost by a link, or out of hops."""
+    """Count what no copy reaches, except the places `ahead` of some, by cause: dropped by a broker, lost by a link, or hop limit."""
     window, limit = window_at(state.windows, flight.window), version_at(state.versions, flight.version).hop_limit
     left, withheld = flood_front(flooded.first, flooded.onward, flooded.served, flooded.depth, limit)
     refused = _reach_from(flooded, REFUSED, left) & ~ahead
@@ -227,7 +227,7 @@ def _count_missed(state: Item, flight: Item, flooded: Flooded, ahead: NDArray[np
 
 @kernel
 def end_flood(state: Item, flight: Item) -> None:
-    """No copy is on its way any more: count what none got to since some were dropped or lost, and give the cells back."""
+    """End a flood without copies in transit: count what none reached because some were dropped or lost, and free the cells."""
     version = version_at(state.versions, flight.version)
     if version.size == 0:
         return
@@ -238,7 +238,7 @@ def end_flood(state: Item, flight: Item) -> None:
 
 @kernel
 def overtake_flood(state: Item, flight: Item) -> tuple[int, int]:
-    """The end of the run overtakes copies that are ahead of places: count what is lost; returns the brokers and users in flight."""
+    """End a flood with copies in transit at the end of the run: count what is lost; returns the brokers and users in flight."""
     flooded, limit = _flooded_by(state, flight), version_at(state.versions, flight.version).hop_limit
     ahead = _reach_from(flooded, TRAVELLING, limit - flooded.depth.astype(np.int64))
     _count_missed(state, flight, flooded, ahead)

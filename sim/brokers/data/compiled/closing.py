@@ -1,4 +1,4 @@
-"""What the compiled engine counts once, at the end of a run."""
+"""The counts that the compiled engine makes once, at the end of a run."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def count_windows(windows: Items, statistics: Statistics, counted: dict[str, lis
 
 @kernel
 def _travels(state: Item, flight: Item, link: Item) -> None:
-    """A copy is on its way over a link, or the first one that its broker has not served: note by how few hops, if none has arrived."""
+    """Note the fewest hops of a copy that is on a link, or not yet served as the first at its broker, if none has arrived."""
     cell, hops = cell_of(state, flight, link.first), cell_of(state, flight, link.children).state // DEPTH + 1
     if not cell.state & ARRIVED:
         fewest = min(hops, cell.state // DEPTH) if cell.state & TRAVELLING else hops
@@ -81,7 +81,7 @@ def _travels(state: Item, flight: Item, link: Item) -> None:
 def in_transit(
     states: Items, messages: Items, flights: Items, positions: Items, pairs: NDArray[np.int64], found: NDArray[np.int64]
 ) -> None:
-    """Count what messages below their roots would still deliver, and in `found` the flights of each period in transit."""
+    """Count what messages below their roots would still deliver and, in `found`, the flights in transit of each period."""
     state, over = states[0], np.zeros(flights.size, np.bool_)
     for message in messages:
         if message.kind == NONE or message.kind % SERVED in (REQUEST, GONE):
@@ -106,7 +106,7 @@ def in_transit(
 
 
 def count_links(positions: Items, tallies: Items, part: slice, flooded: bool, recorder: Recorder) -> None:
-    """Count what was sent over each link: on the hops of the trees or floods, or of uplinks, at a part of the positions."""
+    """Count what was sent over each link: on the hops of trees, floods or uplinks, for a range of positions."""
     here = positions[part]
     numbers = np.arange(part.start, part.stop)
     links, uplinks = here["below_brokers"] == LINKED, here["below_brokers"] == UPLINKED

@@ -1,4 +1,4 @@
-"""Compiled for content: the loop carries the copies of publications, and the rule of content judges what became of them."""
+"""The compiled engine for content: the loop carries the copies of publications, and the rule of content determines their outcomes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _MISSED_ROOT = {st.MISSED_ROOT: "queue_full", st.STRAYED_UP: "link"}
 class CompiledContentCarrier(CompiledCarrier):
     """Carries copies of content hop by hop (see CompiledCarrier).
 
-    The loop notes when each copy leaves its root, is dropped on its way there, or is over, and keeps in cells when it arrived where and
-    was served. Before anything changes, the rule hears of all that has been noted, in order: it counts, not the loop.
+    The loop notes when each copy leaves its root, is dropped on its way there, or is over, and keeps in cells when it arrived and
+    was served at each place. Before anything changes, all notes are passed to the rule in order: it counts, not the loop.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class CompiledContentCarrier(CompiledCarrier):
     ) -> None:
         super().__init__(fabric, recorder, subscriptions, publications)
         self._rule, self._fields = rule, rule.content.fields
-        self._copies: dict[int, Copy] = {}  # by identity, in the order in which they set out; those that are not over
+        self._copies: dict[int, Copy] = {}  # copies that are not over, by identity, in the order in which they departed
         self._arrays["windows"]["measured"] = False
         state, subscribed, stations = self._state, rule.content.subscribed(), fabric.service.setting
         state["content"], state["heeds"], state["matches"] = True, stations.weighs, stations.matching > 0
@@ -63,12 +63,12 @@ class CompiledContentCarrier(CompiledCarrier):
         self._rule.trees_change()
 
     def brokers_moved(self) -> None:
-        """Brokers stand on other nodes from now on; what climbs to its root keeps to the brokers that it set out over."""
+        """Brokers have moved to other nodes; copies on their way to a root keep their path of brokers."""
         super().brokers_moved()
         self._rule.brokers_moved()
 
     def act_on_notes(self) -> None:
-        """Have the rule hear of what has been noted."""
+        """Pass all notes to the rule."""
         rule, notes = self._rule, self._notes()
         rows = (notes[name].tolist() for name in ("number", "what", "time", "hops"))
         for number, what, time, hops in zip(*rows, strict=True):
@@ -88,12 +88,12 @@ class CompiledContentCarrier(CompiledCarrier):
                     rule.over(copy, len(copy.uplink) - 1)
 
     def _weigh(self, copy: Copy, first: int) -> None:
-        """Put down in the copy's cells how many users each broker has to send it to."""
+        """Write to the copy's cells how many users each broker has to send it to."""
         users = [len(copy.concerned.get(broker, ())) for broker in copy.brokers]
         self._arrays["cells"]["state"][first : first + len(users)] += np.array(users, np.int32) * st.DEPTH
 
     def _read(self, copy: Copy, first: int) -> None:
-        """Take from the copy's cells what became of it, and give them back."""
+        """Read the outcome of a copy from its cells, and free them."""
         if copy.brokers:
             cells = self._arrays["cells"][first : first + len(copy.brokers)]
             copy.arrival, copy.served = cells["arrived"].tolist(), cells["served"].tolist()
@@ -105,7 +105,7 @@ class CompiledContentCarrier(CompiledCarrier):
     # -- the end
 
     def _close_publications(self, held: list[tuple[int, int]]) -> None:
-        """As `Carrier.close`: what brokers hold back, and what is on its way."""
+        """As `Carrier.close`: what brokers hold back, and what is in transit."""
         rule = self._rule
         for window, departed in enumerate(self._arrays["windows"]["published"].tolist()):
             self._recorder.ledger.count_publication(window, PUBLISHED, departed // self._fields)
@@ -114,7 +114,7 @@ class CompiledContentCarrier(CompiledCarrier):
         travelling = self._travelling()
         for number, copy in self._copies.items():
             if number not in travelling:
-                continue  # of a publication after the end
+                continue  # for a publication after the end
             first, places = travelling[number]
             if copy.tree is None:
                 rule.overtake(copy, places[0])
@@ -124,9 +124,9 @@ class CompiledContentCarrier(CompiledCarrier):
         rule.finished.record()
 
     def _travelling(self) -> dict[int, tuple[int, list[int]]]:
-        """By copy that is on its way: its first cell, and at which tree positions its messages are or are heading to.
+        """For each copy in transit: its first cell, and the tree positions that its messages are at or heading to.
 
-        Of one on its way to its root, it is by how many hops it will have come closer when the hop that it is on ends.
+        For one on its way to its root, the hops that it will have taken when the present hop ends.
         """
         arrays, found = self._arrays, dict[int, tuple[int, list[int]]]()
         messages = arrays["messages"]

@@ -1,4 +1,4 @@
-"""Departures: where publications set out, found by topic and broker, and lined up for the loop."""
+"""Departures: the uplinks on which publications start, found by topic and broker, and queued for the loop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _find(key: int, table: NDArray[np.int64]) -> int:
 
 @kernel
 def _look_up(keys: NDArray[np.int64], table: NDArray[np.int64], found: NDArray[np.int64], done: int) -> int:
-    """Look up keys from the one numbered `done` on; returns the number of the first that is not there, or how many there are."""
+    """Look up keys from the one numbered `done` on; returns the index of the first missing one, or the number of keys."""
     for i in range(done, keys.size):
         slot = _find(keys[i], table)
         if table[slot, 0] < 0:
@@ -34,7 +34,7 @@ def _look_up(keys: NDArray[np.int64], table: NDArray[np.int64], found: NDArray[n
 
 
 class Starts:
-    """The positions at which uplinks start, by an integer key; `start(key)` makes one that is not known yet."""
+    """The positions at which uplinks start, by an integer key; `start(key)` creates an unknown one."""
 
     def __init__(self, start: Callable[[int], int]) -> None:
         self._start = start
@@ -67,7 +67,7 @@ def _free(slots: int) -> NDArray[np.int64]:
 
 
 class Departing(NamedTuple):
-    """Publications that depart: each flight's `row` (flights) of them, what keyed draws know it by, and where its uplink starts.
+    """Departing publications: the `row` of each flight (flights), its identity in keyed draws, and where its uplink starts.
 
     By row (publications): its `number`, when it leaves, and is `published` (s), and in which `window`. By number: its `size`, and its
     `period` where these are counted, else empty. `lost`, by row: who publishes it is connected to no broker. `released` is 1 where
@@ -89,7 +89,7 @@ class Departing(NamedTuple):
 
 @kernel
 def line_up(pending: Items, positions: Items, departing: Departing) -> None:
-    """Fill in records of flights that are to be published, as many as depart."""
+    """Fill in the records of departing flights."""
     for i in range(pending.size):
         entry, row = pending[i], departing.row[i]
         number = departing.number[row]

@@ -1,4 +1,4 @@
-"""The compiled engine: every hop is an event, as for `EventEngine`, but of a compiled loop instead of SimPy's heap."""
+"""The compiled engine: every hop is an event, as for `EventEngine`, but in a compiled loop instead of SimPy's heap."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _BATCH = 1 << 16  # publications that wait for the loop
 
 
 class CompiledEngine:
-    """Has a carrier carry publications hop by hop (see Engine), to the same bits as EventEngine.
+    """The engine that carries publications hop by hop in compiled code, with results identical to EventEngine's.
 
-    The loop runs behind the clock, and catches up whenever something is about to change that it depends on. While control messages wait
-    in brokers, or somebody waits for what is in transit, it keeps up with the clock: it runs as far as the clock's next event, and what
-    comes of it is put on the clock.
+    The loop runs behind the clock, and catches up whenever something that it depends on is about to change. While control messages
+    wait in brokers, or callbacks wait for messages in transit, it keeps up with the clock: it runs up to the clock's next event,
+    and its consequences are scheduled on the clock.
     """
 
     together = _BATCH
@@ -32,11 +32,11 @@ class CompiledEngine:
     def __init__(self, fabric: Fabric, carrier: CompiledCarrier) -> None:
         self._clock, self._links, self._carrier = fabric.clock, fabric.links, carrier
         self._held: dict[int, list[int]] = {}  # by broker: publications that it holds back
-        self._control: dict[int, Message] = {}  # those that brokers serve or have waiting
+        self._control: dict[int, Message] = {}  # control messages in service or waiting at brokers
         self._controls = 0
         self._when_idle: Callable[[], None] | None = None
         self._when_rooted: Callable[[], None] | None = None
-        self._wakes, self._wakes_at = 0, math.inf  # the number of the one that counts
+        self._wakes, self._wakes_at = 0, math.inf  # the number of the valid wake-up
 
     # -- publications
 
@@ -57,7 +57,7 @@ class CompiledEngine:
             self._departed(self._carrier.depart(numbers, here, self._clock.now))
 
     def _departed(self, until: float) -> None:
-        """Publications leave up to a time (s)."""
+        """Publications depart up to a time (s)."""
         if self._keeps_up:
             self._watch()
         elif self._carrier.lined_up >= _BATCH:
@@ -86,7 +86,7 @@ class CompiledEngine:
         return self._carrier.control_arrival(self._clock.now, here, there, number)
 
     def serve_control(self, broker: int, message: Message, service: float) -> None:
-        """Have the broker serve a control message, which needs so many seconds, ahead of publications."""
+        """Let the broker serve a control message, with this service time (s), ahead of publications."""
         self._catch_up()
         self._controls += 1
         self._control[self._controls] = message
@@ -96,16 +96,16 @@ class CompiledEngine:
     # -- time
 
     def advance(self, until: float) -> None:
-        """Process what happens before then; trees and subscriptions are about to change."""
+        """Process everything before `until`; trees and subscriptions are about to change."""
         self._catch_up()
         self._carrier.trees_change()
 
     def next_time(self) -> float:
-        """Never: what has to happen at a certain time is on the clock."""
+        """Infinite: what has to happen at a certain time is on the clock."""
         return math.inf
 
     def brokers_moved(self) -> None:
-        """Brokers stand on other nodes from now on; what climbs to its root keeps to the brokers that it set out over."""
+        """Brokers have moved to other nodes; publications on their way to a root keep their path of brokers."""
         self._carrier.brokers_moved()
 
     def when_idle(self, then: Callable[[], None]) -> None:
@@ -144,11 +144,11 @@ class CompiledEngine:
         return bool(self._control) or self._when_idle is not None or self._when_rooted is not None
 
     def _catch_up(self) -> None:
-        """Process what happens before now."""
+        """Process everything before now."""
         self._carrier.run(self._clock.now)
 
     def _watch(self) -> None:
-        """Have the loop go on when its next event comes, if it has to keep up with the clock."""
+        """Resume the loop at its next event, if it has to keep up with the clock."""
         if self._keeps_up:
             time = max(self._carrier.next_time(), self._clock.now)
             if time < self._wakes_at:
@@ -158,7 +158,7 @@ class CompiledEngine:
 
     def _wake(self, number: int) -> None:
         if number != self._wakes:
-            return  # another one has come before it
+            return  # an earlier wake-up has replaced it
         self._wakes_at = math.inf
         if not self._keeps_up:
             return
@@ -187,6 +187,6 @@ class CompiledEngine:
         self._watch()
 
     def close(self) -> StationRecord:
-        """Count what is on its way at the end, and what has come to pass."""
+        """Count what is in transit at the end, and what the loop has counted."""
         held = [(number, broker) for broker, numbers in sorted(self._held.items()) for number in numbers]
         return self._carrier.close(held)

@@ -1,4 +1,4 @@
-"""How the compiled engine floods, as `sim.brokers.data.rules.FloodRule` does: the first copy is sent on to all neighbours."""
+"""Floods of the compiled engine, as in `sim.brokers.data.rules.FloodRule`: the first copy is sent on to all neighbours."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from sim.brokers.statistics.hops import FLOOD
 
 @kernel
 def judge_flooded(state: Item, message: Item) -> None:
-    """A copy comes to a broker that makes room for it: if it is a duplicate now, it is one even where that drops the first copy."""
+    """Judge a copy before a broker makes room for it: a duplicate stays one even if making room drops the first copy."""
     flight, link = flight_at(state.flights, message.flight), position_at(state.positions, message.position)
     if cell_of(state, flight, link.first).state & ARRIVED:
         message.kind = REPEATED
@@ -47,7 +47,7 @@ def judge_flooded(state: Item, message: Item) -> None:
 
 @kernel
 def arrive_flooded(state: Item, number: int) -> None:
-    """A copy has come over the link that is the message's position: the first one, or a duplicate."""
+    """A copy has arrived over the link at the message's position: the first one, or a duplicate."""
     message = message_at(state.messages, number)
     flight, link = flight_at(state.flights, message.flight), position_at(state.positions, message.position)
     outcome = stops(state, number, link.broker)
@@ -120,7 +120,7 @@ def spread(state: Item, number: int, arrived: float) -> None:
 def flood_on(state: Item, number: int, place: int, flight: Item) -> None:
     """Send copies from a place to all neighbours but the one that the first came from; the message is used again for the first.
 
-    None is sent where that has taken as many hops as it may.
+    None is sent if that has reached the hop limit.
     """
     here, cell = position_at(state.positions, place), cell_of(state, flight, place)
     sender, stays = cell.sender, cell.state // DEPTH >= version_at(state.versions, flight.version).hop_limit

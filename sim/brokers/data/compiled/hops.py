@@ -1,4 +1,4 @@
-"""Messages of the compiled engine, hop by hop: taken, sent from broker to broker, delivered, and given back at the end of their way."""
+"""Messages of the compiled engine, hop by hop: allocated, sent from broker to broker, delivered, and freed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from sim.overlay.pair_times import time_over
 
 @inlined
 def take_message(state: Item) -> int:
-    """A free message, which there is."""
+    """Take a free message, which must exist."""
     number = state.free_message
     state.free_message = message_at(state.messages, number).next
     state.free_messages -= 1
@@ -41,7 +41,7 @@ def take_message(state: Item) -> int:
 
 @inlined
 def free_message(state: Item, number: int) -> None:
-    """The message carries nothing any more."""
+    """Free a message."""
     message = message_at(state.messages, number)
     message.kind, message.next = NONE, state.free_message
     state.free_message = number
@@ -50,7 +50,7 @@ def free_message(state: Item, number: int) -> None:
 
 @inlined
 def trace_hop(state: Item, number: int, flight: Item, there: int, kind: int, due: bool) -> None:
-    """A message has come to a broker: trace its hop, for which there is room, if its flight is traced."""
+    """Trace the hop of a message that has arrived at a broker, if its flight is traced; there is room."""
     if not flight.traced:
         return
     hop, sent = hop_at(state.traced, state.hops), sent_at(state.sent, number)
@@ -62,7 +62,7 @@ def trace_hop(state: Item, number: int, flight: Item, there: int, kind: int, due
 
 @inlined
 def note(state: Item, flight: Item, what: int) -> None:
-    """Note something of a flight, for which there is room."""
+    """Add a note about a flight; there is room."""
     entry = note_at(state.notes, state.noted)
     state.noted += 1
     entry.number, entry.version, entry.window = flight.number, flight.version, flight.window
@@ -71,7 +71,7 @@ def note(state: Item, flight: Item, what: int) -> None:
 
 @inlined
 def end_message(state: Item, number: int) -> None:
-    """The message carries its flight no further, which is over when no other does."""
+    """End a message; its flight is over when no other message carries it."""
     carried = message_at(state.messages, number).flight
     free_message(state, number)
     carry_no_further(state, carried)
@@ -98,13 +98,13 @@ def carry_no_further(state: Item, carried: int) -> None:
 
 @inlined
 def first_row_of(state: Item, window: int) -> int:
-    """Where the traffic of the brokers begins that is counted for a window, which is measured."""
+    """The first row of the brokers' traffic in a measured window."""
     return int(integer_at(state.first_row, window).value)
 
 
 @inlined
 def count_received(state: Item, row: int, size: int, relays: bool) -> None:
-    """Count a message of so many bytes that is sent to a broker, whose traffic has this row."""
+    """Count a message of `size` bytes that is sent to a broker with this traffic row."""
     traffic = traffic_at(state.traffic, row)
     traffic.received += 1
     traffic.bytes_in += size
@@ -114,7 +114,7 @@ def count_received(state: Item, row: int, size: int, relays: bool) -> None:
 
 @inlined
 def count_sent(state: Item, row: int, size: int, messages: int) -> None:
-    """Count so many messages of so many bytes each that a broker sends, likewise."""
+    """Count messages of `size` bytes each that a broker with this traffic row sends."""
     traffic = traffic_at(state.traffic, row)
     traffic.sent += messages
     traffic.bytes_out += messages * size
@@ -122,7 +122,7 @@ def count_sent(state: Item, row: int, size: int, messages: int) -> None:
 
 @inlined
 def send_message(state: Item, number: int, publication: int, here: int, there: int, hop: Item) -> int:
-    """Send a message, which carries a publication, from broker to broker; `hop` is the position that has the hop's time and link.
+    """Send a message with a publication from broker to broker; `hop` is the position with the hop's time and link.
 
     Returns what became of it.
     """

@@ -1,4 +1,4 @@
-"""Links that take one message at a time, compiled: what `sim.brokers.fabric.transmission.Transmission` does, to the same bits."""
+"""Compiled links that carry one message at a time, identical to `sim.brokers.fabric.transmission.Transmission`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sim.brokers.data.compiled.state import COMING, FULL, LOST_ON_LINK, NONE, ON
 
 @inlined
 def _latency(state: Item, publication: int, here: int, there: int, hop: Item) -> float:
-    """The seconds that a hop takes without waiting, as `Links.arrival` draws them."""
+    """The time (s) of a hop without waiting, as drawn by `Links.arrival`."""
     if state.jitter == 0.0:
         return float(hop.hop)
     sigma, draw = state.jitter, keyed_normal(state.jitter_key, publication, here * state.brokers + there)
@@ -32,7 +32,7 @@ def _latency(state: Item, publication: int, here: int, there: int, hop: Item) ->
 
 @inlined
 def _arrival(state: Item, start: float, publication: int, here: int, there: int, hop: Item) -> float:
-    """When what leaves at a time (s) arrives, after all that was sent before."""
+    """When a message that leaves at a time (s) arrives, after all that were sent before."""
     time = start + _latency(state, publication, here, there, hop)
     if state.jitter == 0.0:
         return time
@@ -43,7 +43,7 @@ def _arrival(state: Item, start: float, publication: int, here: int, there: int,
 
 @inlined
 def _fits(state: Item, line: Item, here: int, size: int) -> bool:
-    """Whether a message of so many bytes may wait for its link, as `Transmission.fits` has it."""
+    """Whether a message of `size` bytes may wait for its link, as in `Transmission.fits`."""
     if not state.buffers:
         return True
     now = state.now
@@ -67,7 +67,7 @@ def _fits(state: Item, line: Item, here: int, size: int) -> bool:
 
 @kernel
 def _wait(state: Item, line: Item, start: float, size: int) -> None:
-    """A message waits for the link until then; there is a free record for it."""
+    """Record a message that waits for the link until `until`; there is a free record."""
     number = state.free_wait
     wait = wait_at(state.waits, number)
     state.free_wait = wait.next
@@ -128,7 +128,7 @@ def _transmit(state: Item, number: int, publication: int, here: int, there: int,
 
 @kernel
 def come_in(state: Item, number: int) -> None:
-    """The beginning of a message has come to the interface of the broker that it goes to, as `Transmission` has it."""
+    """The beginning of a message has arrived at its destination's interface, as in `Transmission`."""
     message = message_at(state.messages, number)
     message.kind -= COMING
     port = port_at(state.ports, position_at(state.positions, message.position).broker)

@@ -1,7 +1,7 @@
-"""The loop of the compiled engine: what `sim.brokers.data.events.EventEngine` does, to the same bits.
+"""The loop of the compiled engine, with results identical to `sim.brokers.data.events.EventEngine`.
 
-Every hop is an event, as there, and where brokers take time so is the end of every service; events of one time come in the order in
-which they were scheduled. A publication is counted as it goes: nothing is kept of it once no message carries it.
+Every hop is an event, as there, and if brokers take time so is the end of every service; simultaneous events are in the order in
+which they were scheduled. Publications are counted on their way: nothing of one is kept once no message carries it.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ def _asks(state: Item, position: int, size: int, at_broker: bool) -> bool:
 
 @inlined
 def _has_to_drop(state: Item, broker: int, size: int) -> bool:
-    """Whether the broker makes room for a publication of so many bytes that arrives now."""
+    """Whether the broker has to make room for a publication of `size` bytes that arrives now."""
     return bool(state.drops_oldest and state.takes_time) and lacks_room(state, broker, size) and gets_room(state, size)
 
 
 @kernel
 def _make_room(state: Item, broker: int, now: float) -> bool:
-    """Have the broker drop the publication that has waited longest; false where it has to be known first what stands for that."""
+    """Drop the publication that has waited longest at the broker; false if its slot has to be updated first."""
     number = oldest(state, broker)
     message = message_at(state.messages, number)
     flight = flight_at(state.flights, message.flight)
@@ -98,7 +98,7 @@ def _make_room(state: Item, broker: int, now: float) -> bool:
 
 @inlined
 def _step(state: Item) -> int:
-    """Process the message on top of the heap, or return why that cannot be."""
+    """Process the message on top of the heap, or return why that is not possible."""
     message = message_at(state.messages, entry_at(state.heap, 0).message)
     kind, position = message.kind, message.position
     if kind in (UP, DOWN, FLOODED, REPEATED):
@@ -144,13 +144,13 @@ def _step(state: Item) -> int:
 
 @kernel
 def _lacks_rows(state: Item, window: int) -> bool:
-    """Whether the traffic of a window, which is measured, has no rows to be counted in."""
+    """Whether the traffic of a measured window lacks rows."""
     return bool(window_at(state.windows, window).measured and integer_at(state.first_row, window).value < 0)
 
 
 @kernel
 def next_time(states: Items) -> float:
-    """When the loop has something to do (s); infinite: never."""
+    """When the loop's next event is due (s); infinite: never."""
     state = states[0]
     time = soonest(state)
     if state.next_pending < state.pending_end:
@@ -160,7 +160,7 @@ def next_time(states: Items) -> float:
 
 @inlined
 def _wants(state: Item) -> int:
-    """What has to be done before the loop goes on, since it lacks room."""
+    """The reason to stop because room is lacking, if any."""
     if state.free_messages < state.most_children or state.free_flights == 0:
         return GROW
     if state.buffers and state.free_waits < state.most_children:
@@ -179,15 +179,13 @@ def _wants(state: Item) -> int:
 
 @kernel
 def process(states: Items, until: float, at_once: bool, idle: bool, rooted: bool) -> int:
-    """Process what happens before `until` (s), and at that time where `at_once`; returns why it stopped.
+    """Process all events before `until` (s), and at that time if `at_once`; returns why it stopped.
 
-    `idle`: stop when no publication is in transit; `rooted`: when everything that was released has left its root.
+    `idle`: stop when no publication is in transit; `rooted`: when everything released has left its root.
     """
     state = states[0]
     while True:
-        if (
-            rooted and state.unrooted == 0
-        ):  # first: what is lost on its way up has no way to its root any more, then none at all
+        if rooted and state.unrooted == 0:  # before other changes, as a message lost on its way up is freed by them
             return ROOTED_ALL
         if idle and state.in_transit == 0 and state.next_pending == state.pending_end:
             return IDLE
@@ -224,7 +222,7 @@ def process(states: Items, until: float, at_once: bool, idle: bool, rooted: bool
 
 @kernel
 def accept_control(states: Items, number: int, broker: int, service: float, now: float) -> None:
-    """Have the broker serve a control message that arrives now (s), and needs `service` seconds; there is a free message."""
+    """Let the broker serve a control message that arrives now (s) and needs `service` seconds; there is a free message."""
     state = states[0]
     state.now = now
     state.controls += 1

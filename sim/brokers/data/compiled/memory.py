@@ -1,4 +1,4 @@
-"""The memory of the compiled engine: its state, and arrays that get longer as its loop needs more."""
+"""The memory of the compiled engine: its state, and arrays that grow when its loop needs more."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DELIVERIES = 1 << 13
 
 
 class Memory:
-    """The state, as kernels take it (`states`) and as a record (`state`), and by name the arrays whose addresses it holds.
+    """The state for kernels (`states`) and as a record (`state`), and the arrays whose addresses it holds, by name.
 
     Flights are counted by `periods`.
     """
@@ -118,7 +118,7 @@ class Memory:
             self.state["loss"] = transmission.loss
 
     def use(self, name: str, array: NDArray[np.generic]) -> None:
-        """Let the kernels find an array."""
+        """Give the kernels the address of an array."""
         assert array.flags.c_contiguous
         self.arrays[name] = array
         self.state[name] = array.ctypes.data
@@ -127,7 +127,7 @@ class Memory:
         self.use(name, np.array(values, np.float64).view(FLOAT))
 
     def use_arena(self, arena: Arena) -> None:
-        """Let the kernels find what the arena holds now."""
+        """Give the kernels the addresses of the arena's present arrays."""
         for name in ("positions", "tallies", "slots", "versions"):
             self.use(name, getattr(arena, name))
         self.state["most_children"], self.state["most_cells"] = arena.most_children, arena.most_cells
@@ -138,7 +138,7 @@ class Memory:
             self.use(name, links)
 
     def line_up(self, departing: Departing) -> None:
-        """Take publications that depart after all that are still to be published."""
+        """Queue departing publications after all that are still to be published."""
         state, pending = self.state, self.arrays["pending"]
         kept = pending[state["next_pending"] : state["pending_end"]]
         end = len(kept) + len(departing.row)
@@ -151,7 +151,7 @@ class Memory:
         self.use("pending", pending)
 
     def grow(self) -> None:
-        """Make room for what the loop has none for."""
+        """Grow the array for which the loop lacks room."""
         state, arrays = self.state, self.arrays
         if state["free_flights"] == 0:
             self._grow_flights(len(arrays["flights"]))
@@ -174,7 +174,7 @@ class Memory:
         return found
 
     def look(self, now: float) -> None:
-        """A window ends now (s): keep what servers did in it, as `Server.look` has it."""
+        """End a window now (s): keep what servers did in it, as in `Server.look`."""
         if not self.state["takes_time"]:
             return
         servers = self.arrays["servers"]
@@ -198,7 +198,7 @@ class Memory:
             deliveries.advance(float(self.state["now"]))
 
     def have_message(self) -> None:
-        """Make sure that a message is free."""
+        """Make sure that there is a free message."""
         if self.state["free_messages"] == 0:
             self._grow_messages(len(self.arrays["messages"]))
 
@@ -219,7 +219,7 @@ class Memory:
         self.state["free_flights"] += more
 
     def _with_free(self, name: str, more: int, first: str, link: str) -> Items:
-        """Grow an array by so many records, which are free: linked to each other and to the first one that was."""
+        """Grow an array by free records, linked to each other and to the former first free one."""
         records = self.arrays[name]
         size = len(records)
         records = np.concatenate([records, np.zeros(more, records.dtype)])

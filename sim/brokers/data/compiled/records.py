@@ -1,6 +1,6 @@
-"""The records of the compiled engine, and how its kernels get at them.
+"""The records of the compiled engine, and the accessors of its kernels.
 
-An accessor such as `message_at(state.messages, i)` gives item i of an array, by reference and without a look at its bounds.
+An accessor such as `message_at(state.messages, i)` returns item i of an array by reference, without bounds checks.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from sim.brokers.statistics.hops import HOP
 
 MESSAGE = np.dtype(
     [
-        ("time", "f8"),  # s; of a message that waits in a queue, the seconds that its service takes
+        ("time", "f8"),  # s; for a message waiting in a queue, its service time
         ("arrived", "f8"),  # s, at the broker where it waits or is served
-        ("sequence", "i8"),  # orders events of one time by when they were scheduled
+        ("sequence", "i8"),  # orders simultaneous events by when they were scheduled
         ("flight", "i4"),  # or the number of a control message
         ("position", "i4"),  # or the broker that serves a control message
         ("next", "i4"),  # message in the same bucket, queue or free list
@@ -23,7 +23,7 @@ MESSAGE = np.dtype(
     ],
     align=True,
 )
-"""A message: always in exactly one place, be it the calendar, a broker's queue or the free list."""
+"""A message, which is always in exactly one place: the calendar, a broker's queue or the free list."""
 
 FLIGHT = np.dtype(
     [
@@ -32,7 +32,7 @@ FLIGHT = np.dtype(
         ("size", "i8"),
         ("number", "i8"),  # of the publication
         ("window", "i4"),
-        ("messages", "i4"),  # that carry it; of a free one, the next one that is free
+        ("messages", "i4"),  # that carry it; for a free flight, the next free one
         ("origin", "i4"),  # the broker at which it was published
         ("slot", "i4"),
         ("version", "i4"),
@@ -40,7 +40,7 @@ FLIGHT = np.dtype(
         (
             "hops",
             "i4",
-        ),  # to its root, or where it was dropped; where it has cells, the first one once it has left its root
+        ),  # hops to its root, or to where it was dropped; with cells, the first cell once it has left its root
         ("released", "i4"),  # 1 where it was held back and has not left its root
         ("missed", "i4"),  # 1 where it is flooded and a broker has refused a copy, or a link has lost one
         ("traced", "i4"),  # 1 where its hops are
@@ -63,27 +63,27 @@ POSITION = np.dtype(
     ],
     align=True,
 )
-"""A place on a tree as it stood at one time, or on an uplink.
+"""A place in a snapshot of a tree, or on an uplink.
 
-Where a topic is flooded, `first` and `children` of a place are the links to its neighbours, which are positions too: with the place
-that they lead to as `first`, the one that they lead from as `children`, and the users of the former.
+If a topic is flooded, `first` and `children` of a place are the links to its neighbours, which are positions too: with the place
+they lead to as `first`, the one they lead from as `children`, and the users of the former.
 """
 
 CELL = np.dtype([("sender", "i4"), ("state", "i4"), ("arrived", "f8"), ("served", "f8")], align=True)
-"""A place of a flight: what became of it there.
+"""A cell: what became of a flight at one place.
 
-Where it is flooded, from which place the first copy came; of content, when it arrived and was served (s, NaN: not), and as `sender`
-the counters that the broker moves to match it.
+For floods, the place from which the first copy came; for content, when it arrived and was served (s, NaN: not), and as `sender` the
+broker's counter increments to match it.
 """
 
 TALLY = np.dtype([("messages", "i8"), ("bytes", "i8"), ("delivered", "i8")], align=True)
-"""What was sent over the hop of a position, in windows that are measured; deliveries there, in all of them."""
+"""The traffic over the hop of a position in measured windows, and deliveries there in all windows."""
 
 SLOT = np.dtype(
     [("topic", "i4"), ("root", "i4"), ("version", "i4"), ("checked", "i8"), ("brokers", "i8"), ("users", "i8")],
     align=True,
 )
-"""A topic and a root: its current version, at which epoch that was known to be current, and who wants the topic."""
+"""A slot, for a topic and a root: its current version, the epoch at which that was known to be current, and who wants the topic."""
 
 VERSION = np.dtype(
     [
@@ -91,18 +91,18 @@ VERSION = np.dtype(
         ("size", "i4"),
         ("period", "i4"),
         ("hop_limit", "i4"),  # of a flood
-        ("offloads", "i4"),  # 1 where brokers are due that the back end does not serve
+        ("offloads", "i4"),  # 1 if some due brokers are not served by the back end
         ("brokers", "i8"),  # that are due
         ("users", "i8"),
         ("brokers_joining", "i8"),  # of these, not on the tree
         ("users_joining", "i8"),
         ("users_absent", "i8"),  # of all users, those that are connected to no broker
         ("flights", "i8"),  # that have become due, those short of the root among them
-        ("carried", "i8"),  # flights that go by it now
+        ("carried", "i8"),  # flights that use it now
     ],
     align=True,
 )
-"""A tree with those that are due on it, from one change of either to the next."""
+"""A version: a tree and the users due on it, from one change of either to the next."""
 
 SERVER = np.dtype(
     [
@@ -134,7 +134,7 @@ SERVER = np.dtype(
     ],
     align=True,
 )
-"""A broker's server: the numbers of `sim.brokers.fabric.stations.Server`, and its queues as linked messages."""
+"""A broker's server: the values of `sim.brokers.fabric.stations.Server`, and its queues as linked messages."""
 
 LINE = np.dtype(
     [
@@ -151,13 +151,13 @@ LINE = np.dtype(
     ],
     align=True,
 )
-"""A direction of a link: the numbers of `sim.brokers.fabric.transmission.Line`, and what waits for it."""
+"""One direction of a link: the values of `sim.brokers.fabric.transmission.Line`, and the messages waiting for it."""
 
 WAIT = np.dtype([("start", "f8"), ("size", "i8"), ("next", "i4")], align=True)
 """A message that waits for its link: when (s) it will be sent, and its bytes."""
 
 PORT = np.dtype([("out", "f8"), ("come", "f8")])
-"""A broker's interface: when (s) it is free for what goes out, and for what comes in."""
+"""A broker's interface: when (s) it is free for outgoing and for incoming messages."""
 
 SENDING = np.dtype([("time", "f8"), ("broker", "i4")], align=True)
 """When a message was sent (s), and by whom; where hops are traced, or something may fail."""
@@ -166,7 +166,7 @@ OUTAGE = np.dtype([("down", "i4"), ("side", "i4"), ("slowed", "f8")], align=True
 """The faults of a broker that last now, as `sim.brokers.fabric.outages.Outages` has them."""
 
 IN_SERVICE = np.dtype([("message", "i4"), ("service", "f8")], align=True)
-"""A message that a broker serves, and the seconds that it takes; by broker, in the order in which they were taken."""
+"""A message in service and its service time (s); by broker, in the order of service."""
 
 PENDING = np.dtype(
     [
@@ -197,7 +197,7 @@ NOTE = np.dtype(
     ],
     align=True,
 )
-"""That a flight has left its root, of those due at brokers that the back end does not serve; of content, all that becomes of it."""
+"""A note that a flight has left its root with due brokers that the back end does not serve; for content, of every outcome."""
 
 WINDOW = np.dtype(
     [
@@ -238,12 +238,12 @@ WINDOW = np.dtype(
         )
     ]
 )
-"""What is counted in a window of the run; `closing.count_windows` knows where it belongs."""
+"""The counts of a window, which `closing.count_windows` adds to the statistics."""
 
 TRAFFIC = np.dtype(
     [(name, "i8") for name in ("received", "sent", "delivered", "relayed", "bytes_in", "bytes_out")], align=True
 )
-"""What a broker did with the publications of a window: the columns of `sim.brokers.statistics.traffic.Traffic`."""
+"""The traffic of a broker in a window: the columns of `sim.brokers.statistics.traffic.Traffic`."""
 
 HEAPED = np.dtype([("time", "f8"), ("sequence", "i8"), ("message", "i8")], align=True)
 """An entry of the heap."""
@@ -252,7 +252,7 @@ BUCKET = np.dtype([("first", "i4")])
 """A bucket of the calendar: its first message."""
 
 PLACE = np.dtype([("x", "f8"), ("y", "f8"), ("z", "f8")])
-"""Where a broker stands on the unit sphere."""
+"""The position of a broker on the unit sphere."""
 
 INTEGER = np.dtype([("value", "i8")])
 SMALL = np.dtype([("value", "i4")])

@@ -1,4 +1,4 @@
-"""What the compiled engine reports of publications on topics, which its loop only counts."""
+"""Reports of the compiled engine about publications on topics, which its loop only counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sim.workloads.format.workload import Publications
 
 
 class TopicReports:
-    """Reports to the recorder what became of publications, by what the arena and the memory have of them."""
+    """Reports to the recorder what became of publications, from the arena and the memory."""
 
     def __init__(
         self, recorder: Recorder, due: DueByTopic, publications: Publications, arena: Arena, memory: Memory
@@ -24,7 +24,7 @@ class TopicReports:
         self._recorder, self._due, self._publications = recorder, due, publications
         self._arena, self._memory = arena, memory
         self._period_of = None if recorder.satisfaction is None else recorder.satisfaction.period_of
-        # of the finished ones, by period, those that have been reported
+        # finished publications already reported, by period
         self._satisfied = np.zeros(len(memory.arrays["finished"]), np.int64)
 
     def report(self) -> None:
@@ -40,7 +40,7 @@ class TopicReports:
             self._satisfied += new
 
     def offload(self, left: Items) -> None:
-        """Send what has left its root, by the notes of it, to the brokers that the back end does not serve."""
+        """Send the publications noted as having left their roots to the brokers that the back end does not serve."""
         arena = self._arena
         versions, entry = np.unique(left["version"], return_inverse=True)
         dues = [arena.current[version].due for version in versions.tolist()]
@@ -48,10 +48,10 @@ class TopicReports:
         root = arena.slots["root"][slots][entry]
         columns = left["number"], entry, left["published"], left["time"], left["window"], root
         self._recorder.offload(columns, [due.offloaded for due in dues], [due.audience for due in dues])
-        self._memory.use("traffic", self._recorder.statistics.traffic)  # which may have moved
+        self._memory.use("traffic", self._recorder.statistics.traffic)  # may have moved since
 
     def close(self, held: list[int]) -> None:
-        """Count what is on its way at the end, or held back (numbers), and what the loop has counted."""
+        """Count what is in transit at the end, or held back (numbers), and what the loop has counted."""
         self.report()
         self.end_held(held, CLIMBING, IN_FLIGHT)
         self._end_climbing()

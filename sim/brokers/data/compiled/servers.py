@@ -1,4 +1,4 @@
-"""Brokers that take time, compiled: what `sim.brokers.fabric.stations.Server` and `ServiceTimes` do, to the same bits."""
+"""Compiled stations, with results identical to `sim.brokers.fabric.stations.Server` and `ServiceTimes`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sim.brokers.data.compiled.calendar import schedule
 from sim.brokers.data.compiled.records import flight_at, in_service_at, message_at, outage_at, real_at, server_at
 from sim.brokers.data.compiled.state import DETERMINISTIC, EXPONENTIAL, GAMMA, LOGNORMAL, NONE, REQUEST, SERVED
 
-# -- how long services take
+# -- service times
 
 
 @inlined
 def _factor(state: Item, publication: int, place: int) -> float:
-    """How much longer than the mean a service takes, as it is drawn."""
+    """The drawn factor of a service time, with mean 1."""
     key = state.service_key
     if state.service_kind == EXPONENTIAL:
         return keyed_exponential(key, publication, place)
@@ -36,7 +36,7 @@ def _factor(state: Item, publication: int, place: int) -> float:
 
 @inlined
 def service_time(state: Item, publication: int, broker: int, stage: int, effort: tuple[int, int, int, int]) -> float:
-    """The seconds that a broker needs for a publication at this stage of its way; `effort` has the fields of Effort."""
+    """The service time (s) of a publication at this broker and stage of its way; `effort` has the fields of Effort."""
     increments, copies, users, size = effort
     mean = real_at(state.service, broker).value
     if state.matches:
@@ -55,7 +55,7 @@ def service_time(state: Item, publication: int, broker: int, stage: int, effort:
 
 @inlined
 def integrate(server: Item, now: float) -> None:
-    """Account for the time up to now."""
+    """Integrate the statistics up to now."""
     if now > server.since:
         server.waiting_area += (server.controls + server.waiting) * (now - server.since)
         server.busy += server.serving * (now - server.since)
@@ -64,7 +64,7 @@ def integrate(server: Item, now: float) -> None:
 
 @kernel
 def _work_off(state: Item, server: Item, now: float) -> None:
-    """Idle servers have done what was refused, since a service last began or ended."""
+    """Let idle servers do refused work, since a service last began or ended."""
     server.refused = max(server.refused - (state.servers_each - server.serving) * (now - server.changed_at), 0.0)
     server.changed_at = now
 
@@ -83,7 +83,7 @@ def catch_up(state: Item, broker: int, now: float) -> None:
 
 @inlined
 def _fits(state: Item, server: Item, size: int) -> bool:
-    """Whether a publication of so many bytes may wait beside those that do."""
+    """Whether a publication of `size` bytes may wait in addition to those waiting."""
     return bool(
         (state.bound < 0 or server.waiting < state.bound)
         and (state.bytes_bound < 0 or server.bytes + size <= state.bytes_bound)
@@ -92,20 +92,20 @@ def _fits(state: Item, server: Item, size: int) -> bool:
 
 @kernel
 def lacks_room(state: Item, broker: int, size: int) -> bool:
-    """Whether a publication that arrives now has to wait, and there is no room for it."""
+    """Whether a publication that arrives now has to wait without room in the queue."""
     server = server_at(state.servers, broker)
     return bool(server.serving == state.servers_each and not _fits(state, server, size))
 
 
 @kernel
 def gets_room(state: Item, size: int) -> bool:
-    """Whether others make room for a publication of so many bytes."""
+    """Whether waiting publications are dropped to make room for one of `size` bytes."""
     return bool(state.drops_oldest and state.bound != 0 and (state.bytes_bound < 0 or size <= state.bytes_bound))
 
 
 @kernel
 def oldest(state: Item, broker: int) -> int:
-    """The publication that has waited longest, of which there is one."""
+    """The publication that has waited longest; at least one waits."""
     number = server_at(state.servers, broker).first
     while message_at(state.messages, number).kind == REQUEST:
         number = message_at(state.messages, number).next
@@ -157,7 +157,7 @@ def _serve(state: Item, broker: int, number: int, service: float) -> None:
 
 @inlined
 def _arrive(state: Item, server: Item, service: float) -> None:
-    """So many seconds of work arrive."""
+    """Account for arriving work (s)."""
     server.squares += service * service
     if state.now >= state.warm_up:
         server.offered += service
@@ -170,7 +170,7 @@ def _count_waiting(server: Item) -> None:
 
 @inlined
 def accept(state: Item, broker: int, number: int, service: float) -> bool:
-    """Have the broker serve a message that arrives now and needs `service` seconds; false where it drops it."""
+    """Accept a message that arrives now and needs `service` seconds; false if the broker drops it."""
     server, message, now = server_at(state.servers, broker), message_at(state.messages, number), state.now
     message.arrived = now
     integrate(server, now)

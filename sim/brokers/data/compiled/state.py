@@ -1,7 +1,6 @@
-"""The state of the compiled engine: the addresses of arrays of records, which its kernels change in place, and all that is one number.
+"""The state of the compiled engine: the addresses of arrays of records, which its kernels change in place, and all scalars.
 
-Kernels take this one record, STATE: to hand over the arrays themselves, from one kernel to the next, would take longer than most of
-what they do.
+Kernels take this one record, STATE: passing the arrays themselves between kernels would take longer than most of their work.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What brokers of the compiled engine do with a publication: pass it on up to its root, and from there down the tree."""
+"""The way of a publication in the compiled engine: up to its root, and from there down the tree."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from sim.brokers.statistics.hops import TREE, UPLINK
 
 @kernel
 def _is_traced(state: Item, number: int) -> bool:
-    """Whether the flight's publication is, as `sim.brokers.statistics.hops.HopTrace` has it."""
+    """Whether the flight's publication is traced, as in `sim.brokers.statistics.hops.HopTrace`."""
     publication = number // state.fields if state.content else number
     return bool(state.traced_share >= 1.0 or keyed_uniform(state.trace_key, publication, 0) < state.traced_share)
 
@@ -103,7 +103,7 @@ def _reach_uplink(state: Item, number: int) -> None:
     """The message is at the broker at its position."""
     message = message_at(state.messages, number)
     flight, place = flight_at(state.flights, message.flight), position_at(state.positions, message.position)
-    came = place.depth < flight.hops  # over a hop; else it sets out here
+    came = place.depth < flight.hops  # over a hop; otherwise it starts here
     if not state.takes_time:
         if came:
             trace_hop(state, number, flight, place.broker, UPLINK, False)
@@ -119,7 +119,7 @@ def _reach_uplink(state: Item, number: int) -> None:
 
 @inlined
 def _effort(state: Item, flight: Item, place: Item) -> tuple[int, int, int, int]:
-    """What the broker at a position of the uplink does for the flight: at the root by what stands as it arrives there."""
+    """The effort of the broker at a position of the uplink for the flight; at the root, as of the flight's arrival there."""
     size = int(flight.size)
     if place.first != NONE:
         return 0, 1, 0, size
@@ -267,7 +267,7 @@ def _miss_tree(state: Item, flight: Item, position: int, outcome: int) -> None:
 
 @inlined
 def arrive_tree(state: Item, number: int) -> None:
-    """The message has come to the broker at its position."""
+    """The message has arrived at the broker at its position."""
     message = message_at(state.messages, number)
     flight = flight_at(state.flights, message.flight)
     place = position_at(state.positions, message.position)
@@ -295,7 +295,7 @@ def arrive_tree(state: Item, number: int) -> None:
 
 @inlined
 def _forward(state: Item, number: int, flight: Item) -> None:
-    """Send copies to the children of a message's position; the message is used again for the first of them."""
+    """Send copies to the children of a message's position; the message is reused for the first of them."""
     message = message_at(state.messages, number)
     here, carried = position_at(state.positions, message.position), message.flight
     if here.children == 0:
