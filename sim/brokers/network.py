@@ -323,7 +323,7 @@ class Network:
         return self._fabric.transmission.saturated((links["messages"], links["bytes"]), come, out)
 
     def _links(self) -> Columns:
-        """One row per link that carried publications after the warm-up; what it did beside, where something limits links."""
+        """One row per link that carried publications after the warm-up, with further columns if links have limits."""
         table, transmission = link_table(self.recorder.links, len(self.node_of)), self._fabric.transmission
         columns = table["source"], table["destination"], table["bytes"]
         more = {} if transmission is None else transmission.columns(*columns)

@@ -68,7 +68,7 @@ class PairTimes:
 
     @classmethod
     def of_groups(cls, group: Integers, between: NDArray[np.float64]) -> PairTimes:
-        """Times between groups (g, g), of which `group` (n) has each broker's."""
+        """Create times from those between groups (g, g), where `group` (n) is each broker's group."""
         table = np.require(between, np.float64, ["C", "W"])
         return cls(TimesRecord(group.astype(np.int32), table, np.empty((0, 3)), 0.0, 0.0))
 

@@ -16,9 +16,9 @@ class ReconnectTable(FixedTable):
     detection: Duration = 0.0
     """How long after the crash a user notices it, and makes its first attempt to connect."""
     to: Literal["same", "policy"] = "same"
-    """Which broker it tries: the same again, or the one that the selection policy selects, or the live one closest to that."""
+    """Which broker it tries: the same again, the one that the selection policy selects, or the live one closest to that."""
     backoff: Literal["fixed", "exponential"] = "exponential"
-    """How long it waits after an attempt that fails: always as long, or twice as long after each."""
+    """How the wait after a failed attempt changes: constant, or doubled after each."""
     wait: PositiveDuration = 1.0
     """The wait after the first failed attempt."""
     longest: PositiveDuration = 60.0

@@ -48,7 +48,7 @@ def test_a_trace_is_bounded_and_says_where_it_ends(monkeypatch: pytest.MonkeyPat
         assert values.tolist() == rows[column][:1000].tolist()
     assert whole.notes == ()
     assert cut.notes == (
-        f"the trace ends at {rows['received'][1000]:,.3f} s with 1,000 hops, the most that are kept: trace = 0.01 takes the hops "
+        f"the trace ends at {rows['received'][1000]:,.3f} s with 1,000 hops, the most that are kept: trace = 0.01 keeps the hops "
         "of one publication in a hundred",
     )
     assert cut.metrics() == whole.metrics()

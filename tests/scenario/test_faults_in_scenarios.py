@@ -241,7 +241,7 @@ def test_bad_faults_are_refused_when_the_scenario_is_read(more: dict[str, Any], 
         ),
         (
             {"faults": [CRASH_AT_ONE], "network": {"brokers": 4, "data_plane": "folded"}},
-            'network.data_plane: "folded" makes no event of a hop and is not exact with faults',
+            'network.data_plane: "folded" does not simulate single hops and is not exact with faults',
         ),
         (
             {"faults": [CRASH_AT_ONE], "workload": {"kind": "content", "subscriptions": 20, "publications": 30}},

@@ -248,7 +248,7 @@ DOWN = {"mean": "500ms"}
         (
             "lifetimes",
             {"up": {"mean": "1us"}, "down": {"mean": "1us"}},
-            r"a mean of 2 us up and down makes 20,000,000 outages of 4 brokers \(allowed: 1,000,000\)",
+            r"a mean of 2 us up and down gives 20,000,000 outages of 4 brokers \(allowed: 1,000,000\)",
         ),
     ],
 )

@@ -73,7 +73,7 @@ class Placement:
             self._moves.extend((broker, transition.old[broker], transition.new[broker]))
 
     def table(self) -> Columns:
-        """Which broker stands where from when on, as columns of a table; `from` is -1 at first."""
+        """The node of each broker from a time on, as columns of a table; `from` is -1 initially."""
         n, moves = len(self._first), np.array(self._moves, np.int32).reshape(-1, 3)
         return {
             "time": np.concatenate([np.zeros(n), np.array(self._moved_at)]),

@@ -20,12 +20,11 @@ _Asker = tuple[int, int, int, int]
 class TreeControl:
     """Applies the transitions of brokers' subscriptions to the overlay.
 
-    Trees change at once; or else every hop to the root and back is a message, which brokers that take time serve ahead of
-    publications. `requests`: a message counts once, such as a request and its answer, or else once per hop.
-    `before_change()` is called before a tree changes because an answer is back. Links that follow interests are adjusted once
-    everything that happens at one instant has happened. Where topics may be offloaded, `offloaded` knows which: a broker that begins
-    or ceases to want one that the back end does not keep for it asks nobody. One that is down asks nobody either: trees keep it as
-    they had it, and it leaves them once it is up again.
+    Trees change at once, or every hop to the root and back is a message, which brokers that take time serve ahead of publications.
+    With `requests`, a request and its answer count once each, otherwise once per hop. `before_change()` is called before a tree
+    changes because an answer is back. Links that follow interests are adjusted after all events of an instant. Where topics may be
+    offloaded, `offloaded` tells which: a broker that begins or ceases to want a topic offloaded for it sends no request. One that
+    is down asks nobody either: trees keep it as they had it, and it leaves them once it is up again.
     """
 
     def __init__(
@@ -41,7 +40,7 @@ class TreeControl:
         self._requests, self.before_change, self.offloaded = requests, before_change, offloaded
         self._joined = None if offloaded is None else np.zeros_like(offloaded.kept)  # topics, nodes
         self._asked: dict[_Asker, int] = {}  # joins and leaves so far
-        self._last: dict[_Asker, int] = {}  # the latest of them that was answered
+        self._last: dict[_Asker, int] = {}  # the latest one that was answered
         self._outages = fabric.outages
         self._crashes = [0] * len(fabric.node_of)
         self._members: dict[int, set[int]] = {}  # topics by node, where brokers may fail
@@ -74,7 +73,7 @@ class TreeControl:
         self.ask(topic, node, "subscription_overhead", answered)
 
     def _unless_overtaken(self, key: _Asker, number: int, enact: Callable[[], None]) -> None:
-        """Enact what was asked for, unless a later answer has come before: a broker with several servers does not keep the order.
+        """Enact a request, unless a later one was answered before it: a broker with several servers does not keep the order.
 
         Joins and leaves alternate, so a request and the one that overtakes it cancel out.
         """

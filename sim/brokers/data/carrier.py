@@ -93,7 +93,7 @@ class Carrier:
         """A broker drops the message, since its queue is full or it crashes."""
         flight: Flight = message.carries
         if flight.tree is not None and message.handled == self._descend:
-            flight.arrival[message.position] = NAN  # it may have waited: another copy may be the first yet
+            flight.arrival[message.position] = NAN  # it may have waited: another copy may still become the first
         self._lose(message, cause)
 
     def _lose(self, message: Message, cause: str) -> None:

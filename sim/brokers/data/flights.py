@@ -30,9 +30,9 @@ class Flight:
 
     `offloaded` are the brokers and users that the back end does not serve, if any.
 
-    `identity` is what keyed draws know it by. Of content, `new_users` are the users, by position, to whom the arrival is the delivery,
-    and `duplicate_at_broker` is true where another copy was the broker's; else they are empty. `lost` are the positions to or at which
-    a copy was lost, by cause.
+    `identity` identifies it in keyed draws. For content, `new_users` are the users, by position, to whom the arrival is the
+    delivery, and `duplicate_at_broker` is true where another copy was the broker's; otherwise they are empty. `lost` are the
+    positions to or at which a copy was lost, by cause.
 
     If it is flooded, `copies` has the positions from and to of all messages in turn, and `senders` the position from which the
     first one came to each, -1 for none.
@@ -94,7 +94,7 @@ class Flight:
         self.new_users = _NONE
         self.duplicate_at_broker = _NOWHERE
         self.lost = _NOTHING_LOST
-        # until the root is left: empty, and the same for all, as many may wait in a queue
+        # empty until it leaves the root, and shared by all flights, as many may wait in a queue
         self.brokers = _NO_INTS
         self.broker_array = _NONE
         self.child_bounds = _NO_INTS

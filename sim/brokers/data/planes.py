@@ -61,7 +61,7 @@ def engine_of(
 
 
 def _plane(asked: Plane, fabric: Fabric, recorder: Recorder) -> Plane:
-    """The data plane asked for, or the fastest that is exact. Raises ScenarioError where the one asked for is not."""
+    """The requested data plane, or the fastest that is exact. Raises ScenarioError where the requested one is not exact."""
     service, jitter = fabric.service.setting.service, fabric.links.jitter
     links = UNLIMITED if fabric.transmission is None else fabric.transmission.setting
     share = 0.0 if recorder.trace is None else recorder.trace.share

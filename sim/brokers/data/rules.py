@@ -226,7 +226,7 @@ class TopicRule(Rule):
         self.finished.add(flight, uplinks_sent)
 
     def _missed(self, flight: Flight, counted: NDArray[np.bool_]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-        """Why copies get no further, and the tree positions (k) that they do not get to, unless these are `counted` by then."""
+        """Yield the causes of losses, each with the tree positions (k) that are missed and not yet `counted`."""
         for cause in _CAUSES:
             if cause in flight.lost:
                 yield cause, self.ahead(flight, flight.lost[cause])

@@ -14,10 +14,10 @@ from typing import Any
 
 import simpy
 
-# What happens first at equal times; SimPy keeps the order of scheduling among equals.
+# the order at equal times; SimPy keeps the order of scheduling among equal priorities
 FAILURES, OFFLOADING, CONTROL, CHANGES, CONNECTIONS, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS, BARRIERS = range(1, 10)
-CATCHING_UP = 0  # ahead of all of them, SimPy's own events among these: what is known ahead is enacted before anything else happens
-LOOKS = -1  # ahead of all: a look at the run, which changes nothing; one at a time
+CATCHING_UP = 0  # before all of these and SimPy's own events: changes known ahead are enacted before anything else
+LOOKS = -1  # before everything: an observation of the run, which changes nothing; one at a time
 
 
 class Scheduled:

@@ -20,9 +20,9 @@ from sim.overlay.geometry import Dissemination
 class Fabric:
     """Shared by the data plane and the control of trees.
 
-    `node_of` (brokers) and `broker_of` (nodes) are the live mapping. `transmission` is None where a hop takes its latency alone.
-    `servers` is empty where brokers take no time; else `service` has the seconds that a broker needs for a message.
-    `joins_instantly`: trees change at once. `outages` is None where nothing ever fails.
+    `node_of` (brokers) and `broker_of` (nodes) are the live mapping. `transmission` is None where a hop takes only its latency.
+    `servers` is empty where brokers take no time; otherwise `service` gives service times. `joins_instantly`: trees change at once.
+    `outages` is None where nothing ever fails.
     """
 
     clock: Clock

@@ -33,7 +33,7 @@ _Seconds = Callable[[int, int, int, Effort], float]
 
 @dataclass(frozen=True, eq=False)
 class ServiceTimes:
-    """How long brokers take for messages: as `setting` says, divided by their `capacity` (brokers); draws are keyed by `key`.
+    """Service times by `setting`, divided by the brokers' `capacity` (brokers); draws are keyed by `key`.
 
     Each takes `slowed` (brokers) times as long, as that is when the message arrives; None where brokers are never slower.
     """
@@ -45,7 +45,7 @@ class ServiceTimes:
 
     @cached_property
     def seconds(self) -> _Seconds:
-        """The seconds that a message's service takes, by (number of the message, broker, stage of its way, effort)."""
+        """The service time (s) of a message, by (number of the message, broker, stage of its way, effort)."""
         seconds, slowed = _service_times(self.setting, self.capacity, self.key), self.slowed
         if slowed is None:
             return seconds

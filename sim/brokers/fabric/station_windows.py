@@ -63,7 +63,7 @@ class StationWindows:
         return found
 
     def columns(self, servers: int) -> Columns:
-        """Window, broker, and what the broker did in it, NaN where a mean is over nothing; empty where brokers take no time.
+        """Window, broker, and what the broker did in it, NaN for means over nothing; empty where brokers take no time.
 
         Each broker has `servers` servers.
         """

@@ -72,8 +72,8 @@ _COUNTED = ("busy", "waited", "sent", "dropped", "lost")
 class Transmission:
     """Carries messages over links whose latency `links` has; draws of losses are keyed by (message, link).
 
-    Messages that wait are counted up to the moment at which the link takes them, which is known when they are sent: what is dropped is
-    always the one that comes. `loss` is the probability of a loss now.
+    Messages wait up to the moment at which the link begins to send them, which is known on arrival: so it is always the arriving
+    message that is dropped. `loss` is the probability of a loss now.
     """
 
     def __init__(
@@ -155,14 +155,14 @@ class Transmission:
         return line
 
     def take(self, numbers: Mapping[tuple[int, int], int], counted: Items) -> None:
-        """Take what another engine has counted of links: records with the numbers of Line, a link's at its number."""
+        """Take over the counts of another engine: records with the fields of Line, indexed by link."""
         for link, number in numbers.items():
             line = self._line(*link)
             for name in _COUNTED:
                 setattr(line, name, counted[name][number].item())
 
     def columns(self, source: NDArray[np.int64], destination: NDArray[np.int64], size: NDArray[np.int64]) -> Columns:
-        """What links did after the warm-up, for the table of links; so many bytes (`size`) were to be sent over each."""
+        """The columns of links after the warm-up, for the table of links; `size` is the number of bytes to be sent over each."""
         lines = [self._line(*link) for link in zip(source.tolist(), destination.tolist(), strict=True)]
         seconds = self._horizon - self._warm_up
         return {
@@ -183,7 +183,7 @@ class Transmission:
         )
 
     def interfaces(self, come: NDArray[np.int64], out: NDArray[np.int64]) -> Columns:
-        """The load that is offered to brokers' interfaces, for the table of brokers; `come` and `out` are bytes (brokers)."""
+        """The offered load of brokers' interfaces, for the table of brokers; `come` and `out` are bytes (brokers)."""
         rate = self.setting.interface
         return {"interface_in": self._offered_load(come, rate), "interface_out": self._offered_load(out, rate)}
 

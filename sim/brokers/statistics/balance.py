@@ -45,7 +45,7 @@ class LoadBalance:
 
 @kernel
 def changed(balance: Item, now: float, brokers: int, total: int, squares: int) -> None:
-    """From `now` on the brokers host `total` user subscriptions whose squares sum up to `squares`."""
+    """Record that from `now` on brokers host `total` user subscriptions with the sum of squares `squares`."""
     integrate_load(balance, now)
     everything, spread = float(total) * float(total), float(brokers) * float(squares)
     balance.jain = everything / spread if squares else 1.0

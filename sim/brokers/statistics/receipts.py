@@ -72,7 +72,7 @@ class Audiences:
     def reached(
         self, audience: Audience, brokers: NDArray[np.int32], times: Integers | NDArray[np.bool_]
     ) -> NDArray[np.int64]:
-        """How often each of an audience is reached by what has arrived at these brokers, all different, so many times."""
+        """How often each user of an audience is reached by `times` arrivals at these distinct brokers."""
         self._arrived[brokers] = times
         reached: NDArray[np.int64] = self._arrived[audience.brokers]
         self._arrived[brokers] = 0
@@ -92,12 +92,12 @@ class Receipts:
         self._held = 0
 
     def receive(self, topic: int, users: Integers, times: Integers | NDArray[np.bool_]) -> None:
-        """Something on the topic has arrived for these users, so many times."""
+        """Count arrivals on the topic for these users."""
         those = np.flatnonzero(times)
         self.add(topic << 32 | users[those], times[those])
 
     def add(self, keys: NDArray[np.int64], times: Integers | NDArray[np.bool_]) -> None:
-        """Something has arrived so many times for users on topics: a key is topic << 32 | user."""
+        """Count arrivals by key, topic << 32 | user."""
         self._pending.append((keys, times))
         self._held += len(keys)
         if self._held > _PENDING:

@@ -215,7 +215,7 @@ class Recorder:
         self.ledger.check()
 
     def timeseries(self) -> Columns:
-        """Everything that is counted, per window, and what follows from it."""
+        """All counts per window, and the means computed from them."""
         return self._columns().timeseries(self.measured)
 
     def _columns(self) -> WindowColumns:

@@ -22,7 +22,7 @@ _ROWS = 64  # an instant with more events or movements ends the look-ahead
 
 @kernel
 def _time(state: Item, event: int, movement: int) -> float:
-    """When the next of these rows happens (s)."""
+    """The time of the next of these rows (s)."""
     time = np.inf
     if event < state.events:
         time = reals(state.event_time, state.events)[event]
@@ -44,7 +44,7 @@ def _ends(state: Item, time: float, event: int, movement: int) -> tuple[int, int
 
 @kernel
 def _hold(state: Item, row: int, step: int) -> None:
-    """Have a user begin or cease to want a topic as an event says, or undo it (`step` -1)."""
+    """Apply an event to a user's interests, or undo it (`step` -1)."""
     user, topic = small_integers(state.event_user, row + 1)[row], small_integers(state.event_topic, row + 1)[row]
     first = integers(state.room, user + 1)[user]
     many = small_integers(state.held_many, user + 1)
@@ -66,7 +66,7 @@ def _hold(state: Item, row: int, step: int) -> None:
 
 @kernel
 def _count(state: Item, row: int, step: int) -> bool:
-    """Count that at the user's broker; whether the broker begins or ceases to want the topic by it."""
+    """Count an event at the user's broker; returns whether the broker begins or ceases to want the topic."""
     user, topic = small_integers(state.event_user, row + 1)[row], small_integers(state.event_topic, row + 1)[row]
     change = step * tiny_integers(state.event_action, row + 1)[row]
     integers(state.version, topic + 1)[topic] += step
@@ -75,14 +75,14 @@ def _count(state: Item, row: int, step: int) -> bool:
 
 @kernel
 def _turn(state: Item, row: int, step: int) -> None:
-    """Both; rows of a user come one after the other, as there is room for what it wants after each."""
+    """Apply and count events; a user's rows are applied in turn, as there is room for its interests after each."""
     _hold(state, row, step)
     _count(state, row, step)
 
 
 @kernel
 def _is_quiet(state: Item, first: int, end: int) -> bool:
-    """Whether no broker begins or ceases to want a topic by these events of an instant; false as well where it is hard to tell."""
+    """Whether no broker begins or ceases to want a topic by these events of an instant; also false if that is hard to determine."""
     users, topics = small_integers(state.event_user, end), small_integers(state.event_topic, end)
     actions, host = tiny_integers(state.event_action, end), small_integers(state.host, state.users_many)
     for i in range(first, end):
@@ -97,7 +97,7 @@ def _is_quiet(state: Item, first: int, end: int) -> bool:
 
 @kernel
 def _is_plain(state: Item, first: int, end: int) -> bool:
-    """Whether events of an instant are few, all as interests allow, and no two of them about the same user and topic."""
+    """Whether the events of an instant are few, valid, and without repeated pairs of user and topic."""
     users, topics = small_integers(state.event_user, end), small_integers(state.event_topic, end)
     actions = tiny_integers(state.event_action, end)
     if end - first > _ROWS:
@@ -116,7 +116,7 @@ def _is_plain(state: Item, first: int, end: int) -> bool:
 
 @kernel
 def _has_room(state: Item, views: int, event: int, event_end: int, movement: int, movement_end: int) -> bool:
-    """Whether what the policy may be asked of an instant can still be written down."""
+    """Whether there is room for the views of an instant."""
     rows, topics = event_end - event + movement_end - movement, integers(state.view_indptr, VIEWS + 1)[views]
     for row in range(event, event_end):
         topics += wants(state, small_integers(state.event_user, event_end)[row]).size + rows
@@ -127,7 +127,7 @@ def _has_room(state: Item, views: int, event: int, event_end: int, movement: int
 
 @kernel
 def _view(state: Item, number: int, user: int, time: float, total: int) -> None:
-    """Write down what the policy would be asked about a user whose interests have changed already."""
+    """Record the view of a user whose interests have already changed."""
     topics, broker = wants(state, user), small_integers(state.host, user + 1)[user]
     ends = integers(state.view_indptr, VIEWS + 1)
     first = ends[number]
@@ -151,7 +151,7 @@ def _view(state: Item, number: int, user: int, time: float, total: int) -> None:
 
 @kernel
 def _move(state: Item, first: int, end: int, tried: int) -> None:
-    """Have users move; `tried` is the number of the first one of those that are undone later, -1 where they are not."""
+    """Move users; `tried` is the number of the first movement that is undone later, -1 for none."""
     users = small_integers(state.movement_user, end)
     latitude, longitude = reals(state.latitude, state.users_many), reals(state.longitude, state.users_many)
     for row in range(first, end):
@@ -175,7 +175,7 @@ def _occurs(users: NDArray[np.int32], user: int, first: int, end: int) -> bool:
 
 @kernel
 def _try(state: Item, views: int, time: float, event: int, event_end: int, movement: int, movement_end: int) -> int:
-    """Enact an instant, and write down what the policy would be asked, user by user in order: how many views there are then."""
+    """Try an instant, and record the views of its users in order; returns the number of views then."""
     users, movers = small_integers(state.event_user, event_end), small_integers(state.movement_user, movement_end)
     _move(state, movement, movement_end, movement - state.movement)
     for row in range(event, event_end):
@@ -198,7 +198,7 @@ def _try(state: Item, views: int, time: float, event: int, event_end: int, movem
 
 @kernel
 def look_ahead(states: Items, event: int, movement: int, until: float, most: int) -> tuple[int, int, int, float]:
-    """Find the instants from these rows on and before `until` (s) that are quiet for all that is known.
+    """Find the instants from these rows on and before `until` (s) that are quiet as far as known.
 
     It ends at about `most` views to be decided. Returns their number, the rows after the last quiet ones, and the time of these.
     All else is unchanged.
@@ -230,7 +230,7 @@ def look_ahead(states: Items, event: int, movement: int, until: float, most: int
 
 @kernel
 def end_ahead(states: Items, view: int) -> tuple[int, int, float]:
-    """A user is handed over: the rows that are known to be quiet end before its instant; returns what `look_ahead` does of rows."""
+    """End the quiet rows before the instant of a user who is handed over; returns the rows as `look_ahead` does."""
     state = states[0]
     event, movement = integers(state.view_event, VIEWS)[view], integers(state.view_movement, VIEWS)[view]
     _end(state, event, movement)
@@ -246,7 +246,7 @@ def _end(state: Item, event: int, movement: int) -> None:
 
 @kernel
 def _undo(state: Item, event: int, movement: int) -> None:
-    """Undo what was tried out before these rows, backwards."""
+    """Undo what was tried before these rows, in reverse."""
     latitude, longitude = reals(state.latitude, state.users_many), reals(state.longitude, state.users_many)
     for row in range(movement - 1, state.movement - 1, -1):
         user, place = small_integers(state.movement_user, movement)[row], row - state.movement
@@ -258,7 +258,7 @@ def _undo(state: Item, event: int, movement: int) -> None:
 
 @kernel
 def enact_ahead(states: Items, until: float) -> float:
-    """Enact what is known to be quiet up to a time (s), included; returns when the rest of it begins."""
+    """Enact the quiet changes up to and including a time (s); returns when the rest begins."""
     state = states[0]
     while state.next <= until:
         time = state.next
@@ -277,7 +277,7 @@ def enact_ahead(states: Items, until: float) -> float:
 
 @kernel
 def enact_events(states: Items, first: int, end: int, now: float) -> tuple[bool, NDArray[np.int32]]:
-    """Enact events of an instant after which nobody is decided for, user by user: first what it begins to want, then what it ceases to.
+    """Enact events of an instant without decisions, user by user: first topics that it begins to want, then those it ceases to want.
 
     Returns whether that was possible (the events are few and plain), and topic, broker and ±1 for each topic that a broker begins
     or ceases to want.

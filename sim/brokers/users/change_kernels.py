@@ -24,7 +24,7 @@ def wants(state: Item, user: int) -> NDArray[np.int32]:
 
 @kernel
 def count(state: Item, topic: int, broker: int, change: int) -> int:
-    """One user of the broker more (+1) or fewer (-1) wants the topic; returns how many did before."""
+    """Count one more (+1) or fewer (-1) user of the broker for the topic; returns the previous number."""
     place, brokers = topic * state.brokers + broker, state.brokers
     wanted, load = small_integers(state.wanted, place + 1), integers(state.load, brokers)
     users_wanting = integers(state.users_wanting, topic + 1)
@@ -47,7 +47,7 @@ def count(state: Item, topic: int, broker: int, change: int) -> int:
 
 @kernel
 def count_all(states: Items, topics: NDArray[np.int32], broker: int, change: int) -> NDArray[np.int32]:
-    """One user of the broker more (+1) or fewer (-1) wants each topic; returns those that the broker begins or ceases to want."""
+    """Count one more (+1) or fewer (-1) user of the broker for each topic; returns those that the broker begins or ceases to want."""
     state, turned, many = states[0], np.empty(topics.size, np.int32), 0
     version = integers(state.version, state.topics_many)
     for topic in topics:
@@ -108,14 +108,14 @@ def touch_all(states: Items, now: float) -> None:
 
 @kernel
 def load_changed(states: Items, now: float) -> None:
-    """The load of brokers is as it is from now on."""
+    """Record that the brokers' load has changed."""
     state = states[0]
     changed(balance_at(state.balance, 0), now, state.brokers, state.total, state.squares)
 
 
 @kernel
 def rooms(states: Items, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many topics each user wants at most, 0 for those who never change; `sizes` (users), which are updated, are those now."""
+    """The most topics that each user ever wants, 0 for users who never change; `sizes` (users), the present numbers, are updated."""
     state, most = states[0], np.zeros(sizes.size, np.int64)
     users, actions = small_integers(state.event_user, state.events), tiny_integers(state.event_action, state.events)
     for row in range(state.events):
@@ -127,7 +127,7 @@ def rooms(states: Items, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @kernel
 def hold_initial(states: Items) -> None:
-    """Copy what those users want at the start whose interests change."""
+    """Copy the initial interests of users whose interests change."""
     state = states[0]
     room, indptr = integers(state.room, state.users_many + 1), integers(state.indptr, state.users_many + 1)
     held, indices = small_integers(state.held, room[-1]), small_integers(state.indices, indptr[-1])

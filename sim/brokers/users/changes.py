@@ -83,7 +83,7 @@ class Changes:
                 self._clock.call(until, CATCHING_UP, self._users.catch_up)
 
     def _divided(self, rows: list[int], users: NDArray[np.int32]) -> tuple[list[int], list[int]]:
-        """The rows that may be enacted, and those that brokers hold back."""
+        """Divide rows into those to enact, and those that brokers hold back."""
         hosts = [self._users.host.item(users.item(row)) for row in rows]
         held = [host >= 0 and bool(self._holds[host]) for host in hosts]
         parts = [[row for row, back in zip(rows, held, strict=True) if back == which] for which in (False, True)]

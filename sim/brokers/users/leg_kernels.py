@@ -135,14 +135,14 @@ FINISHED, DELAYS_FULL, RECEIPTS_FULL, NO_MESSAGE = range(4)
 
 @kernel
 def slow_ones(legs: Items, key: int, share: float) -> None:
-    """Draw which legs are slow."""
+    """Draw the slow legs."""
     for user in range(legs.size):
         legs[user].slow = keyed_uniform(key, user, 0) < share
 
 
 @kernel
 def _count(state: Item, window: int, outcome: int) -> None:
-    """What becomes of a message to one user."""
+    """Count the outcome of a message to one user."""
     _integer_at(state.pairs, (window * ROWS + outcome) * 2 + 1).value += 1
 
 
@@ -154,7 +154,7 @@ def _add(state: Item, window: int, row: int, value: float) -> None:
 
 @kernel
 def _lacks(state: Item) -> int:
-    """What there is no room for, if one more delivery comes to its end, or one more message waits."""
+    """What lacks room for one more delivery or waiting message, if anything."""
     if 2 * (state.delay_keys + 1) > state.delay_slots:
         return DELAYS_FULL
     if state.notes and state.noted == state.room:
@@ -164,7 +164,7 @@ def _lacks(state: Item) -> int:
 
 @kernel
 def _give_back(state: Item, number: int) -> None:
-    """The message is free."""
+    """Free a message."""
     _message_at(state.messages, number).next = state.free
     state.free = number
     state.frees += 1
@@ -172,7 +172,7 @@ def _give_back(state: Item, number: int) -> None:
 
 @kernel
 def _take_first(state: Item, leg: Item) -> int:
-    """Take the first message that waits out of its queue."""
+    """Remove the first waiting message from its queue."""
     number = leg.first
     message = _message_at(state.messages, number)
     leg.first = message.next
@@ -183,7 +183,7 @@ def _take_first(state: Item, leg: Item) -> int:
 
 @kernel
 def _start(state: Item, leg: Item, ready: float) -> float:
-    """When a message that is ready at some time, and the next in turn, can be sent (s)."""
+    """When the next message, ready at some time (s), can be sent (s)."""
     start, window = max(ready, leg.free), _speed_at(state.speeds, leg.slow).window
     if window > 0 and leg.unacknowledged >= window:
         start = max(start, _message_at(state.messages, leg.first_sent).time)
@@ -192,7 +192,7 @@ def _start(state: Item, leg: Item, ready: float) -> float:
 
 @kernel
 def _forget_acknowledged(state: Item, leg: Item, until: float) -> None:
-    """Give back the messages that have been acknowledged up to a time (s)."""
+    """Free the messages that have been acknowledged up to a time (s)."""
     while leg.unacknowledged > 0 and _message_at(state.messages, leg.first_sent).time <= until:
         number = leg.first_sent
         leg.first_sent = _message_at(state.messages, number).next
@@ -202,7 +202,7 @@ def _forget_acknowledged(state: Item, leg: Item, until: float) -> None:
 
 @kernel
 def _send(state: Item, user: int, leg: Item, number: int, start: float) -> None:
-    """Send a message, which waits no longer, to the user at a time (s), and count what becomes of it."""
+    """Send a message to the user at a time (s), and count its outcome."""
     message, speed = _message_at(state.messages, number), _speed_at(state.speeds, leg.slow)
     _forget_acknowledged(state, leg, start)
     leg.free = start + message.size / speed.rate
@@ -253,7 +253,7 @@ def _deliver(state: Item, user: int, message: Item, arrival: float, waited: floa
 
 @kernel
 def _drain(state: Item, user: int, leg: Item, until: float) -> int:
-    """Send what waits and can be sent up to a time (s); returns what there is no room for, if anything."""
+    """Send the waiting messages that can be sent up to a time (s); returns what lacks room, if anything."""
     while leg.waiting > 0:
         start = _start(state, leg, _message_at(state.messages, leg.first).time)
         if start > until:
@@ -291,7 +291,7 @@ def _cut_off(state: Item, leg: Item) -> None:
 
 @kernel
 def _make_room(state: Item, leg: Item, size: int, now: float) -> int:
-    """What becomes of a message that would have to wait, but has no room: DELIVERED if it has now, or else a cause of loss."""
+    """The outcome of a message that has to wait without room: DELIVERED if room was made, otherwise a cause of loss."""
     if state.overflow == DROP_OLDEST and state.bound != 0 and (state.bytes_bound < 0 or size <= state.bytes_bound):
         while not _has_room(state, leg, size):
             _lose_first(state, leg, _SLOW_CLIENT)
@@ -309,7 +309,7 @@ def _make_room(state: Item, leg: Item, size: int, now: float) -> int:
 
 @kernel
 def _come(state: Item, user: int, leg: Item, handed: Item) -> None:
-    """A message for the user has been served, when the leg is up to date; there is room for one more."""
+    """Take a served message for the user, on an up-to-date leg with room for one more record."""
     now = handed.served
     if now < leg.cut_until:
         _count(state, handed.window, _DISCONNECTED)
@@ -351,7 +351,7 @@ def _come(state: Item, user: int, leg: Item, handed: Item) -> None:
 
 @kernel
 def deliver_all(states: Items, handed: Items, users: NDArray[np.int64]) -> int:
-    """Send publications (HANDED, in order of time) to their users, from where it stopped; returns why it stops."""
+    """Send publications (HANDED, in order of time) to their users, resuming where it stopped; returns why it stops."""
     state = states[0]
     while state.delivery < handed.size:
         publication = handed[state.delivery]
@@ -387,7 +387,7 @@ def cut_off_all(states: Items, users: NDArray[np.int64], now: float) -> int:
 
 @kernel
 def close_all(states: Items, legs: Items) -> int:
-    """Send what can be before the end, from where it stopped, and count what waits then; returns why it stops."""
+    """Send what can be sent before the end, resuming where it stopped, and count what waits then; returns why it stops."""
     state = states[0]
     while state.place < legs.size:
         leg = _leg_at(state.legs, state.place)

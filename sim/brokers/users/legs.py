@@ -77,7 +77,7 @@ class Legs:
         self._states = np.zeros(1, lk.LEG_STATE)
         self._state: Item = self._states[0]
         self._arrays: dict[str, Items] = {}
-        # of the audiences that were needed last, by their ids: who is where, in order of brokers
+        # the users of recent audiences in order of brokers, by the audiences' ids
         self._by_broker: dict[int, tuple[Audience, NDArray[np.int32], NDArray[np.int64]]] = {}
         legs, speeds = np.zeros(users, lk.LEG), np.zeros(2, lk.SPEED)
         for row, each in enumerate((setting.speed, setting.slow)):
@@ -117,7 +117,7 @@ class Legs:
         self._use("messages", messages)
 
     def receive(self, deliveries: Items, audiences: Sequence[Audience]) -> None:
-        """Brokers have served these (DELIVERY, in order of time) for their users among the audiences."""
+        """Take what brokers have served (DELIVERY, in order of time) for their users among the audiences."""
         handed, number = np.zeros(len(deliveries), lk.HANDED), deliveries["number"]
         for name in ("served", "arrived", "rooted", "number"):
             handed[name] = deliveries[name]
@@ -131,7 +131,7 @@ class Legs:
         self._run(partial(lk.cut_off_all, now=now), np.array(users, np.int64))
 
     def _find_users(self, handed: Items, deliveries: Items, audiences: Sequence[Audience]) -> NDArray[np.int64]:
-        """The users of all audiences by broker, of which each publication gets a part."""
+        """The users of all audiences by broker, of which each publication has a part."""
         parts, first, known = [np.empty(0, np.int64)], 0, self._by_broker
         self._by_broker = {}
         order = np.argsort(deliveries["audience"], kind="stable")
@@ -161,7 +161,7 @@ class Legs:
             self._recorder.counted["disconnects"][window] += many
 
     def _run(self, kernel: Callable[..., int], *arguments: NDArray[np.generic]) -> None:
-        """Have a kernel run, and do what it cannot."""
+        """Run a kernel, and do what it cannot."""
         state, recorder = self._state, self._recorder
         used = recorder.statistics.used
         while True:

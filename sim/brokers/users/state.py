@@ -90,7 +90,7 @@ class UserState:
         self.arrays: dict[str, Items] = {}
 
     def use(self, **arrays: NDArray[np.generic]) -> None:
-        """Let kernels find arrays."""
+        """Give kernels the addresses of arrays."""
         for name, array in arrays.items():
             assert array.dtype == _ARRAYS[name], name
             assert array.flags.c_contiguous, name

@@ -67,7 +67,7 @@ class Subscriptions:
         return enacted
 
     def join(self, first: int, brokers: Integers, interests: int) -> None:
-        """Users `first`, `first + 1`, … join these brokers, with so many interests in all."""
+        """Let users `first`, `first + 1`, … join these brokers, with `interests` in all."""
         turned = join_all(self.state.records, first, np.array(brokers, np.int32), interests)
         for topic, broker in zip(*(column.tolist() for column in turned), strict=True):
             self._transition(topic, broker, +1)

@@ -49,10 +49,10 @@ class UserStatistics(Protocol):
 class HostedUsers:
     """All users, attached to brokers by a selection policy.
 
-    The changes of one user at one instant are one update: the policy is asked once, with the interests and place that result, and
-    the user is then at one broker with them. At a handover the user is added at the new broker before it is removed at the old.
-    `before_change()` is called before anything changes, `changed()` when everything has that changes at one instant. A user whom the
-    policy sends to a broker that is down stays where it is.
+    The changes of one user at one instant are one update: the policy is asked once, with the resulting interests and place, and the
+    user is then at one broker with them. At a handover the user is added at the new broker before it is removed at the old.
+    `before_change()` is called before anything changes, `changed()` after all changes of one instant. A user whom
+    the policy sends to a broker that is down stays where it is.
     """
 
     def __init__(

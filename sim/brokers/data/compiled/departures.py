@@ -96,5 +96,5 @@ def line_up(pending: Items, positions: Items, departing: Departing) -> None:
         entry.time, entry.published, entry.window = departing.time[row], departing.published[row], departing.window[row]
         entry.size, entry.number, entry.released = departing.size[number], departing.identity[i], departing.released
         entry.uplink, entry.lost = departing.uplink[i], departing.lost[row]
-        entry.slot = positions[entry.uplink].children  # every position of an uplink names it
+        entry.slot = positions[entry.uplink].children  # all positions of an uplink have its slot
         entry.period = departing.period[number] if departing.period.size else 0

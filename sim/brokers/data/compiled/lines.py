@@ -140,7 +140,7 @@ def come_in(state: Item, number: int) -> None:
 
 @inlined
 def carry(state: Item, number: int, publication: int, here: int, there: int, hop: Item) -> int:
-    """Send a message from broker to broker; `hop` is the position that has the hop's time and link. Returns what became of it."""
+    """Send a message from broker to broker; `hop` is the position with the hop's time and link. Returns what became of it."""
     if state.cuts and is_cut(state, here, there):
         return PARTED
     if state.limited:

@@ -56,7 +56,7 @@ from sim.brokers.data.compiled.ways import arrive_tree, arrive_uplink, climb, de
 
 @inlined
 def stale(state: Item, number: int, period: int) -> bool:
-    """Whether it is not known what stands for a topic and a root now; the loop is stopped to learn it."""
+    """Whether the slot of a topic and root is out of date, which stops the loop to update it."""
     slot = slot_at(state.slots, number)
     if slot.checked == state.epoch and version_at(state.versions, slot.version).period == period:
         return False
@@ -66,7 +66,7 @@ def stale(state: Item, number: int, period: int) -> bool:
 
 @inlined
 def _asks(state: Item, position: int, size: int, at_broker: bool) -> bool:
-    """Whether a publication at this position of an uplink needs to know what stands now: it leaves its root, or may be lost."""
+    """Whether a publication at this position of an uplink needs an up-to-date slot: it leaves its root, or may be lost."""
     if state.outage:
         return True
     place = position_at(state.positions, position)

@@ -240,7 +240,7 @@ def served(state: Item, broker: int, number: int) -> None:
 
 @kernel
 def remove(state: Item, broker: int, number: int) -> None:
-    """Take a message out of those in service, which stay in the order in which they were taken."""
+    """Remove a message from those in service, which keep their order."""
     first, found = broker * state.servers_each, False
     for place in range(first, first + server_at(state.servers, broker).serving - 1):
         found = found or in_service_at(state.in_service, place).message == number
