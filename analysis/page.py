@@ -6,6 +6,8 @@ import tomllib
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+
+# Any: templates are given values of any type.
 from typing import Any
 
 import jinja2

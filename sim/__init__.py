@@ -11,6 +11,8 @@ Names are imported on first use, so that `import sim` is fast.
 from __future__ import annotations
 
 from importlib import import_module
+
+# Any: names of several types, imported when they are asked for.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

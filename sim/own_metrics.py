@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+
+# Any: tables have arrays of all types, with which metrics compute.
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sim.base.arrays import Columns
 from sim.base.errors import cut
 from sim.files.parquet import column
 from sim.metrics import Metric, MetricValue, Ratio
-from sim.plugins import Parameters, Promises, make, promise
+from sim.plugins import Found, Parameters, Promises, make, promise
 
 TableColumns = Mapping[str, NDArray[Any]]
 
@@ -27,7 +30,7 @@ class OwnMetric(Protocol):
     metric: Metric
     """The declaration, under the name that the entry point has."""
 
-    def compute(self, tables: Mapping[str, TableColumns]) -> Any:
+    def compute(self, tables: Mapping[str, TableColumns]) -> Found:
         """The metric of a run, a pure function of its tables as written.
 
         Without a rule over windows: one number for the time after the warm-up, or None where it is undefined. With a rule: a number
@@ -38,7 +41,7 @@ class OwnMetric(Protocol):
 class Tables(Mapping[str, TableColumns]):
     """The tables of a run by the names of their files, such as "delays"; columns are read-only, with NaN for missing numbers."""
 
-    def __init__(self, tables: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(self, tables: Mapping[str, Columns]) -> None:
         self._tables = tables
         self._read: dict[str, TableColumns] = {}
 
@@ -69,7 +72,7 @@ class MetricPromises(Promises):
     group, protocol = "metric", OwnMetric
 
     @promise("metric")
-    def declared(self, found: Any, *_: Any) -> Iterator[str]:
+    def declared(self, found: Found, *_: Found) -> Iterator[str]:
         """`metric` is a Metric, and its `windows` are None, "sum", "average" or a Ratio."""
         if not isinstance(found, Metric) or not (
             found.windows in (None, "sum", "average") or isinstance(found.windows, Ratio)
@@ -77,7 +80,7 @@ class MetricPromises(Promises):
             yield f"metric is {found!r}, expected a Metric with a rule over windows or None"
 
     @promise("compute")
-    def number(self, found: Any, _: Mapping[str, TableColumns]) -> Iterator[str]:
+    def number(self, found: Found, _: Mapping[str, TableColumns]) -> Iterator[str]:
         """Without a rule over windows `compute` returns a finite number, or None (or NaN) where it is undefined."""
         if self.plugin.metric.windows is None and found is not None:
             number = isinstance(found, int | float | np.integer | np.floating) and not isinstance(found, bool)
@@ -85,7 +88,7 @@ class MetricPromises(Promises):
                 yield f"compute returned {cut(repr(found))}, expected a finite number or None"
 
     @promise("compute")
-    def per_window(self, found: Any, tables: Mapping[str, TableColumns]) -> Iterator[str]:
+    def per_window(self, found: Found, tables: Mapping[str, TableColumns]) -> Iterator[str]:
         """With a rule over windows `compute` returns a finite number for each window of the time series."""
         if self.plugin.metric.windows is not None:
             values, windows = np.asarray(found), len(tables["timeseries"]["start"])
@@ -93,7 +96,7 @@ class MetricPromises(Promises):
                 yield f"compute returned {cut(repr(found))}, expected a finite number for each of {windows} windows"
 
     @promise("compute")
-    def columns(self, _: Any, tables: Mapping[str, TableColumns]) -> Iterator[str]:
+    def columns(self, _: Found, tables: Mapping[str, TableColumns]) -> Iterator[str]:
         """The time series does not have the metric's column yet; for a ratio it has those of the denominator."""
         metric, series = self.plugin.metric, tables["timeseries"]
         if metric.windows is not None and metric.column in series:

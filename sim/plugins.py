@@ -14,11 +14,16 @@ from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any, ClassVar
+
+# Any: plug-ins are anybody's, and what they are called with depends on the group.
+from typing import Any, ClassVar, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
 from sim.base.errors import BrokersimError, PluginError, ScenarioError, cut, unknown
+
+Found: TypeAlias = Any
+"""What a plug-in of anybody's returns or holds, and what it is given: of any type, until promises have been checked."""
 
 GROUPS = ("geometry", "latency", "selection", "reconfiguration", "offloading", "workload", "faults", "metric")
 """The groups that have a table in scenarios; plug-ins of the group `paper` are named to `brokersim reproduce`."""
@@ -41,7 +46,7 @@ def names(group: str) -> list[str]:
 
 
 @cache
-def load(group: str, name: str) -> Any:
+def load(group: str, name: str) -> Found:
     """Load the plug-in class of this name. Raises ScenarioError where it does not exist or is not a plug-in."""
     if name not in (entries := _entries(group)):
         raise ScenarioError(unknown(f"{group} kind", name, entries))
@@ -52,7 +57,7 @@ def load(group: str, name: str) -> Any:
     return found
 
 
-def load_entry(group: str, name: str) -> Any:
+def load_entry(group: str, name: str) -> Found:
     """Load the object of an existing entry point. Raises PluginError where it cannot be imported."""
     try:
         return _entries(group)[name].load()
@@ -129,7 +134,7 @@ class Promises:
     same = Promise("It is deterministic: the same arguments give the same result.", costly=True)
     independent = Promise("It does not use the global random state of Python or NumPy.", costly=True)
 
-    def __init__(self, kind: type, *arguments: Any, costly: bool = False) -> None:
+    def __init__(self, kind: type, *arguments: Found, costly: bool = False) -> None:
         self.kind, self.setting, self.costly = kind, arguments[-1], costly
         self.member = ""
         self._checks: dict[str, list[tuple[Promise, Callable[..., Iterator[str]]]]] = {}
@@ -156,7 +161,7 @@ class Promises:
             expected = list(inspect.signature(declared).parameters)[1:]
             if wrong := _refusal(method, expected):
                 raise broken(self.kind, self.complete, f"{member} cannot take ({', '.join(expected)}): {wrong}")
-            vars(self.plugin)[member] = partial(self._asked, member, method)
+            self.plugin.__dict__[member] = partial(self._asked, member, method)
 
     @classmethod
     def model(cls, kind: type) -> type[Parameters]:
@@ -177,7 +182,7 @@ class Promises:
         """The promises of all groups, then those of this group."""
         return [value for each in reversed(cls.__mro__) for value in vars(each).values() if isinstance(value, Promise)]
 
-    def breaches(self, member: str, found: Any, *arguments: Any) -> Iterator[BrokenPromise]:
+    def breaches(self, member: str, found: Found, *arguments: Found) -> Iterator[BrokenPromise]:
         """The first promise that a member's return value for these arguments, or its value, breaks; later ones may rely on it."""
         for promise, check in self._checks.get(member, ()):
             self.member = member
@@ -192,17 +197,17 @@ class Promises:
                 yield broken(self.kind, promise, wrong)
                 return
 
-    def held(self) -> Iterator[tuple[str, Any]]:
+    def held(self) -> Iterator[tuple[str, Found]]:
         """The plug-in's attributes that promises are about, with their values."""
         return ((member, getattr(self.plugin, member)) for member in self._attributes)
 
-    def _asked(self, member: str, method: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
+    def _asked(self, member: str, method: Callable[..., Found], /, *arguments: Found, **named: Found) -> Found:
         found = self._guarded(member, method, *arguments, **named)
         for error in self.breaches(member, found, *arguments, *named.values()):
             raise error
         return found
 
-    def _guarded(self, what: str, call: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
+    def _guarded(self, what: str, call: Callable[..., Found], /, *arguments: Found, **named: Found) -> Found:
         """What a call returns; an unexpected error becomes a BrokenPromise with the line of the plug-in's source."""
         try:
             return call(*arguments, **named)
@@ -221,7 +226,7 @@ class Promises:
             ) from error
 
 
-def _refusal(call: Callable[..., Any], arguments: Sequence[Any]) -> str | None:
+def _refusal(call: Callable[..., Found], arguments: Sequence[Found]) -> str | None:
     """Why the signature does not accept these arguments; None where it does."""
     try:
         inspect.signature(call).bind(*arguments)
@@ -232,7 +237,7 @@ def _refusal(call: Callable[..., Any], arguments: Sequence[Any]) -> str | None:
     return None
 
 
-def make(promises: type[Promises], name: str, *arguments: Any) -> Any:
+def make(promises: type[Promises], name: str, *arguments: Found) -> Found:
     """Create the plug-in of this name in a group; a third-party one is watched. Raises BrokenPromise."""
     kind = load(promises.group, name)
     if are_ours(kind):

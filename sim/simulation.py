@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+
+# Any: positions are whatever a geometry has.
 from typing import Any
 
 import numpy as np

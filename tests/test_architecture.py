@@ -172,6 +172,16 @@ def sizes(path: Path) -> Iterator[tuple[str, str, int]]:
             yield "signature", node.name, parameters
 
 
+def test_any_stands_only_where_a_comment_says_why() -> None:
+    """It is a border: to a library without types, or to values that nothing has checked yet."""
+    for module, path in MODULES.items():
+        lines = path.read_text().splitlines()
+        for number, line in enumerate(lines):
+            if re.match(r"from typing import .*\bAny\b", line):
+                above = [text for text in lines[:number] if text.startswith("# Any: ")]
+                assert above, f"{module} has Any, and no comment `# Any: …` above its import that says why"
+
+
 def test_no_file_class_function_or_signature_is_too_long() -> None:
     """Commands may have more parameters: each is an option."""
     wrong = [

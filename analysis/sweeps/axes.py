@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+# Any: pandas has keys and values of any type.
 from typing import Any, Literal
 
 import altair as alt

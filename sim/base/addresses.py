@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+
+# Any: Numba has no types for compilers' own objects, nor for records.
 from typing import Any
 
 import numba

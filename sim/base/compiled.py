@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+
+# Any: Numba has no types for what it compiles.
 from typing import Any, ParamSpec, TypeVar
 
 from sim.base.private import temporary_home, user_cache

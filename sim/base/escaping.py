@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+
+from sim.base.naming import RawValue
 
 # Of control characters, only tab and newline are allowed: no escape sequences, no marks that reverse the order of
 # letters, and no lone surrogates, which cannot be encoded.
@@ -20,7 +21,7 @@ def printable(text: str) -> str:
     return _CONTROL.sub(_escape, text)
 
 
-def all_printable(value: Any) -> Any:
+def all_printable(value: RawValue) -> RawValue:
     """Escape all text in lists and dicts, including keys, as `printable` does."""
     if isinstance(value, str):
         return printable(value)
@@ -34,7 +35,7 @@ def xml_text(text: str) -> str:
     return _NOT_XML.sub(_escape, text)
 
 
-def csv_cell(value: Any) -> Any:
+def csv_cell(value: RawValue) -> RawValue:
     """A cell for spreadsheets: text that would be evaluated as a formula is prefixed with an apostrophe; numbers are unchanged."""
     if not isinstance(value, str):
         return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# Any: values of files are of any type until a model or a check has read them.
 from typing import Any
 
 Keys = tuple[str | int, ...]

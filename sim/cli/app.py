@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import sys
 from importlib.metadata import version as installed_version
+
+# Any: Typer's own Click and Rich, whose types it does not export.
 from typing import Annotated, Any, NoReturn
 
 import typer

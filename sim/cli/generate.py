@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+
+# Any: Typer's own Click and Rich, whose types it does not export.
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
+
+# Any: policies of any group.
 from typing import Any
 
 from sim.base.errors import InputError, unknown

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import partial, wraps
 from pathlib import Path
+
+# Any: Typer's declarations take the place of default values of any type.
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+
+# Any: parameters of whichever plug-in is asked for.
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim.base.errors import InputError, cut
 from sim.base.naming import Raw
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 class Given(NamedTuple):
@@ -27,7 +32,7 @@ class Described(NamedTuple):
     text: str
 
 
-def described(model: type[Any]) -> Iterator[Described]:
+def described(model: type[BaseModel]) -> Iterator[Described]:
     """All parameters of a model."""
     for key, field in model.model_json_schema()["properties"].items():
         optional = field.get("default", "") is None
@@ -62,7 +67,7 @@ def options(arguments: Sequence[str]) -> list[Given]:
     return found
 
 
-def parameters(model: type[Any], given: Sequence[Given]) -> Any:
+def parameters(model: type[BaseModel], given: Sequence[Given]) -> Any:
     """The model's parameters from these texts; later ones override. Raises InputError with all mistakes."""
     from pydantic import ValidationError
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from sim.base.errors import InputError, unknown
 from sim.base.naming import Raw
@@ -18,6 +18,7 @@ from sim.cli.options import argument, option
 from sim.experiments.options import declared
 
 if TYPE_CHECKING:
+    from sim.spark import sql
     from sim.workloads.format.workload import Workload
     from sim.workloads.traces.follow_tables import Preset
     from sim.workloads.traces.layouts import Layout
@@ -92,7 +93,7 @@ class SparkOptions:
     quiet: bool = declared("--quiet -q", "Show no progress.", False)
 
     @contextmanager
-    def started(self, sources: Sequence[Source]) -> Iterator[tuple[Any, Raw]]:
+    def started(self, sources: Sequence[Source]) -> Iterator[tuple[sql.SparkSession | None, Raw]]:
         """Start a session for these files, None where the engine is this process, and return it with the common arguments."""
         from sim.spark import spark_session
 

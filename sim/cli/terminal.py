@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
+
+# Any: Typer's own Click and Rich, whose types it does not export.
 from typing import TYPE_CHECKING, Any, TextIO
 
 from typer.core import TyperCommand

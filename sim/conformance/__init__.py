@@ -12,7 +12,6 @@ import random
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
-from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
@@ -22,7 +21,7 @@ from sim.base.naming import Raw
 from sim.conformance.cases import CASES, Call, Calls, Case
 from sim.overlay.promises import GeometryPromises, LatencyPromises
 from sim.own_metrics import MetricPromises
-from sim.plugins import BrokenPromise, Parameters, Promise, Promises, broken
+from sim.plugins import BrokenPromise, Found, Parameters, Promise, Promises, broken
 from sim.policies.promises import OffloadingPromises, ReconfigurationPromises, SelectionPromises
 from sim.workloads.faults.promises import FaultPromises
 from sim.workloads.promises import WorkloadPromises
@@ -122,7 +121,7 @@ class _Trial:
             self.miss(self.promises.unchanged, "it modifies the setting that it is created with", place)
         self.answered |= not case.calls
 
-    def ask(self, watch: Promises, calls: Calls, place: str) -> list[tuple[Call, Any]]:
+    def ask(self, watch: Promises, calls: Calls, place: str) -> list[tuple[Call, Found]]:
         """Make the calls; each with what was returned, None where a promise was broken or the call refused."""
         script = calls(watch.plugin) if callable(calls) else (call for call in calls)
         asked = []
@@ -154,7 +153,7 @@ def _random_state() -> tuple[object, ...]:
     return random.getstate(), _content(np.random.get_state())  # noqa: NPY002  (to detect its use)
 
 
-def _content(value: Any) -> Any:
+def _content(value: Found) -> Found:
     """A comparable copy of a value's present content."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()

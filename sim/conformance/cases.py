@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
+
+# Any: fields of problems, which vary from case to case.
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from sim.overlay.geometry import GeometrySetting
 from sim.overlay.latency import LatencySetting
 from sim.overlay.sites import Sites
 from sim.own_metrics import Tables
+from sim.plugins import Found
 from sim.policies.offloading import problem as offloading
 from sim.policies.reconfiguration.problem import ReconfigurationProblem
 from sim.policies.views import BrokerStates, SelectionSetting, SelectionView, SelectionViews
@@ -43,7 +46,7 @@ class Call(NamedTuple):
     """A call of a plug-in's method; `name` identifies it in messages."""
 
     member: str
-    arguments: tuple[Any, ...] = ()
+    arguments: tuple[Found, ...] = ()
     name: str = ""
 
     def at(self, place: str) -> str:
@@ -51,14 +54,14 @@ class Call(NamedTuple):
         return f"{place[:-1]}: {self.name})" if self.name else place
 
 
-Calls = Sequence[Call] | Callable[[Any], Generator[Call, Any, None]]
+Calls = Sequence[Call] | Callable[[Found], Generator[Call, Found, None]]
 """Calls whose results do not depend on their order, or a generator of calls for a plug-in, which is sent each result (or None)."""
 
 
 class Case(NamedTuple):
     """A plug-in's constructor arguments besides its parameters, and the calls to make."""
 
-    arguments: tuple[Any, ...] = ()
+    arguments: tuple[Found, ...] = ()
     calls: Calls = ()
 
 
@@ -98,7 +101,7 @@ def geometry_cases(seed: int) -> dict[str, Case]:
     return cases
 
 
-def _joining(setting: GeometrySetting, seed: int, geometry: Any) -> Generator[Call, Any, None]:
+def _joining(setting: GeometrySetting, seed: int, geometry: Found) -> Generator[Call, Found, None]:
     """Nodes that join and leave at random; after each change, links follow, and a node publishes on the topic."""
     rng = np.random.default_rng(seed)
     joined = np.zeros((setting.topics, setting.nodes), np.bool_)
@@ -245,7 +248,7 @@ def offloading_cases(seed: int) -> dict[str, Case]:
     """Problems of all kinds, with and without a previous decision."""
     rng = np.random.default_rng(seed)
 
-    def problem(n: int, topics: int, share: float, rates: Any = None, **more: Any) -> offloading.OffloadingProblem:
+    def problem(n: int, topics: int, share: float, rates: Found = None, **more: Any) -> offloading.OffloadingProblem:
         wants = rng.random((n, topics)) < 0.3
         indptr = np.append(0, wants.sum(axis=1).cumsum())
         rates = rng.integers(0, 20, topics) if rates is None else rates

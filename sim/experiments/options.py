@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+
+# Any: dataclasses.field takes the place of a default value of any type.
 from typing import Any
 
 from sim.base.errors import InputError, unknown

@@ -6,6 +6,8 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+
+# Any: the fields of RunOptions, which checks them.
 from typing import Any
 
 from sim.base.errors import BrokersimError, ScenarioError, WorkloadError

@@ -17,6 +17,8 @@ from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+
+# Any: values of the manifest.
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np

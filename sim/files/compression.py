@@ -10,6 +10,8 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+# Any: files of several modules, of which only reading is asked.
 from typing import Any, BinaryIO
 
 COMPRESSIONS = "plain, gzip, bzip2, xz or zstd"

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+
+# Any: PyArrow has no types; arrays follow from the type of the column.
 from typing import TYPE_CHECKING, Any
 
 import numpy as np

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+# Any: totals are int, float or Fraction, and rules compute with them as they are.
 from typing import Any, Literal
 
 import numpy as np

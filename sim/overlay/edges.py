@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from xml.etree.ElementTree import ParseError
 
 from sim.base.errors import cut
+from sim.base.naming import RawValue
 from sim.files.inputs import csv_rows
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _graphml(text: str) -> Iterator[Edge]:
     alone = next(nx.isolates(graph), None)
     if alone is not None:
         raise ValueError(f"node '{names[alone]}' has no edge")
-    seen: dict[tuple[Any, Any], float | None] = {}
+    seen: dict[tuple[Hashable, Hashable], float | None] = {}
     for source, target, data in graph.edges(data=True):
         place = f"edge from '{names[source]}' to '{names[target]}'"
         time = _time(data.get(TIME, graph.graph["edge_default"].get(TIME)), place)
@@ -79,7 +80,7 @@ def _graphml(text: str) -> Iterator[Edge]:
         yield Edge(names[source], names[target], time, place)
 
 
-def _names(graph: nx.Graph) -> dict[Any, str]:
+def _names(graph: nx.Graph) -> dict[Hashable, str]:
     """The brokers' names at the nodes of a graph."""
     for key in ("name", "label"):
         named = {node: str(name) for node, name in graph.nodes(data=key) if name is not None}
@@ -87,14 +88,14 @@ def _names(graph: nx.Graph) -> dict[Any, str]:
             break
     else:
         named = {node: str(node) for node in graph}
-    owner: dict[str, Any] = {}
+    owner: dict[str, Hashable] = {}
     for node, name in named.items():
         if owner.setdefault(name, node) != node:
             raise ValueError(f"nodes '{owner[name]}' and '{node}' are both called '{name}'")
     return named
 
 
-def _time(value: Any, place: str) -> float | None:
+def _time(value: RawValue, place: str) -> float | None:
     if value is None:
         return None
     try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.naming import Raw
 from sim.overlay.geometry import Dissemination, TopicTree
 from sim.overlay.pair_times import PairTimes
 from sim.overlay.sites import Sites
@@ -46,7 +46,7 @@ class PlacedOverlay:
         )
         return graph
 
-    def _about(self, node: int) -> dict[str, Any]:
+    def _about(self, node: int) -> Raw:
         broker, sites, positions = int(self.broker_of[node]), self.sites, self.overlay.positions
         about = {
             "broker": broker,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+# Any: round trips are an array, or what is asked for like one.
 from typing import Annotated, Any
 
 import numpy as np

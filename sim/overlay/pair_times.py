@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+
+# Any: the protocols of NumPy, which let an array be asked for by anything.
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
 from sim.base.arrays import Integers
 from sim.overlay.geometry import NO_HOP_LIMIT, Dissemination, GeometrySetting, TopicTree
 from sim.overlay.latency import LatencyModel
-from sim.plugins import Promises, promise
+from sim.plugins import BrokenPromise, Found, Promises, promise
 
 
 def _round_trip_breaches(times: object, brokers: int) -> Iterator[str]:
@@ -35,18 +34,18 @@ class LatencyPromises(Promises):
     group, protocol = "latency", LatencyModel
 
     @promise("round_trips")
-    def times(self, found: Any) -> Iterator[str]:
+    def times(self, found: Found) -> Iterator[str]:
         """`round_trips` are finite seconds of 0 or more for each pair of brokers, symmetric, 0 from each to itself."""
         yield from _round_trip_breaches(found, len(self.setting.sites))
 
     @promise("jitter")
-    def spread(self, found: Any) -> Iterator[str]:
+    def spread(self, found: Found) -> Iterator[str]:
         """`jitter` is finite and at least 0."""
         if not 0 <= found < np.inf:
             yield f"jitter is {found}, allowed: finite and at least 0"
 
     @promise("notes")
-    def sentences(self, found: Any) -> Iterator[str]:
+    def sentences(self, found: Found) -> Iterator[str]:
         """`notes` are a tuple of sentences."""
         if not isinstance(found, tuple) or not all(isinstance(note, str) for note in found):
             yield f"notes are {found!r}, expected a tuple of sentences"
@@ -61,14 +60,14 @@ class GeometryPromises(Promises):
     group, protocol = "geometry", Dissemination
     plugin: Dissemination
 
-    def __init__(self, kind: type, parameters: Any, setting: GeometrySetting, *, costly: bool = False) -> None:
+    def __init__(self, kind: type, parameters: Found, setting: GeometrySetting, *, costly: bool = False) -> None:
         self._links = np.zeros((setting.nodes, setting.nodes), np.bool_)
         self._members: dict[int, set[int]] = {}
         self._roots: dict[int, int] = {}
         self._trees: dict[tuple[int, ...], object] = {}
         super().__init__(kind, parameters, setting, costly=costly)
 
-    def breaches(self, member: str, found: Any, *arguments: Any) -> Iterator[Any]:
+    def breaches(self, member: str, found: Found, *arguments: Found) -> Iterator[BrokenPromise]:
         """As for all plug-ins; keeps track of the nodes that have joined and of the trees that were checked."""
         if member == "join":
             self._members.setdefault(arguments[0], set()).add(arguments[1])
@@ -81,13 +80,13 @@ class GeometryPromises(Promises):
         yield from super().breaches(member, found, *arguments)
 
     @promise("nodes_are_brokers", "single_root", "floods")
-    def flags(self, found: Any) -> Iterator[str]:
+    def flags(self, found: Found) -> Iterator[str]:
         """`nodes_are_brokers`, `single_root` and `floods` are True or False."""
         if not isinstance(found, (bool, np.bool_)):
             yield f"{self.member} is {found!r}, allowed: True, False"
 
     @promise("positions")
-    def ring(self, found: Any) -> Iterator[str]:
+    def ring(self, found: Found) -> Iterator[str]:
         """`positions` are None, or a number of at least 0 and below 1 for each node."""
         if found is not None:
             if np.shape(found) != (self.setting.nodes,):
@@ -96,19 +95,19 @@ class GeometryPromises(Promises):
                 yield f"positions are {found[node]} of node {node}, allowed: at least 0 and below 1"
 
     @promise("round_trips")
-    def times(self, found: Any) -> Iterator[str]:
+    def times(self, found: Found) -> Iterator[str]:
         """`round_trips` are None, or like those of a latency model."""
         if found is not None:
             yield from _round_trip_breaches(found, self.setting.nodes)
 
     @promise("period")
-    def rhythm(self, found: Any) -> Iterator[str]:
+    def rhythm(self, found: Found) -> Iterator[str]:
         """`period` is None, or a finite time above 0."""
         if not (found is None or 0 < found < np.inf):
             yield f"period is {found} s, allowed: None, or finite and above 0"
 
     @promise("edges")
-    def pairs(self, found: Any) -> Iterator[str]:
+    def pairs(self, found: Found) -> Iterator[str]:
         """`edges` have two nodes in each row."""
         edges = np.asarray(found)
         if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
@@ -118,7 +117,7 @@ class GeometryPromises(Promises):
         self._links[edges[:, 0], edges[:, 1]] = True
 
     @promise("uplink")
-    def way_up(self, found: Any, topic: int, source: int) -> Iterator[str]:
+    def way_up(self, found: Found, topic: int, source: int) -> Iterator[str]:
         """`uplink` goes from the source to a root without cycles; with a `single_root`, along links to the one root of the topic."""
         what = f"the uplink of topic {topic} from node {source}"
         yield from self._detours(what, found, source)
@@ -129,7 +128,7 @@ class GeometryPromises(Promises):
             yield f"{what} leads to {end}, but another one to {root} (the topic has a single root)"
 
     @promise("control_path")
-    def there_and_back(self, found: Any, topic: int, node: int) -> Iterator[str]:
+    def there_and_back(self, found: Found, topic: int, node: int) -> Iterator[str]:
         """`control_path` goes along links from the node to the root and back to the node."""
         what = f"the control path of topic {topic} from node {node}"
         yield from self._detours(what, found, node)
@@ -139,7 +138,7 @@ class GeometryPromises(Promises):
             yield f"{what} does not pass {self._roots[topic]}, the root"
 
     @promise("tree")
-    def on_nodes(self, found: Any, topic: int, root: int) -> Iterator[str]:
+    def on_nodes(self, found: Found, topic: int, root: int) -> Iterator[str]:
         """`tree` is a TopicTree of nodes, the root first and each once."""
         if not isinstance(found, TopicTree):
             yield f"{_tree(topic, root)} is {found!r}, expected a TopicTree"
@@ -151,7 +150,7 @@ class GeometryPromises(Promises):
             yield f"{_tree(topic, root)} has nodes {nodes.tolist()}, expected the root first and each once"
 
     @promise("tree")
-    def top_down(self, found: Any, topic: int, root: int) -> Iterator[str]:
+    def top_down(self, found: Found, topic: int, root: int) -> Iterator[str]:
         """The `parents` of a tree are earlier positions, ascending; `depth` and `first_child` follow from them."""
         parents, depth, first = (np.asarray(values) for values in (found.parents, found.depth, found.first_child))
         size = len(found.nodes)
@@ -170,7 +169,7 @@ class GeometryPromises(Promises):
             yield f"{what} has first_child {first.tolist()}, which differs from what its parents imply"
 
     @promise("tree")
-    def along_links(self, found: Any, topic: int, root: int) -> Iterator[str]:
+    def along_links(self, found: Found, topic: int, root: int) -> Iterator[str]:
         """The edges of a tree are links, except those from a root that does not want the topic in a geometry without `single_root`."""
         children = np.arange(1, len(found.nodes))
         if not self.plugin.single_root and root not in self._members.get(topic, ()):
@@ -178,14 +177,14 @@ class GeometryPromises(Promises):
         yield from self._jumps(_tree(topic, root), found.nodes[found.parents[children]], found.nodes[children])
 
     @promise("tree")
-    def all_members(self, found: Any, topic: int, root: int) -> Iterator[str]:
+    def all_members(self, found: Found, topic: int, root: int) -> Iterator[str]:
         """All nodes that have joined a topic are on its tree, unless links follow interests only every `period`."""
         left = self._members.get(topic, set()).difference(np.asarray(found.nodes).tolist())
         if left and self.plugin.period is None:
             yield f"{_tree(topic, root)} lacks node {min(left)}, which has joined"
 
     @promise("tree")
-    def flooded(self, found: Any, topic: int, root: int) -> Iterator[str]:
+    def flooded(self, found: Found, topic: int, root: int) -> Iterator[str]:
         """Where topics are flooded, a tree has the `neighbours` of each of its nodes, including its children, and a `hop_limit`."""
         if not self.plugin.floods:
             return
@@ -199,14 +198,14 @@ class GeometryPromises(Promises):
             yield f"{_tree(topic, root)} has a hop_limit of {found.hop_limit!r}, allowed: from 1 to {NO_HOP_LIMIT}"
 
     @promise("control_hops", "control_requests", "adjust", "tree_state")
-    def numbers(self, found: Any, *_: int) -> Iterator[str]:
+    def numbers(self, found: Found, *_: int) -> Iterator[str]:
         """`control_hops`, `control_requests` and `adjust` return a number of messages, `tree_state` None or a number of entries."""
         none = self.member == "tree_state" and found is None
         if not (none or (isinstance(found, (int, np.integer)) and found >= 0)):
             yield f"{self.member} is {found!r}, expected a whole number of 0 or more"
 
     @promise("topic_diameters")
-    def spans(self, found: Any) -> Iterator[str]:
+    def spans(self, found: Found) -> Iterator[str]:
         """`topic_diameters` returns None or a number of hops for each of some topics."""
         if found is not None and (np.asarray(found).dtype.kind not in "iu" or np.ndim(found) != 1 or np.any(found < 0)):
             yield f"topic_diameters are {found!r}, expected None or a number of hops for each of some topics"

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from analysis.charts import write_atomically
 from analysis.formatting import describe, number
 from analysis.page import render
+from sim.base.naming import Raw
 from sim.papers.claims import LESS, VERDICTS, Claim, Target, judge
 from sim.papers.paper import Paper
 from sim.papers.views import chart_tables, charts_of
@@ -30,7 +30,7 @@ class SectionRuns:
     points: Sequence[str]
     replications: int
     notes: Sequence[str] = ()
-    failed: Sequence[Mapping[str, Any]] = ()
+    failed: Sequence[Raw] = ()
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _many(verdict: str, count: int) -> str:
     return verdict.replace("not run", "was not run") if count == 1 else plural[verdict]
 
 
-def _claim(claims: Sequence[Claim], reproduction: Reproduction) -> dict[str, Any]:
+def _claim(claims: Sequence[Claim], reproduction: Reproduction) -> Raw:
     first = claims[0]
     cells = []
     for claim in claims:

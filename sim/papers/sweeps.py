@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pandas as pd
 
+from sim.base.naming import Raw
 from sim.experiments.results import Results
 from sim.files import toml
 from sim.scenario.experiment import Experiment
@@ -23,8 +24,8 @@ class PaperPoint:
     """A point of a sweep: its name, its values (columns of the table of runs), and the scenario keys that it overrides."""
 
     name: str
-    values: Mapping[str, Any]
-    keys: Mapping[str, Any]
+    values: Raw
+    keys: Raw
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class PaperSweep:
     scenario: str
     points: tuple[PaperPoint, ...]
     replications: int
-    keys: Mapping[str, Any] = field(default_factory=dict)
+    keys: Raw = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def experiment(self, scenario: Path) -> Experiment:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -161,7 +160,7 @@ def _cell(cell: pd.DataFrame, metric: str, runs: pd.DataFrame, relative_to: str 
     difference = ""
     if relative_to and len(cell) and (cell["variant"] != relative_to).all():
         keys = ["point", "replication"]
-        baseline: Any = runs[runs["variant"] == relative_to].set_index(keys)[metric].rename("baseline")
+        baseline: pd.Series = runs[runs["variant"] == relative_to].set_index(keys)[metric].rename("baseline")
         joined = cell.join(baseline, on=keys)
         found: Interval = mean_interval(paired_difference_percent(joined[metric], joined["baseline"]))
         difference = percent(found) if found.n else ""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 
-from sim.plugins import Promises, promise
+from sim.plugins import Found, Promises, promise
 from sim.policies.offloading import problem as offloading
 from sim.policies.offloading.process import OffloadingParameters
 from sim.policies.reconfiguration.cost import CostModel
@@ -30,13 +30,13 @@ class SelectionPromises(Promises):
         return hasattr(kind, member) and selects_many(kind)
 
     @promise("reacts_to")
-    def reactions(self, found: Any) -> Iterator[str]:
+    def reactions(self, found: Found) -> Iterator[str]:
         """`reacts_to` is a set of "subscription" and "movement"."""
         if not found <= REACTIONS:
             yield f"reacts_to is {sorted(found)}, allowed: {sorted(REACTIONS)}"
 
     @promise("exchange")
-    def exchanges(self, found: Any) -> Iterator[str]:
+    def exchanges(self, found: Found) -> Iterator[str]:
         """`exchange` is None, or an Exchange with a finite period above 0 and an integer for each broker."""
         if found is None:
             return
@@ -47,7 +47,7 @@ class SelectionPromises(Promises):
             yield f"exchange.cluster is {cluster.dtype}{cluster.shape}, expected an integer for each broker"
 
     @promise("select")
-    def known_broker(self, found: Any, view: SelectionView) -> Iterator[str]:
+    def known_broker(self, found: Found, view: SelectionView) -> Iterator[str]:
         """`select` returns a Selection of a broker of the network."""
         broker = found.broker if isinstance(found, Selection) else None
         if not isinstance(broker, int) or isinstance(broker, bool):
@@ -57,7 +57,7 @@ class SelectionPromises(Promises):
             yield f"select chose broker {broker} of {self.setting.brokers}, {where}"
 
     @promise("select_all")
-    def known_brokers(self, found: Any, views: SelectionViews) -> Iterator[str]:
+    def known_brokers(self, found: Found, views: SelectionViews) -> Iterator[str]:
         """`select_all`, if present, returns an array of integers: a broker of the network for each view."""
         if found.shape != (len(views),) or found.dtype.kind not in "iu":
             yield f"select_all returned {found.dtype}{found.shape}, expected an integer for each of {len(views)} views"
@@ -67,7 +67,7 @@ class SelectionPromises(Promises):
             yield f"select_all chose broker {found[wrong[0]]} of {self.setting.brokers}, {where}"
 
     @promise("select_all", costly=True)
-    def as_one_by_one(self, found: Any, views: SelectionViews) -> Iterator[str]:
+    def as_one_by_one(self, found: Found, views: SelectionViews) -> Iterator[str]:
         """`select_all` returns the same brokers as `select` does, view by view."""
         for number, broker in enumerate(found.tolist()):
             alone = self.plugin.select(views[number]).broker
@@ -81,7 +81,7 @@ class ReconfigurationPromises(Promises):
     group, protocol, parameters = "reconfiguration", ReconfigurationPolicy, ProcessParameters
 
     @promise("reconfigure")
-    def permutation(self, found: Any, problem: ReconfigurationProblem) -> Iterator[str]:
+    def permutation(self, found: Found, problem: ReconfigurationProblem) -> Iterator[str]:
         """`reconfigure` returns a Reconfiguration with each broker on a node of its own."""
         if not isinstance(found, Reconfiguration):
             yield f"reconfigure returned {found!r}, expected a Reconfiguration"
@@ -110,13 +110,13 @@ class OffloadingPromises(Promises):
     group, protocol, parameters = "offloading", offloading.OffloadingPolicy, OffloadingParameters
 
     @promise("objective")
-    def known_objective(self, found: Any) -> Iterator[str]:
+    def known_objective(self, found: Found) -> Iterator[str]:
         """`objective` is "satisfied" or "satisfaction"."""
         if found not in (allowed := get_args(offloading.Objective)):
             yield f"its objective is {found!r}, allowed: {', '.join(allowed)}"
 
     @promise("decide")
-    def known_topics(self, found: Any, problem: offloading.OffloadingProblem, *_: Any) -> Iterator[str]:
+    def known_topics(self, found: Found, problem: offloading.OffloadingProblem, *_: Found) -> Iterator[str]:
         """`decide` returns a Decision with topics of the problem, each once."""
         if not isinstance(found, offloading.Decision):
             yield f"decide returned {found!r}, expected a Decision"
@@ -125,7 +125,7 @@ class OffloadingPromises(Promises):
             yield f"decide kept topics {topics.tolist()}, expected some of the {problem.topics}, each once"
 
     @promise("decide")
-    def affordable(self, found: offloading.Decision, problem: offloading.OffloadingProblem, *_: Any) -> Iterator[str]:
+    def affordable(self, found: offloading.Decision, problem: offloading.OffloadingProblem, *_: Found) -> Iterator[str]:
         """The topics of a Decision cost no more than the capacity."""
         cost = float(problem.cost[found.topics].sum())
         if cost > problem.capacity * (1 + 1e-9):

@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+# Any: operators take numbers and texts; which go together is known when an expression is evaluated.
 from typing import Any
 
 from sim.base.errors import InputError

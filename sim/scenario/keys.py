@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
@@ -73,4 +72,4 @@ def _schema_of(model: type[BaseModel], keys: Keys, values: object) -> Schema | N
 def _schema(model: type[BaseModel], key: str) -> Schema:
     field = model.model_fields[key]
     extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
-    return {**TypeAdapter[Any](field.rebuild_annotation()).json_schema(), **extra}
+    return {**TypeAdapter[object](field.rebuild_annotation()).json_schema(), **extra}

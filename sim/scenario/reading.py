@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
+
+# Any: tables are read by models that the group decides.
 from typing import Any
 
 from pydantic import BaseModel, ValidationError

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from math import prod
 from pathlib import Path
+
+# Any: options of Optuna's.
 from typing import Any, Literal
 
 import optuna

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
-from sim.plugins import Promises, promise
+from sim.plugins import Found, Promises, promise
 from sim.workloads.format.folder import COLUMN_TYPES
 from sim.workloads.format.validation import validate_workload
 from sim.workloads.format.workload import Workload
@@ -33,7 +33,7 @@ class WorkloadPromises(Promises):
     group, protocol = "workload", Generator
 
     @promise("generate")
-    def arrays(self, found: Any, _: Streams) -> Iterator[str]:
+    def arrays(self, found: Found, _: Streams) -> Iterator[str]:
         """`generate` returns a Workload whose columns are arrays of the format's types."""
         if not isinstance(found, Workload):
             yield f"generate returned {found!r}, expected a Workload"
@@ -58,7 +58,7 @@ class WorkloadPromises(Promises):
             yield str(error)
 
 
-def _is_column(values: Any, type_: pa.DataType) -> bool:
+def _is_column(values: Found, type_: pa.DataType) -> bool:
     if pa.types.is_string(type_):
         return isinstance(values, pa.StringArray)
     return isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype == type_.to_pandas_dtype()

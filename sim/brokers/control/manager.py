@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 import simpy
@@ -80,7 +79,7 @@ class Manager:
         """Start the periodic decisions."""
         self._fabric.clock.process(self._run())
 
-    def _run(self) -> Generator[simpy.Event, Any, None]:
+    def _run(self) -> Generator[simpy.Event, object, None]:
         clock, period = self._fabric.clock, self._setting.parameters.period
         number = 0
         while True:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 import simpy
@@ -96,7 +95,7 @@ class OffloadingService:
         """Start the periodic decisions."""
         self._fabric.clock.process(self._run())
 
-    def _run(self) -> Generator[simpy.Event, Any, None]:
+    def _run(self) -> Generator[simpy.Event, object, None]:
         clock, period = self._fabric.clock, self._setting.parameters.period
         while True:
             yield clock.until((self._period + 1) * period, OFFLOADING)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import simpy
@@ -106,7 +105,7 @@ class ReconfigurationProtocol:
 
     # -- the manager
 
-    def carry_out(self, new: NDArray[np.int32]) -> Generator[simpy.Event, Any, None]:
+    def carry_out(self, new: NDArray[np.int32]) -> Generator[simpy.Event, object, None]:
         """The manager's part of moving all brokers to these nodes (n): a piece of a SimPy process."""
         clock, brokers = self._clock, range(len(new))
         manager = clock.active_process

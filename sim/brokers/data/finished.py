@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.data.flights import Flight
 from sim.brokers.statistics.receipts import Audience
-from sim.brokers.statistics.recorder import Recorder
+from sim.brokers.statistics.recorder import OffloadColumns, Recorder
 from sim.brokers.statistics.records import Offloaded, Ways, starts
 
 _BATCH = 512  # publications that are counted at once
@@ -115,7 +114,7 @@ class Finished:
             np.concatenate(self.duplicate_at_broker) if self.duplicate_at_broker else np.empty(0, np.bool_),
         )
 
-    def _offloaded_columns(self) -> tuple[tuple[Any, Any, Any, Any, Any, Any], list[Offloaded], list[Audience | None]]:
+    def _offloaded_columns(self) -> tuple[OffloadColumns, list[Offloaded], list[Audience | None]]:
         """The arguments of `Recorder.offload`, with an entry for each publication."""
         flights = self.offloaded
         columns = (

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from heapq import heappop, heappush
+
+# Any: SimPy does not say what is in its queue, nor what callbacks take.
 from typing import Any
 
 import simpy

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+
+# Any: what a message carries is known to those alone who handle it.
 from typing import Any
 
 from sim.brokers.fabric.clock import Scheduled

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sim.base.arrays import Columns, Items
@@ -13,7 +11,7 @@ KINDS = ("uplink", "tree", "flood")
 UPLINK, TREE, FLOOD = range(len(KINDS))
 MOST_HOPS = 5_000_000
 """The most hops that are kept in a run."""
-_TYPES: dict[str, Any] = {
+_TYPES: dict[str, type[np.generic]] = {
     "sent": np.float64,
     "received": np.float64,
     "publication": np.int64,
@@ -24,6 +22,7 @@ _TYPES: dict[str, Any] = {
 }
 HOP = np.dtype(list(_TYPES.items()), align=True)
 """When a message was sent and received (s), the publication, the brokers from and to, the kind of hop, and whether it was due there."""
+_Hop = tuple[float, float, int, int, int, int, bool]
 _BATCH = 1 << 12
 
 
@@ -33,7 +32,7 @@ class HopTrace:
     def __init__(self, share: float, key: int, most: int = MOST_HOPS) -> None:
         self.share, self.key, self._most = share, key, most
         self._batches: list[Items] = []
-        self._rows: list[tuple[float, float, int, int, int, int, bool]] = []
+        self._rows: list[_Hop] = []
         self._kept = 0
         self._full_at: float | None = None
 
@@ -41,7 +40,7 @@ class HopTrace:
         """Whether the hops of a publication are traced."""
         return self.share >= 1.0 or uniform(self.key, publication) < self.share
 
-    def add(self, *hop: Any) -> None:
+    def add(self, *hop: *_Hop) -> None:
         """Trace one hop: the fields of HOP."""
         self._rows.append(hop)
         if len(self._rows) == _BATCH:

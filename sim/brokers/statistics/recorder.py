@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+# Any: counts are int or Fraction, as their metric is declared.
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +29,9 @@ from sim.brokers.statistics.window_columns import WindowColumns
 from sim.metrics import COUNTED, OURS, QUANTILES, MetricValue
 from sim.overlay.pair_times import PairTimes
 
-OffloadColumns = tuple[Any, Any, Any, Any, Any, Any]
+OffloadColumns = tuple[
+    NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], NDArray[np.int32]
+]
 """The first six of `Offloads`."""
 
 
@@ -180,7 +184,7 @@ class Recorder:
         if self.satisfaction is not None:
             self.satisfaction.receive(period, audience.users, publications, reached)
 
-    def _kernel(self, kernel: Any, records: tuple[Any, ...], windows: NDArray[np.int64]) -> None:
+    def _kernel(self, kernel: Callable[..., int], records: tuple[object, ...], windows: NDArray[np.int64]) -> None:
         """Let a kernel count publications of these windows, making room whenever it lacks some."""
         done, before = 0, -1
         while (done := kernel(*records, done, self.statistics)) < len(windows):

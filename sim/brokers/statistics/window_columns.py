@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
 from operator import add
+
+# Any: sums are int, float or Fraction, each as exact as what is counted.
 from typing import Any, NamedTuple
 
 from sim.base.arrays import Columns

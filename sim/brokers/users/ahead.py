@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from sim.base.arrays import frozen
+from sim.base.arrays import Columns, frozen
 from sim.brokers.users.ahead_kernels import MOVEMENTS, TOPICS, VIEWS, end_ahead, look_ahead
 from sim.brokers.users.state import UserState
 from sim.brokers.users.subscriptions import Subscriptions
@@ -94,7 +93,9 @@ def use_workload(workload: Workload, state: UserState) -> None:
 
 def _make_room(state: UserState) -> None:
     """Make room for views."""
-    sizes: dict[str, Any] = dict.fromkeys((*_ASKED, "view_event", "view_movement"), (VIEWS, np.int64))
+    sizes: dict[str, tuple[int, type[np.generic]]] = dict.fromkeys(
+        (*_ASKED, "view_event", "view_movement"), (VIEWS, np.int64)
+    )
     sizes |= dict.fromkeys(("view_time", "view_latitude", "view_longitude"), (VIEWS, np.float64))
     sizes |= dict.fromkeys(("view_user", "view_current"), (VIEWS, np.int32))
     sizes |= {"view_topics": (TOPICS, np.int32), "view_own_wanted": (TOPICS, np.int32)}
@@ -107,6 +108,6 @@ def _views(state: UserState, views: int, exchanged: BrokerStates) -> SelectionVi
     """The recorded views, read-only."""
     arrays = state.arrays
     topics = arrays["view_indptr"].item(views)
-    each: dict[str, Any] = {name.removeprefix("view_"): frozen(arrays[name][:views]) for name in _ASKED}
+    each: Columns = {name.removeprefix("view_"): frozen(arrays[name][:views]) for name in _ASKED}
     each |= {name: frozen(arrays[f"view_{name}"][:topics]) for name in ("topics", "own_wanted")}
     return SelectionViews(**each, indptr=frozen(arrays["view_indptr"][: views + 1]), exchanged=exchanged)

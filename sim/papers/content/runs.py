@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from sim.base.naming import Raw
 from sim.base.randomness import Streams
 from sim.content.matching import MatchingIndex
 from sim.papers.content.claims import MATCHES
@@ -51,7 +51,7 @@ def sweeps(setting: SweepSetting) -> Iterator[Computed]:
 def _counted(path: Path, variants: Sequence[str], replications: int) -> pd.DataFrame:
     """Alpha and beta of full subsets, by trying all their targets and by formula, and of an ideal (impossible) set."""
     experiment = load_scenario(path)
-    rows: list[dict[str, Any]] = []
+    rows: list[Raw] = []
     for variant, replication in itertools.product(experiment.variants, range(replications)):
         if variants and variant not in variants:
             continue
@@ -92,7 +92,7 @@ def _counted(path: Path, variants: Sequence[str], replications: int) -> pd.DataF
 def _across(path: Path, replications: int) -> pd.DataFrame:
     """Targets of two and three within subsets, compared with all sets without contradictions."""
     experiment = load_scenario(path)
-    rows: list[dict[str, Any]] = []
+    rows: list[Raw] = []
     for variant, replication in itertools.product(experiment.variants, range(replications)):
         scenario = experiment.variants[variant]
         assert isinstance(scenario.workload.parameters, ContentWorkload.Parameters)
@@ -161,7 +161,7 @@ def _compatible(design: Design) -> dict[int, float]:
 
 def _drawn() -> pd.DataFrame:
     """The subscriptions of figures 7.1 and 7.2, the sets that each is in, and the target of two that it has been dealt to."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Raw] = []
     for figure, pictures in FIGURES.items():
         for variant, subscriptions, overlap in pictures:
             generator = Streams(1).generator("workload.subscriptions")
@@ -234,7 +234,7 @@ def _some(items: list[int], count: int, generator: np.random.Generator) -> list[
 
 def _printed(replications: int) -> pd.DataFrame:
     """The share of the printed algorithm's targets, drawn as in the paper, that another subscription matches too."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Raw] = []
     for (name, sizes), replication in itertools.product(PRINTED.items(), range(replications)):
         generator = Streams(1, replication).generator("workload.subscriptions")
         printed = Printed.made(100, 11, sizes, generator)

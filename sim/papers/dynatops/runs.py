@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from sim import plugins
+from sim.base.naming import Raw
 from sim.overlay.trees import RendezvousTrees
 from sim.papers.sweeps import Computed, PaperPoint, PaperSweep, SweepSetting, thinned
 from sim.policies.reconfiguration.cost import CostModel
@@ -94,32 +94,32 @@ def sweeps(setting: SweepSetting) -> Iterator[PaperSweep | Computed]:
         yield Computed(section, f"dynatops/{section}.toml", scale, table)
 
 
-def _sweep(section: str, points: Sequence[PaperPoint], keys: Mapping[str, Any]) -> PaperSweep:
+def _sweep(section: str, points: Sequence[PaperPoint], keys: Raw) -> PaperSweep:
     return PaperSweep(section, f"dynatops/{section}.toml", tuple(points), REPLICATIONS, keys)
 
 
-def _location(setting: SweepSetting) -> dict[str, Any]:
+def _location(setting: SweepSetting) -> Raw:
     days = setting.lasting(DAYS, 4 * 7)
     return {"workload.users": setting.sized(USERS), "workload.horizon": f"{days:.0f}d"}
 
 
-def _poisson(setting: SweepSetting) -> dict[str, Any]:
+def _poisson(setting: SweepSetting) -> Raw:
     hours = setting.lasting(HOURS, 24)
     return {"workload.users": setting.sized(POISSON_USERS), "workload.horizon": f"{hours:.0f}h"}
 
 
-def _clusters(size: int) -> dict[str, Any]:
+def _clusters(size: int) -> Raw:
     return {"selection.cluster_size": size}
 
 
-def _periods(hours: float, variants: Sequence[str]) -> dict[str, Any]:
+def _periods(hours: float, variants: Sequence[str]) -> Raw:
     tables = ("", *(f'variant."{variant}".' for variant in variants))
     return {f"{table}reconfiguration.period": f"{hours:g}h" for table in tables}
 
 
 def _visits(path: Path, setting: SweepSetting) -> pd.DataFrame:
     """How often users return and how long they stay: shares of the workload, and the paper's published figures of its trace."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Raw] = []
     users = setting.sized(USERS)
     scenario = load_scenario(path, (f"workload.users={users}",)).base
     for replication in range(REPLICATIONS):
@@ -152,7 +152,7 @@ def _visits(path: Path, setting: SweepSetting) -> pd.DataFrame:
 
 def _savings(path: Path, setting: SweepSetting, patterns: Sequence[str]) -> pd.DataFrame:
     """The savings of each policy of the scenario over consistent hashing, and its CPU time."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Raw] = []
     for varied, sizes in SIZES.items():
         for pattern, (brokers, topics) in product(patterns, sizes if setting.scale > 0.5 else sizes[:2]):
             overrides = _sized(brokers, topics, pattern)

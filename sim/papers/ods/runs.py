@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from sim import plugins
+from sim.base.naming import Raw
 from sim.base.randomness import Streams
 from sim.papers.ods.claims import B3M, BEST, BOUND, FB3M, RATIOS, READINGS, SLOW
 from sim.papers.sweeps import Computed, SweepSetting
@@ -56,9 +57,9 @@ class _Case:
 
     policies: Mapping[str, OffloadingPolicy]
     problem: OffloadingProblem
-    of: Mapping[str, Any]
+    of: Raw
 
-    def at(self, tau: int) -> dict[str, Any]:
+    def at(self, tau: int) -> Raw:
         """The columns common to all rows about one threshold."""
         return {**self.of, "tau": tau, "threshold": f"{tau:,}", "panel": f"{self.of['reading']}, τ = {tau:,}"}
 
@@ -80,7 +81,7 @@ def _case(path: Path, scale: float, shape: str, replication: int) -> _Case:
 
 def _trace(path: Path, scale: float, replications: Iterable[int]) -> pd.DataFrame:
     """Published figures of the paper's trace, and those of the workloads; topics and subscribers are those at scale 1."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Raw] = []
     for replication, shape in itertools.product(replications, READINGS):
         case = _case(path, scale, shape, replication)
         problem = case.problem
@@ -105,7 +106,7 @@ def _decisions(path: Path, scale: float, shape: str, replication: int) -> pd.Dat
     """The values that policies reach at each threshold, with the whole capacity, parts of it, and during one run."""
     _compile(path)
     case = _case(path, scale, shape, replication)
-    rows: list[dict[str, Any]] = []
+    rows: list[Raw] = []
     for tau, objective in itertools.product(TAUS, get_args(Objective)):
         question = _Question(replace(case.problem, threshold=tau), objective)
         for variant, policy in case.policies.items():
@@ -155,7 +156,7 @@ class _Question:
         if value > self.best.get(step, (-1.0,))[0]:
             self.best[step] = value, topics
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> Iterator[Raw]:
         """A row for each number, `capacity` in % of all notifications, shares in % of all subscribers in need."""
         bounds = self._bounds()
         everybody = np.count_nonzero(self.problem.need)
@@ -192,7 +193,7 @@ class _Question:
 def _slow(path: Path, scale: float, replications: Iterable[int]) -> pd.DataFrame:
     """F-B3M and its slow version: CPU times, their ratio, and the number of different picks."""
     _compile(path)
-    rows: list[dict[str, Any]] = []
+    rows: list[Raw] = []
     for replication, shape in itertools.product(replications, READINGS):
         case = _case(path, scale, shape, replication)
         for tau in TAUS:

@@ -6,9 +6,9 @@ import gzip
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from sim.base.errors import InputError
+from sim.base.naming import Raw
 from sim.files.atomic import whole_file
 from sim.overlay.topic_connected.bounds import lower_bounds
 from sim.overlay.topic_connected.interests import BrokerInterests
@@ -64,11 +64,11 @@ def _figure(section: str, column: str, points: Sequence[tuple[int, int, int]], s
     return PaperSweep(section, "overlays/interests.toml", tuple(found), setting.replications(20))
 
 
-def _users(users: int) -> dict[str, Any]:
+def _users(users: int) -> Raw:
     return {"workload.users": users, "network.brokers": users}
 
 
-def _model(reading: str) -> dict[str, Any]:
+def _model(reading: str) -> Raw:
     return {"workload.model": READINGS[reading]}
 
 
@@ -77,7 +77,7 @@ def _examples(folder: Path) -> Iterator[PaperPoint]:
         yield PaperPoint(name, {}, _listed(folder / f"{file}.json", nodes))
 
 
-def _listed(path: Path, nodes: int) -> dict[str, Any]:
+def _listed(path: Path, nodes: int) -> Raw:
     """Interests from a file."""
     return {"workload.file": str(path.resolve()), "network.brokers": nodes}
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from sim import plugins
 from sim.base.errors import cut
+from sim.base.naming import RawValue
 from sim.base.randomness import Streams
 from sim.base.units import Duration, Period, Quantity
 from sim.policies.offloading import kernels
@@ -35,7 +36,7 @@ class Capacity:
         return f"{(100 * Decimal(repr(self.amount))).normalize():f}%" if self.relative else f"{self.amount:.15g}"
 
 
-def parse_capacity(value: Any) -> Capacity:
+def parse_capacity(value: RawValue) -> Capacity:
     """Parse a number of 0 or more, or a text such as "10%". Raises ValueError."""
     if isinstance(value, Capacity):
         return value

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+
+# Any: costs are whole numbers or floats, which their inputs decide.
 from typing import Any
 
 import numpy as np

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# Any: Numba infers the type of arrays that are made in a kernel.
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +10,7 @@ from numpy.typing import NDArray
 
 from sim.base.arrays import Columns
 from sim.base.errors import WorkloadError
+from sim.base.naming import Raw
 from sim.content.conjunctions import MOST_FIELDS, Conjunctions
 from sim.content.predicates import Content, interests, occurring
 from sim.files.parquet import read_columns
@@ -47,7 +46,7 @@ def columns(content: Content) -> dict[str, Columns]:
     }
 
 
-def read_content(folder: Path, counted: Mapping[str, Any]) -> Content:
+def read_content(folder: Path, counted: Raw) -> Content:
     """The content of a workload's folder, with the counts of its manifest.
 
     Raises WorkloadError where a table is not readable or rows are in the wrong order.

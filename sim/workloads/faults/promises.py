@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from sim.base.errors import cut
-from sim.plugins import Promises, promise
+from sim.plugins import Found, Promises, promise
 from sim.workloads.faults.fault import BrokenLink, Fault, FaultModel, FaultSetting, Losses, Outage, Partition, Slowdown
 
 _KINDS = (Outage, BrokenLink, Partition, Losses, Slowdown)
@@ -21,7 +20,7 @@ class FaultPromises(Promises):
     group, protocol = "faults", FaultModel
 
     @promise("faults")
-    def typed(self, found: Any, _: FaultSetting) -> Iterator[str]:
+    def typed(self, found: Found, _: FaultSetting) -> Iterator[str]:
         """`faults` returns a list or tuple of faults."""
         if not isinstance(found, list | tuple):
             yield f"faults returned {cut(repr(found))}, expected a list of faults"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, TypeAdapter, WithJsonSchema, model_validator
 
@@ -44,7 +44,7 @@ BrokerReferences = Annotated[tuple[BrokerReference, ...], BeforeValidator(as_tup
 Times = Annotated[
     tuple[Duration, ...],
     BeforeValidator(as_tuple),
-    one_or_more(TypeAdapter[Any](Duration).json_schema()),
+    one_or_more(TypeAdapter[float](Duration).json_schema()),
 ]
 """A time, or a list of times, from the start of the run."""
 

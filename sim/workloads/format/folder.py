@@ -6,13 +6,13 @@ import re
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from sim.base.arrays import Columns
 from sim.base.errors import WorkloadError
+from sim.base.naming import Raw
 from sim.files.atomic import check_name
 from sim.files.parquet import read_columns, write_columns, write_tables
 from sim.workloads.content import tables as content_tables
@@ -129,7 +129,7 @@ def load_workload(folder: Path) -> Workload:
     Checks(f"{folder / 'topics.parquet'}").numbered("topic", topics["topic"])
     users = read_columns(folder / "users.parquet", COLUMN_TYPES["users"])
     Checks(f"{folder / 'users.parquet'}").numbered("user", users["user"])
-    tables: dict[str, Any] = {
+    tables: Raw = {
         name: table(**read_columns(folder / f"{name}.parquet", COLUMN_TYPES[name]))
         for name, table in EVENT_TABLES.items()
         if name not in _OPTIONAL or f"{name}.parquet" in manifest["files"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from sim.base.errors import WorkloadError
+from sim.base.naming import Raw
 from sim.files.atomic import replacing
 from sim.files.hashing import sha256, sha256_of
 
@@ -27,7 +27,7 @@ _KEYS: dict[str, tuple[type, ...]] = {
 }
 
 
-def write_manifest(folder: Path, values: Mapping[str, Any], files: Iterable[str]) -> None:
+def write_manifest(folder: Path, values: Raw, files: Iterable[str]) -> None:
     """Seal the folder: `manifest.json` with these values, the format's version and the SHA-256 of each of the files."""
     manifest = {"format": _FORMAT, **values, "files": {name: sha256(folder / name) for name in sorted(files)}}
     unfinished = folder / ".manifest.json"
@@ -37,7 +37,7 @@ def write_manifest(folder: Path, values: Mapping[str, Any], files: Iterable[str]
         )
 
 
-def read_manifest(folder: Path) -> tuple[dict[str, Any], str]:
+def read_manifest(folder: Path) -> tuple[Raw, str]:
     """The values, and the SHA-256 of the manifest itself.
 
     Raises WorkloadError where it is missing or of another format version, or a key is missing or of another type.
@@ -76,7 +76,7 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], str]:
     return manifest, sha256_of(content)
 
 
-def _have(values: Mapping[str, Any], kinds: Mapping[str, type]) -> bool:
+def _have(values: Raw, kinds: Mapping[str, type]) -> bool:
     return all(isinstance(values.get(key), kind) for key, kind in kinds.items())
 
 

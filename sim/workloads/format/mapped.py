@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
+
+# Any: it goes through the fields of any dataclass.
 from typing import Any, get_args, get_type_hints
 
 import numpy as np

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.naming import Raw
 from sim.base.units import SECONDS
 from sim.workloads.format.workload import DAY, Workload
 from sim.workloads.models.location import visit_shares, visits_of
@@ -18,7 +18,7 @@ _QUANTILES = {"p5": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95, 
 CLASSES = {"none": 0, "1 to 9": 1, "10 to 99": 10, "100 to 999": 100, "1000 and more": 1000}
 
 
-def summarise_workload(workload: Workload) -> dict[str, Any]:
+def summarise_workload(workload: Workload) -> Raw:
     """Summarise a workload, in JSON types; undefined values (a mean over no users, the time of no event) are None.
 
     Times are ISO 8601 in UTC, `horizon` and `period` seconds, `cell` degrees; rates have their unit in their name.

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Self, get_args, get_origin, get_type_hints
+from typing import Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim.base.arrays import Integers
+from sim.base.naming import Raw
 from sim.content.predicates import Content, carried, occurring
 from sim.files.parquet import ROW_GROUP, repeated
 from sim.workloads.content import tables as content_tables
@@ -198,15 +199,15 @@ class Workload:
     period: float = DAY
     origin: str = "1970-01-01T00:00:00Z"
     cell: float | None = None
-    generator: Mapping[str, Any] = field(default_factory=dict)
+    generator: Raw = field(default_factory=dict)
     seed: int | None = None
-    sources: tuple[Mapping[str, Any], ...] = ()
-    rows: Mapping[str, Any] | None = None
+    sources: tuple[Raw, ...] = ()
+    rows: Raw | None = None
     unmatched: Mapping[str, int] = field(default_factory=dict)
     hash: str = ""
 
     @property
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Raw:
         """The description in manifests."""
         return {
             "kind": self.kind,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
+# Any: further fields of the workload, by name.
 from typing import Any
 
 import numpy as np

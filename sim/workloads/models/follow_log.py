@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+# Any: further fields of the workload, by name.
 from typing import Any
 
 import numpy as np

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
+
+# Any: further fields of the workload, by name.
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from sim.base.csr import row_starts
 from sim.base.errors import WorkloadError
+from sim.base.naming import Raw
 from sim.base.randomness import Streams
 from sim.files.parquet import repeated, strings
 from sim.workloads.format.workload import (
@@ -167,7 +169,7 @@ def location_workload(
     publications: Publications,
     friends: int,
     streams: Streams,
-    generator: Mapping[str, Any],
+    generator: Raw,
     horizon: float,
     **about: Any,
 ) -> Workload:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+# Any: a tree of dicts, with a position at the key None.
 from typing import Any
 
 

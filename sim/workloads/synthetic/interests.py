@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from sim import plugins
+from sim.base.naming import RawValue
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, unit
 from sim.files.inputs import File, InputFile
@@ -24,7 +25,7 @@ MOST_FLIPS = 2e8
 """The most coin flips; that many take two gigabytes."""
 
 
-def interest_rows(content: Any, place: str = "") -> list[list[int]]:
+def interest_rows(content: RawValue, place: str = "") -> list[list[int]]:
     """Check and return the topics of each node from `{"interests": [[topic, …] per node]}`, as read from JSON.
 
     Raises ValueError where it is something else; `place` is its place in a file.
@@ -48,7 +49,7 @@ def interest_rows(content: Any, place: str = "") -> list[list[int]]:
     return rows
 
 
-def _short(value: Any) -> str:
+def _short(value: RawValue) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 40 else f"{text[:39]}…"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+# Any: PyArrow has no types for its arrays.
 from typing import Any
 
 import numpy as np

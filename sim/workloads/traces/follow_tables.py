@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from sim.base.errors import WorkloadError, suggestion
+from sim.base.naming import Raw
 from sim.files.compression import ENDINGS
 from sim.workloads.traces.layouts import Layout, lay_over
 from sim.workloads.traces.sources import Inputs
@@ -112,7 +113,7 @@ class Trace:
     def time_zone(self) -> str:
         return self.tables[0][0].layout.time_zone
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Raw:
         """Its entries in a manifest."""
         tables = [{**table.layout.parameters(), "spread": table.spread} for table, _ in self.tables]
         return {"format": self.name, "tables": tables}

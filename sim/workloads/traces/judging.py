@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+# Any: PyArrow has no types for its arrays.
 from typing import Any
 
 import numpy as np

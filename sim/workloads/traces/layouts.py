@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from zoneinfo import ZoneInfo, available_timezones
 
 from sim.base.errors import WorkloadError, nearest, suggestion
+from sim.base.naming import Raw
 from sim.workloads.traces.sources import is_parquet
 
 Kind = Literal["text", "jsonl", "parquet"]
@@ -72,7 +73,7 @@ class Layout:
             return ",".join(f"{field}={column}" for field, column in self.columns.items())
         return ",".join(self.columns)
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Raw:
         """Its entries in a manifest."""
         text = {"delimiter": self.delimiter, "header": self.header, "quote": self.quote} if self.kind == "text" else {}
         times = {"time_formats": list(self.time_formats), "time_zone": self.time_zone}
@@ -119,7 +120,7 @@ def lay_over(
         for text_option, value in (("delimiter", delimiter), ("header", header), ("quote", quote)):
             if value is not None:
                 raise WorkloadError(f"--{text_option}: has no effect with --format {layout.name}")
-    changes: dict[str, Any] = {}
+    changes: Raw = {}
     if delimiter is not None:
         changes["delimiter"] = {"tab": "\t", r"\t": "\t"}.get(delimiter, delimiter)
         changes["quote"] = changes["delimiter"] == ","

@@ -5,13 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
+from sim.base.naming import Raw
 from sim.files.parquet import ROW_GROUP, arrow, strings
 from sim.workloads.traces.layouts import Layout, name_keys
 from sim.workloads.traces.shelves import Piece, Shelf
@@ -158,12 +158,12 @@ def _bad_rows(shelf: Shelf, piece: Piece, shift: int, late: _Dropped) -> Iterato
         yield rows.drop_columns("row").add_column(0, "line", arrow(row[order] + shift))
 
 
-def account(reasons: Counter[str | None]) -> dict[str, Any]:
+def account(reasons: Counter[str | None]) -> Raw:
     """The manifest's `rows`: read = kept + all quarantined; reasons in their order, those that never applied left out."""
     quarantined = {reason: reasons[reason] for reason in _REASONS if reasons[reason]}
     return {"read": reasons.total(), "kept": reasons[None], "quarantined": quarantined}
 
 
-def describe_reasons(rows: Mapping[str, Any]) -> str:
+def describe_reasons(rows: Raw) -> str:
     """The quarantined `rows` of a manifest in words: `duplicate 8`."""
     return ", ".join(f"{reason} {count:,}" for reason, count in rows["quarantined"].items())

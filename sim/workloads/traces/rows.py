@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
+
+# Any: PyArrow has no types for its schemas.
 from typing import Any
 
 import pyarrow as pa

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+# Any: PyArrow has no types for what it writes with.
 from typing import Any
 
 import numpy as np

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,10 +52,10 @@ _COUNTERS = {
 }
 
 
-def count_windows(windows: Items, statistics: Statistics, counted: dict[str, list[Any]]) -> None:
+def count_windows(windows: Items, statistics: Statistics, duplicates: list[int]) -> None:
     """Add what was counted in each window to the statistics, and to the recorder's counts by name."""
-    for window, duplicates in enumerate(windows["duplicates"].tolist()):
-        counted["duplicates"][window] += duplicates
+    for window, more in enumerate(windows["duplicates"].tolist()):
+        duplicates[window] += more
     for row, name in _PAIRS.items():
         for whom, whose in enumerate(("brokers", "users")):
             statistics.pairs[:, row, whom] += windows[f"{name}_{whose}"]

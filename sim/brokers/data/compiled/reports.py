@@ -62,7 +62,7 @@ class TopicReports:
         )
         if satisfaction is not None:
             satisfaction.count_all(found)
-        count_windows(arrays["windows"], statistics, recorder.counted)
+        count_windows(arrays["windows"], statistics, recorder.counted["duplicates"])
 
     def end_held(self, held: list[int], column: int, outcome: int) -> None:
         """Count publications that a broker holds back and that never set out, in this column and row of the ledger."""
