@@ -80,7 +80,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "sim/policies/reconfiguration/search": ("tests/policies/test_reconfiguration_search.py",),
     "sim/policies/selection/": ("tests/policies/test_selection.py",),
     "sim/workloads/": ("tests/workloads/test_workload.py", "tests/workloads/test_location.py"),
-    "sim/workloads/faults/": ("tests/workloads/test_faults.py", "tests/scenario/test_faults_in_scenarios.py"),
+    "sim/workloads/faults/": ("tests/workloads/test_fault_schedules.py", "tests/scenario/test_faults_in_scenarios.py"),
     "sim/workloads/faults/promises": _PROMISES,
     "sim/workloads/content/": ("tests/workloads/test_content_designs.py", "tests/workloads/test_workload.py"),
     "sim/workloads/format/demand": ("tests/workloads/test_demand.py",),
