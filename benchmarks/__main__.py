@@ -12,6 +12,7 @@ from sim.base.errors import unknown
 NAMES = (
     "relay",
     "engine",
+    "faults",
     "million",
     "folded",
     "checkins",

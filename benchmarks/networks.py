@@ -15,6 +15,7 @@ from sim.brokers.network import Network, NetworkSetting
 from sim.overlay.chord import Chord
 from sim.overlay.geometry import GeometrySetting
 from sim.policies.views import Exchange, Selection, SelectionView
+from sim.workloads.faults.schedule import FaultSchedule
 from sim.workloads.format.workload import Interests, Publications, SubscriptionEvents, Topics, Users, Workload
 
 
@@ -62,10 +63,17 @@ def still_workload(
 Plane = Literal["events", "compiled", "folded"]
 
 
-def relay(brokers: int, hops: int, publications: int, plane: Plane = "events", service: float = 0.0) -> Network:
+def relay(
+    brokers: int,
+    hops: int,
+    publications: int,
+    plane: Plane = "events",
+    service: float = 0.0,
+    faults: FaultSchedule | None = None,
+) -> Network:
     """Every publication travels `hops` hops from its root, where it is published, to the topic's one subscriber.
 
-    Brokers take a mean of `service` seconds for a message, exponential, or no time.
+    Brokers take a mean of `service` seconds for a message, exponential, or no time; and may fail.
     """
     topics = 50
     overlay = Chord(Chord.Parameters(), GeometrySetting(brokers, topics, 1))
@@ -89,12 +97,16 @@ def relay(brokers: int, hops: int, publications: int, plane: Plane = "events", s
         horizon=workload.horizon,
         stations=StationSetting("exponential", service) if service else NO_TIME,
         plane=plane,
+        faults=faults,
     )
     return Network(setting, workload, Streams(1))
 
 
-def loaded(brokers: int, topics: int, wanting: int, publications: int) -> Network:
-    """Brokers that take time, on a Chord ring; so many of them want each topic, and publications come from any broker."""
+def loaded(brokers: int, topics: int, wanting: int, publications: int, faults: FaultSchedule | None = None) -> Network:
+    """Brokers that take time, on a Chord ring; so many of them want each topic, and publications come from any broker.
+
+    There is one publication per second; brokers may fail.
+    """
     random = np.random.default_rng(1)
     drawn = [random.choice(brokers, wanting, replace=False) for _ in range(topics)]
     who, what = np.concatenate(drawn), np.repeat(np.arange(topics, dtype=np.int32), wanting)
@@ -119,6 +131,7 @@ def loaded(brokers: int, topics: int, wanting: int, publications: int) -> Networ
         horizon=horizon,
         stations=StationSetting("exponential", 0.25 / max(busiest, wanting / brokers)),
         plane="compiled",
+        faults=faults,
     )
     return Network(setting, workload, Streams(1))
 
