@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import numpy as np
 
@@ -57,14 +58,12 @@ def _hops_per_second(faults: FaultSchedule | None) -> tuple[float, float]:
 def figures() -> list[Figure]:
     """Ratios of CPU time, and hops/s."""
     found = []
-    for plane, publications in (("events", 2_000), ("compiled", 200_000)):
+    planes: dict[Plane, int] = {"events": 2_000, "compiled": 200_000}
+    for plane, publications in planes.items():
         for fails in (False, True):
             _relayed(plane, 100, fails)  # compiles the kernels
-        _, _, ratio = alternate(
-            lambda plane=plane, many=publications: _relayed(plane, many, True),
-            lambda plane=plane, many=publications: _relayed(plane, many, False),
-            ROUNDS,
-        )
+        failing, quiet = (partial(_relayed, plane, publications, fails) for fails in (True, False))
+        _, _, ratio = alternate(failing, quiet, ROUNDS)
         name = f"{plane}: CPU time where a broker may fail, and none does, relative to where none may"
         found.append(Figure(name, f"{ratio:.3f}", "≤ 1.05", ratio <= 1.05))
     rate, hops = _hops_per_second(_churn())

@@ -54,7 +54,7 @@ from sim.metrics import MetricValue, declared_metrics
 from sim.overlay.geometry import Dissemination, link_metrics
 from sim.overlay.pair_times import PairTimes
 from sim.policies.views import SelectionPolicy
-from sim.workloads.faults.schedule import LOSS, FaultSchedule
+from sim.workloads.faults.schedule import LOSS, SLOW_DOWN, FaultSchedule
 from sim.workloads.format.workload import Workload
 
 
@@ -178,7 +178,7 @@ class Network:
         outages = None if faults is None else Outages(brokers, faults.sides)
         carried = self.clock, links, setting.links, brokers, streams.key("loss"), (setting.warm_up, setting.horizon)
         limited = any(setting.links.limits.values()) or (faults is not None and faults.has(LOSS))
-        slowed = None if outages is None else outages.slowed
+        slowed = outages.slowed if outages is not None and faults is not None and faults.has(SLOW_DOWN) else None
         return Fabric(
             self.clock,
             setting.overlay,

@@ -49,8 +49,9 @@ class Carrier:
 
     def outages_changed(self) -> None:
         """Hops may take more than their latency from now on, or no longer."""
-        cuts = self._outages is not None and self._outages.cuts
-        self._plain = self._links.fixed and self._transmission is None and not cuts
+        outages = self._outages
+        self._troubled = outages is not None and outages.active
+        self._plain = self._links.fixed and self._transmission is None and not (outages is not None and outages.cuts)
 
     def close(self, messages: Iterable[Message]) -> None:
         """Count what is in transit at the end, in these messages."""
@@ -76,7 +77,9 @@ class Carrier:
     def _reach_uplink(self, message: Message) -> None:
         flight: Flight = message.carries
         here, there = flight.uplink[message.position - 1 : message.position + 1]
-        if self._stopped(message, here, there) or (self._servers and not self._serve_uplink(message)):
+        if (self._troubled and self._stopped(message, here, there)) or (
+            self._servers and not self._serve_uplink(message)
+        ):
             return
         if self._trace is not None and flight.traced:
             self._trace.add(message.sent, message.arrived, flight.number, here, there, UPLINK, False)
@@ -109,8 +112,8 @@ class Carrier:
 
     def _stopped(self, message: Message, here: int, there: int) -> bool:
         """Whether a message that comes from one broker to another is lost by an outage."""
-        outages = self._outages
-        cause = outages.stops(here, there) if outages is not None and outages.active else None
+        assert self._outages is not None
+        cause = self._outages.stops(here, there)
         if cause is not None:
             self._lose(message, cause)
         return cause is not None
@@ -158,7 +161,7 @@ class Carrier:
         flight: Flight = message.carries
         position, source, now = message.position, message.source, message.arrived
         arrival, brokers = flight.arrival, flight.brokers
-        if self._stopped(message, brokers[source], brokers[position]):
+        if self._troubled and self._stopped(message, brokers[source], brokers[position]):
             return
         first = arrival[position] != arrival[position]  # NaN
         if first and self._flood is not None:

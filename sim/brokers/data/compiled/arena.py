@@ -17,17 +17,41 @@ from sim.brokers.data.routes import Uplinks
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.recorder import Recorder
 from sim.overlay.geometry import TopicTree
+from sim.overlay.pair_times import TimesRecord, time_between
+
+
+class Shape(NamedTuple):
+    """The shape of a tree: the fields of TopicTree of the same names."""
+
+    parents: NDArray[np.int32]
+    first_child: NDArray[np.int32]
+    depth: NDArray[np.int32]
 
 
 @kernel
-def count_below(parents: NDArray[np.int32], users: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """How many brokers, and how many users, are due at each position of a tree or below."""
-    brokers = (users > 0).astype(np.int32)
-    below = users.copy()
-    for position in range(parents.size - 1, 0, -1):
-        brokers[parents[position]] += brokers[position]
-        below[parents[position]] += below[position]
-    return brokers, below
+def place_tree(
+    places: Items, first: int, brokers: NDArray[np.int32], users: NDArray[np.int32], shape: Shape, hops: TimesRecord
+) -> tuple[int, int, int]:
+    """Lay a tree down at positions from `first` on, of brokers with so many due users; `hops` are the times between brokers.
+
+    Returns the most children of a position, and how many brokers and users are due on the tree.
+    """
+    most, parents = 0, shape.parents
+    for i in range(places.size):
+        place = places[i]
+        children = shape.first_child[i + 1] - shape.first_child[i]
+        place.broker, place.users, place.depth, place.link = brokers[i], users[i], shape.depth[i], 0
+        place.first, place.children = first + shape.first_child[i], children
+        place.below_brokers, place.below_users = int(users[i] > 0), users[i]
+        place.hop = 0.0 if i == 0 else time_between(hops, brokers[parents[i]], brokers[i])
+        most = max(most, children)
+    for i in range(places.size - 1, 0, -1):
+        above = places[parents[i]]
+        above.below_brokers += places[i].below_brokers
+        above.below_users += places[i].below_users
+    if places.size == 0:
+        return 0, 0, 0
+    return int(most), int(places[0].below_brokers), int(places[0].below_users)
 
 
 class Current(NamedTuple):
@@ -152,20 +176,15 @@ class Arena:
         self.current[number] = known
         first = self._take(size) if size else 0
         made = self.positions[first : first + size]
-        made["broker"], made["users"], made["depth"] = brokers, due.on_tree, tree.depth
+        shape = Shape(tree.parents, tree.first_child, tree.depth)
+        most, *reached = place_tree(made, first, brokers, due.on_tree, shape, self._fabric.links.hops.record)
         if self._floods:
             self._link_places(tree, brokers, due.on_tree, first)
-        else:
-            above = brokers[tree.parents]  # for the root: any
-            made["hop"] = self._fabric.links.hops[above, brokers]
-            made["link"][1:] = self._link_numbers(above[1:], brokers[1:])
-            made["first"], made["children"] = tree.first_child[:-1] + first, np.diff(tree.first_child)
-            made["below_brokers"], made["below_users"] = count_below(tree.parents, due.on_tree)
-        self.most_children = max(
-            self.most_children, int(self.positions["children"][first : first + size].max(initial=0))
-        )
+            most = int(made["children"].max(initial=0))
+        elif self._numbers:
+            made["link"][1:] = self._link_numbers(brokers[tree.parents[1:]], brokers[1:])
+        self.most_children = max(self.most_children, most)
         self.most_cells = max(self.most_cells, _block(size))
-        reached = int(np.count_nonzero(due.on_tree)), int(due.on_tree.sum())
         joining = due.brokers - reached[0], due.users - due.absent - reached[1]
         self.versions[number] = (
             first,

@@ -104,24 +104,34 @@ def in_transit(
 
 
 def count_links(positions: Items, tallies: Items, part: slice, flooded: bool, recorder: Recorder) -> None:
-    """Count what was sent over each link: on the hops of trees, floods or uplinks, for a range of positions."""
-    here = positions[part]
-    numbers = np.arange(part.start, part.stop)
-    links, uplinks = here["below_brokers"] == LINKED, here["below_brokers"] == UPLINKED
-    up = uplinks & (here["first"] != NONE)
-    hops = [(here["children"][links], numbers[links], numbers[links]), (numbers[up], here["first"][up], numbers[up])]
-    if not flooded:
-        parents = np.flatnonzero(~links & ~uplinks & (here["children"] > 0))
-        counts = here["children"][parents]
-        behind = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        below = np.repeat(here["first"][parents], counts) + behind
-        hops.append((np.repeat(numbers[parents], counts), below, below))
-    above, below, tally = (np.concatenate(columns) for columns in zip(*hops, strict=True))
-    sent = tallies["messages"][tally] > 0
-    above, below, tally = above[sent], below[sent], tallies[tally[sent]]
-    source, destination, messages = positions["broker"][above], positions["broker"][below], tally["messages"]
+    """Count what was sent over each link: on the hops of the trees or floods, or of uplinks, at a part of the positions."""
     brokers = recorder.statistics.brokers
-    recorder.links.add(np.stack([source * brokers + destination, messages, tally["bytes"]]))
+    recorder.links.add(_sent_over(positions, tallies, part.start, part.stop, flooded, brokers))
+
+
+@kernel
+def _sent_over(
+    positions: Items, tallies: Items, first: int, end: int, flooded: bool, brokers: int
+) -> NDArray[np.int64]:
+    """What was sent over links, as `Tallies.add` takes it, at the positions from the first to before the end."""
+    found, many = np.empty((3, max(end - first, 0)), np.int64), 0
+    for number in range(first, end):
+        place = positions[number]
+        here, there, least, most = number, number, number, number + 1
+        if place.below_brokers == LINKED:
+            here = int(place.children)
+        elif place.below_brokers == UPLINKED:
+            there = int(place.first) if place.first != NONE else number
+        else:  # a place on a tree, or one that is flooded, whose links are counted by themselves
+            least = int(place.first)
+            most = least if flooded else least + int(place.children)
+        for tally in range(least, most):
+            if tallies[tally].messages > 0:
+                to = there if least == number else tally
+                found[0, many] = np.int64(positions[here].broker) * brokers + positions[to].broker
+                found[1, many], found[2, many] = tallies[tally].messages, tallies[tally].bytes
+                many += 1
+    return found[:, :many].copy()
 
 
 @kernel

@@ -129,13 +129,16 @@ class Memory:
     def use_arena(self, arena: Arena) -> None:
         """Give the kernels the addresses of the arena's present arrays."""
         for name in ("positions", "tallies", "slots", "versions"):
-            self.use(name, getattr(arena, name))
+            array = getattr(arena, name)
+            if self.arrays.get(name) is not array:
+                self.use(name, array)
         self.state["most_children"], self.state["most_cells"] = arena.most_children, arena.most_cells
         for name, limited in (("last_arrival", False), ("lines", True)):
             links = self.arrays[name]
             while len(arena.links) > len(links) and (self.state["limited"] or not limited):
                 links = longer(links)
-            self.use(name, links)
+            if links is not self.arrays[name]:
+                self.use(name, links)
 
     def line_up(self, departing: Departing) -> None:
         """Queue departing publications after all that are still to be published."""
