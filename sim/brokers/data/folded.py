@@ -53,7 +53,7 @@ class FoldedEngine:
     ) -> None:
         self._fabric, self._recorder = fabric, recorder
         self._due, self._publications = DueByTopic(recorder, subscriptions), publications
-        self._uplinks = Uplinks(fabric)
+        self._uplinks = Uplinks(fabric, timed=True)
         self._climbing: list[_Due] = []  # a heap
         self._rooted = _Rooted()
         self._held: dict[int, list[int]] = {}  # by broker: publications that it holds back

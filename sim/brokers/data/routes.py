@@ -14,7 +14,7 @@ _MOST = 1 << 16  # uplinks that are cached
 
 
 class Uplink(NamedTuple):
-    """The brokers of an uplink, from the publisher's to the root, as an array and as a list; `times` (s) of its hops without jitter."""
+    """The brokers of an uplink, from the publisher's to the root, as an array and as a list; `times` (s) of its hops, if asked for."""
 
     array: NDArray[np.int32]
     brokers: list[int]
@@ -22,10 +22,10 @@ class Uplink(NamedTuple):
 
 
 class Uplinks:
-    """Caches uplinks until brokers move or, if links follow interests, links change."""
+    """Caches uplinks until brokers move or, if links follow interests, links change; `timed` ones with the times of their hops."""
 
-    def __init__(self, fabric: Fabric) -> None:
-        self._fabric, self._links = fabric, fabric.links
+    def __init__(self, fabric: Fabric, timed: bool = False) -> None:
+        self._fabric, self._links, self._timed = fabric, fabric.links, timed
         self._known: dict[tuple[int, int], Uplink] = {}
 
     def of(self, topic: int, broker: int) -> Uplink:
@@ -37,7 +37,7 @@ class Uplinks:
             brokers = array.tolist()
             if len(self._known) == _MOST:
                 self._known.clear()
-            times = [self._links.times(here)[there] for here, there in pairwise(brokers)]
+            times = [self._links.times(here)[there] for here, there in pairwise(brokers)] if self._timed else []
             self._known[topic, broker] = uplink = Uplink(array, brokers, times)
         return uplink
 

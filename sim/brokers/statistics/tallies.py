@@ -36,6 +36,7 @@ class Tallies:
         self.hashed = _free(1 << (least - 1).bit_length())
         self._columns = np.empty((3, 0), np.int64)  # key and counts; ascending keys
         self._emptied: list[NDArray[np.int64]] = []  # further such columns in any order, still to be merged
+        self._waiting = 0  # how many keys these hold
 
     def empty(self) -> None:
         """Empty the hash table."""
@@ -45,7 +46,8 @@ class Tallies:
     def add(self, columns: NDArray[np.int64]) -> None:
         """Add counts: keys, possibly repeated, and two rows of counts; merged once they are as many as all before."""
         self._emptied.append(columns)
-        if sum(part.shape[1] for part in self._emptied) > self._columns.shape[1]:
+        self._waiting += columns.shape[1]
+        if self._waiting > self._columns.shape[1]:
             self._merge()
 
     def grow(self) -> None:
@@ -60,7 +62,7 @@ class Tallies:
 
     def _merge(self) -> None:
         parts = np.concatenate([self._columns, *self._emptied], axis=1)
-        self._emptied = []
+        self._emptied, self._waiting = [], 0
         parts = parts[:, np.argsort(parts[0], kind="stable")]
         unique, first = np.unique(parts[0], return_index=True)
         if len(unique):

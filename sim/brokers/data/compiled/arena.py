@@ -224,8 +224,8 @@ class Arena:
     def give_back(self, version: int) -> None:
         """Free a version that is no longer in use."""
         for first, size in self.blocks(version):
-            self.positions[first : first + size] = np.zeros(1, POSITION)
-            self.tallies[first : first + size] = np.zeros(1, TALLY)
+            for records in (self.positions, self.tallies):
+                records[first : first + size].view(np.uint8)[:] = 0
             if size:
                 self._free.setdefault(_block(size), []).append(first)
         del self.current[version]
