@@ -114,7 +114,7 @@ def test_a_killed_command_leaves_nothing_that_looks_like_a_workload(trace: Path,
             ["--columns", "user,tme,latitude,longitude"],
             "no time, did 'tme' mean it? (check-ins need user, time, latitude,",
         ),
-        (["--format", "foursquare-tist"], "places without positions; --places FILE tells where they are"),
+        (["--format", "foursquare-tist"], "places without positions; --places FILE gives their positions"),
         (["--places-columns", "place"], "--places-columns: describes the files of --places, which is not given"),
         (["--driver-memory", "much"], "--driver-memory 'much': expected a size of 512m or more"),
         (["--master", "spark"], "--master 'spark': expected local[N]"),
@@ -145,7 +145,7 @@ def test_without_spark_the_workload_is_the_same_or_the_sentence_says_why_not(
     with pytest.raises(InputError) as raised:
         prepare(trace, "--columns", "user,time,latitude,longitude,_", "--time-format", "hh:mm a yyyy-MM-dd", *alone)
     assert str(raised.value) == (
-        f"{trace}: times in the format 'hh:mm a yyyy-MM-dd' are not read by Arrow kernels; say --engine spark, which reads them"
+        f"{trace}: times in the format 'hh:mm a yyyy-MM-dd' are not read by Arrow kernels; give --engine spark, which reads them"
     )
 
 

@@ -269,7 +269,7 @@ def test_a_set_without_dates_is_refused_and_what_is_missing_is_named(
     for columns, message in {
         "user=label,space": "--columns user=label,space=space: no time (check-ins need user, time, space)",
         "user=label,time=date,space": "no column 'date' for time (it has time, day, poi, space, tid, label, __index_level_0__)",
-        "user=label,time,space": "column 'time' (time) holds numbers (int64), which are no dates",
+        "user=label,time,space": "column 'time' (time) has numbers (int64), not dates",
         "user=label,time=day,space": "row 1: column 'day' (time) looks wrong: expected a time such as 2010-10-19T23:55:27Z, "
         "found 'Wednesday' (130,494 of 130,494 rows cannot be read as --format parquet)",
     }.items():

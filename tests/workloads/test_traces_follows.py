@@ -223,7 +223,7 @@ def test_lastfm_1k(spark: SparkSession, tmp_path: Path, shared_data: Path) -> No
     [
         ("user,topic,since", ["ann,a,now"], "f.csv: line 1: column 3 (since) looks wrong: expected a time such as 1287532527.5"),
         ("user,topic", ["a,"], "f.csv: line 1: column 2 (topic) looks wrong: expected a topic, which is not empty, found ''"),
-        ("user,topic,until", ["ann,a,1"], "f.csv: of 2 rows none tells of a publication, or none of a follow (outside_window 1)"),
+        ("user,topic,until", ["ann,a,1"], "f.csv: 2 rows have no publication, or no follow (outside_window 1)"),
     ],
 )  # fmt: skip
 def test_follows_that_tell_nothing_are_refused(

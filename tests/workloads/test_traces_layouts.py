@@ -54,7 +54,7 @@ def test_a_layout_is_guessed_from_a_file(tmp_path: Path, content: bytes, name: s
         ({"delimiter": '"'}, "neither quotes nor ends of a line"),
         ({"time_zone": "Europe/Pari"}, "--time-zone 'Europe/Pari': no such zone, did you mean 'Europe/Paris'?"),
         ({"time_zone": "+2"}, "--time-zone '+2': no such zone"),
-        ({"time_formats": ["HH:mm"]}, "--time-format 'HH:mm': no year, month and day in it, which make a date"),
+        ({"time_formats": ["HH:mm"]}, "--time-format 'HH:mm': it lacks a year, month or day"),
         ({"time_formats": ["yyyy-MM-dd EEE"]}, "a weekday (E) may only stand at its start"),
         (
             {"time_formats": ["unix"]},

@@ -289,8 +289,8 @@ def test_a_day_begins_even_where_clocks_skip_its_midnight_and_a_bound_may_stand_
             "two columns 'user', one of them for user",
         ),
         (b"\xff\n", {"columns": "user=user", "header": True}, "line 1: no header that can be read"),
-        (b"PAR1", {"columns": "user"}, "a Parquet file; say --format parquet"),
-        (b"", {"columns": "user", "time_formats": ["yyyy-MM-dd {"]}, "'yyyy-MM-dd {': no datetime pattern of Spark"),
+        (b"PAR1", {"columns": "user"}, "a Parquet file; give --format parquet"),
+        (b"", {"columns": "user", "time_formats": ["yyyy-MM-dd {"]}, "'yyyy-MM-dd {': not a datetime pattern of Spark"),
     ],
 )
 def test_what_a_file_lacks_is_told(
@@ -310,7 +310,7 @@ def test_what_a_file_lacks_is_told(
         ("user=label", "no column 'label' for user (it has id, time, clock)"),
         (
             "user=id,time",
-            "column 'time' (time) holds numbers (int64), which are no dates: name a column that holds dates",
+            "column 'time' (time) has numbers (int64), not dates: name a column that has dates",
         ),
         ("user=clock", "column 'clock' (user) has the type time64[us], which cannot be read"),
     ],

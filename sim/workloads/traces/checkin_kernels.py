@@ -1,4 +1,4 @@
-"""The rules by which check-ins are judged, for whole columns: as `checkins.judge_checkins` has Spark judge them."""
+"""The rules for validating check-ins, on whole columns; the same as `checkins.judge_checkins` for Spark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PAIR = re.compile(rf"{SPACE}({_PART}+){_BREAK}+({_PART}+){SPACE}[\x85\u2028\u20
 
 
 class PlaceLookup(Protocol):
-    """Finds the latitudes and longitudes of places, or the texts that hold both."""
+    """Finds the latitudes and longitudes of places, or the texts with both."""
 
     def __call__(self, places: pa.StringArray) -> dict[str, pa.StringArray]:
         """The columns `latitude` and `longitude`, or `space`, with null where a place is not known."""
@@ -41,7 +41,7 @@ class CheckinRules:
     places: PlaceLookup | None = None
 
     def __call__(self, fields: Fields) -> Judged:
-        """What the fields of rows come to."""
+        """Validate and type the fields of rows."""
         texts = dict(fields.columns)
         if self.places is not None:
             texts |= self.places(texts["place"])

@@ -20,7 +20,7 @@ from sim.workloads.traces.times import Window, outside, parse_time
 from sim.workloads.traces.typed import Names, read_typed
 
 _FIELDS = ("user", "time", "place", "space", "latitude", "longitude")
-# What should stand in a field, for people.
+# What each field should contain, for messages.
 CHECKIN_EXPECTED = {
     "user": "a user, which is not empty",
     "latitude": "degrees from -90 to 90",
@@ -55,8 +55,8 @@ BOXES = {"us-paper": Box(30.0, -126.0, 50.0, -66.0)}  # 20 × 60 cells of one de
 class Checkins:
     """Check-ins, one entry each, ordered by (user, time, latitude, longitude, row).
 
-    `user` is a position in `names`; `micros` is the time in µs since 1970, UTC; positions are degrees; `row` is where it stood,
-    see `row_number`.
+    `user` is a position in `names`; `micros` is the time in µs since 1970, UTC; positions are degrees; `row` is its place in the
+    files, see `row_number`.
     """
 
     names: list[str]
@@ -70,7 +70,7 @@ class Checkins:
         return len(self.user)
 
     def repeated(self) -> NDArray[np.bool_]:
-        """Which ones equal the one before, that is an earlier row, in all but the row."""
+        """Which ones equal the previous one, that is, an earlier row, in everything but the row."""
         same = np.zeros(len(self), np.bool_)
         same[1:] = True
         for column in (self.user, self.micros, self.latitude, self.longitude):
@@ -78,7 +78,7 @@ class Checkins:
         return same
 
     def where(self, which: NDArray[np.bool_]) -> Checkins:
-        """These alone, and the names of those users alone who are left, in their order."""
+        """Only these, with the names of only the remaining users, in order."""
         user = self.user[which]
         left = np.bincount(user, minlength=len(self.names)) > 0
         user = (np.cumsum(left, dtype=np.int32) - np.int32(1))[user]
@@ -89,7 +89,7 @@ class Checkins:
 def check_layouts(layout: Layout, places: Layout | None) -> None:
     """Raise WorkloadError where the layout of check-ins, or of places that have their positions, lacks a field."""
     if places is None and "place" in layout.columns and not {"latitude", "longitude", "space"} & set(layout.columns):
-        raise WorkloadError(f"--columns {layout.said()}: places without positions; --places FILE tells where they are")
+        raise WorkloadError(f"--columns {layout.said()}: places without positions; --places FILE gives their positions")
     layout.require("check-ins", checkin_fields(layout, places))
     if places is not None:
         places.require("places", ("place", *position_fields(places)), "--places-columns")
@@ -125,8 +125,8 @@ def read_checkins(
 def judge_checkins(rows: sql.DataFrame, layout: Layout, box: Box | None, window: Window) -> sql.DataFrame:
     """Type the fields of `read_checkins`: user, micros, latitude, longitude; null where they are not usable.
 
-    Adds `reason`, null where the row is usable as far as one row can tell, and, for a reason that speaks of a field's form,
-    `column` and `found`, its name and its text. No row raises, whatever it holds, under ANSI rules too.
+    Adds `reason`, null where the row by itself is usable, and, for a reason about a field's form, `column` and `found`, its name
+    and its text. No row raises, whatever it contains, even under ANSI rules.
     """
 
     def inside(value: sql.Column, low: float, high: float) -> sql.Column:

@@ -1,4 +1,4 @@
-"""The rules by which rows of a broker's log are judged, for whole columns: as `events.judge_events` has Spark judge them."""
+"""The rules for validating rows of a broker's log, on whole columns; the same as `events.judge_events` for Spark."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EventRules:
     size: int
 
     def __call__(self, fields: Fields) -> Judged:
-        """What the fields of rows come to."""
+        """Validate and type the fields of rows."""
         texts, count = fields.columns, len(fields.parsed)
         absent = pa.nulls(count, pa.string())
         action = _codes(texts["action"], self.words)
@@ -65,13 +65,13 @@ class EventRules:
 
 
 def _codes(column: pa.StringArray, known: Mapping[str, int]) -> NDArray[np.int8]:
-    """The actions that words stand for; -1 where they stand for none."""
+    """The actions that words stand for; -1 for unknown words."""
     number, texts = words(column)
     return np.array([*(known.get(text.strip(" ").lower(), -1) for text in texts), -1], np.int8)[number]
 
 
 def _sizes(column: pa.StringArray, otherwise: int) -> NDArray[np.int32]:
-    """Whole numbers of bytes; -1 where there is something else, and `otherwise` where there is nothing."""
+    """Whole numbers of bytes; -1 where there is something else, and `otherwise` where the field is empty."""
     number, texts = words(column)
     matches = (_SIZE.fullmatch(text) for text in texts)
     found = (int(match[1][-10:]) if match and not match[1][:-10].strip("0") else -1 for match in matches)

@@ -1,4 +1,4 @@
-"""The whole way from a broker's log to an event workload on disk: rows are judged in tasks, numpy does the rest."""
+"""The pipeline from a broker's log to an event workload on disk: rows are validated in tasks, numpy does the rest."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from sim.workloads.traces.workshop import TraceOptions, TraceProgress, TraceTabl
 
 @dataclass(frozen=True)
 class EventOptions(TraceOptions):
-    """What of a log is used, and for what.
+    """Which part of a log is used, and how.
 
-    `words` say which action a word of the log stands for (`action_words`); `persistent` and `filters` as in `event_workload`.
+    `words` maps the log's words to actions (`action_words`); `persistent` and `filters` as in `event_workload`.
     """
 
     words: Mapping[str, int] = field(default_factory=stages.action_words)
@@ -41,10 +41,10 @@ def prepare_events(
 ) -> Workload:
     """Write the event workload of this log to the folder `out` and return it.
 
-    Without a Spark session this process does it alone.
+    Without a Spark session, this process does it alone.
     `inputs` are files and patterns (`find_sources`). The files are the same bytes for any number of partitions and cores. `out`
-    appears when it is complete; a workload that stands there is replaced. Raises WorkloadError where an input is missing, empty or
-    damaged, the layout lacks a field, more than half of the rows are not in it, no row is usable, or `out` holds something else.
+    appears when it is complete; an existing workload is replaced. Raises WorkloadError where an input is missing, empty or damaged,
+    the layout lacks a field, more than half of the rows are not in it, no row is usable, or `out` contains something else.
     """
     layout.require("events", stages.NEEDED)
     options = options or EventOptions()

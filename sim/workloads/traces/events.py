@@ -36,7 +36,7 @@ MQTT = Layout(
     delimiter="\t",
     header=True,
     time_formats=("epoch",),
-    text="packets of MQTT as they are decoded from a capture",
+    text="MQTT packets decoded from a capture",
 )
 EVENT_LAYOUTS = {MQTT.name: MQTT}
 EVENT_EXPECTED = {
@@ -74,10 +74,9 @@ def judge_events(
 ) -> sql.DataFrame:
     """Type the fields of `read_rows`: micros, action, client, topic, size, publisher; null where they are not usable.
 
-    Adds `reason`, null where the row is usable as far as one row can tell; `column` and `found`, the name and the text of the field
-    that is wrong. `words` are those of `action_words`, `window` is [first, end) in µs
-    since 1970, `size` is that of publications without one. `raw` is kept where it may be needed later. No row raises,
-    whatever it holds.
+    Adds `reason`, null where the row by itself is usable; `column` and `found`, the name and the text of the invalid field. `words`
+    are those of `action_words`, `window` is [first, end) in µs since 1970, `size` is that of publications without one. `raw` is
+    kept where it may be needed later. No row raises, whatever it contains.
     """
     word = F.lower(F.trim("action"))
     code = F.coalesce(*(F.when(word == known, number) for known, number in words.items())).cast("tinyint")

@@ -1,4 +1,4 @@
-"""The fields of lines as columns of text: cut by Arrow where they lie in the bytes, by Python where they are quoted."""
+"""The fields of lines as columns of text: cut from the bytes by Arrow, or by Python where they are quoted."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Fields:
 
 
 def field_pattern(layout: Layout) -> str:
-    """A delimiter and a field that may be quoted, as Java and Python understand it; nothing in it tracks back.
+    """A regular expression, for Java and Python, for a delimiter and a possibly quoted field, without backtracking.
 
-    Other fields hold no quotes, or the second line of a field that spans two would be taken for a row.
+    Other fields have no quotes, as otherwise the second line of a field that spans two would be taken for a row.
     """
     delimiter = re.escape(layout.delimiter)
     plain = rf'[^"{delimiter}]*+' if len(layout.delimiter) == 1 else rf'(?:(?!{delimiter})[^"])*+'
@@ -40,7 +40,7 @@ def field_pattern(layout: Layout) -> str:
 def text_fields(lines: Lines, layout: Layout, names: Sequence[str], used: Mapping[str, str]) -> Fields:
     """The fields of a text whose lines have `names` in order; `used` are those that are wanted, by the pipeline's names.
 
-    A line that has not as many fields, or is not UTF-8, is not parsed.
+    A line with another number of fields, or not in UTF-8, is not parsed.
     """
     at, first, counts = _cut(lines, layout)
     parsed = lines.valid & (counts == len(names))
@@ -93,7 +93,7 @@ def _pieces(data: bytes, at: NDArray[np.int64]) -> pa.StringArray:
 
 
 def _odd(lines: Lines, layout: Layout) -> Sequence[int]:
-    """The lines that Python takes apart: with quotes where they mean something, or all where a delimiter has several bytes."""
+    """The lines that Python splits: those with quotes if these have a meaning, or all if the delimiter has several bytes."""
     if len(layout.delimiter.encode()) > 1:
         return range(len(lines))
     if not (layout.quote and b'"' in lines.data):

@@ -1,4 +1,4 @@
-"""The rules by which follows and what is published are judged, for whole columns: as `follows.judge_follows` has Spark judge them."""
+"""The rules for validating follows and events, on whole columns; the same as `follows.judge_follows` for Spark."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from sim.workloads.traces.text_kernels import first_named
 from sim.workloads.traces.time_kernels import parse_times
 from sim.workloads.traces.times import Window
 
-_DIGITS = 12  # hexadecimal, of which a share is made: a float holds it exactly
+_DIGITS = 12  # hexadecimal digits of a share, which a float holds exactly
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
 class FollowRules:
-    """How rows of a table are judged, see `judge_follows`; `key` is that of the draws of moments."""
+    """The rules for a table's rows, see `judge_follows`; `key` is for the draws of moments."""
 
     table: FollowTable
     window: Window
     key: int
 
     def __call__(self, fields: Fields) -> Judged:
-        """What the fields of rows come to."""
+        """Validate and type the fields of rows."""
         table, texts = self.table, fields.columns
         typed: dict[str, Any] = {"user": _first(fields, (table.user,))}
         typed |= {f"topic_{n}": _first(fields, topics.fields) for n, topics in enumerate(table.topics)}
@@ -62,7 +62,7 @@ class FollowRules:
         return Judged(typed | coded, faults, not table.events)
 
     def _micros(self, fields: Fields) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """When something was published, and where that is known."""
+        """When something was published, and the mask of known times."""
         table, texts = self.table, fields.columns
         parts = [texts[field] for field in table.time]
         joined = parts[0]
@@ -79,7 +79,7 @@ class FollowRules:
 
 @dataclass(frozen=True)
 class LabelRules:
-    """Rows tell what topics are called."""
+    """The rules for rows with the names of topics."""
 
     labels: Labels
 
@@ -100,7 +100,7 @@ def _first(fields: Fields, names: tuple[str, ...]) -> pa.StringArray:
 
 
 def _bound(column: pa.StringArray, table: FollowTable, bound: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """From or until when a follow is, and where that is known, as it is where nothing is said."""
+    """The start or end of a follow, and the mask of valid ones, including unlimited ones."""
     missing = np.asarray(first_named(column).is_null())
     micros, timely = parse_times(column, table.layout, bound=True)
     return np.where(missing, {"since": EVER, "until": UNENDING}[bound], micros), timely | missing
@@ -109,7 +109,7 @@ def _bound(column: pa.StringArray, table: FollowTable, bound: str) -> tuple[NDAr
 def _moments(
     micros: NDArray[np.int64], fields: Fields, rows: NDArray[np.int64], span: Span, zone: str, key: int
 ) -> NDArray[np.int64]:
-    """A moment in the day or month of each time: a share of it that belongs to the seed and to the row's text.
+    """A moment in the day or month of each time: a share of it determined by the seed and the row's text.
 
     The share is the first twelve hexadecimal digits of the SHA-256 of the key, a colon and the text, as a fraction.
     """
@@ -125,7 +125,7 @@ def _moments(
 
 
 def _limits(micros: int, span: Span, zone: str) -> tuple[int, int]:
-    """Where the day or the month of a time begins and ends, as calendars in the zone have it."""
+    """The beginning and end of a time's day or month, by the zone's calendar."""
     local = (_EPOCH + micros * _MICROSECOND).astimezone(zone_of(zone))
     day = local.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     if span == "month":

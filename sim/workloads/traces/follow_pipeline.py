@@ -1,4 +1,4 @@
-"""The whole way from files of follows and of what is published to a workload on disk: rows are judged in tasks, numpy does the rest."""
+"""The pipeline from files of follows and events to a workload on disk: rows are validated in tasks, numpy does the rest."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from sim.workloads.traces.workshop import TraceOptions, TraceProgress, TraceTabl
 
 @dataclass(frozen=True)
 class FollowOptions(TraceOptions):
-    """What of a trace is used, and for what: the `window` is that of what is published.
+    """Which part of a trace is used, and how: the `window` applies to publications.
 
-    Event rates count in `period` (s); the follows used are those of a share `sample` of the users; `seed` is that of all draws.
+    Event rates are per `period` (s); the follows used are those of a share `sample` of the users; `seed` is for all draws.
     """
 
     period: float = DAY
@@ -51,9 +51,9 @@ def prepare_follows(
 ) -> Workload:
     """Write the workload of this trace to the folder `out` and return it.
 
-    Without a Spark session this process does it alone. The files are the same bytes for any number of partitions and cores. `out`
-    appears when it is complete; a workload that stands there is replaced. Raises WorkloadError where an input is missing, empty or
-    damaged, more than half of a table's rows are not in its layout, nothing is published or followed, or `out` holds something else.
+    Without a Spark session, this process does it alone. The files are the same bytes for any number of partitions and cores. `out`
+    appears when it is complete; an existing workload is replaced. Raises WorkloadError where an input is missing, empty or damaged,
+    more than half of a table's rows are not in its layout, nothing is published or followed, or `out` contains something else.
     """
     options = options or FollowOptions()
     streams = Streams(options.seed)
@@ -65,7 +65,7 @@ def prepare_follows(
         if trace.labels:
             of = trace.labels[0]
             table = TraceTable(of.layout, of.used, LabelRules(of), partial(stages.read_labels, labels=of))
-            labels = {of.kind: stages.load_labels(shop.read(table, len(tables), "reading what topics are called"))}
+            labels = {of.kind: stages.load_labels(shop.read(table, len(tables), "reading the names of topics"))}
         progress(f"joining follows of {shop.reasons[None]:,} rows", "")
         log = stages.load_follows(shelves, tables, labels)
         shop.warn_of_strays([log.published.micros], "publications")
@@ -83,7 +83,7 @@ def prepare_follows(
         del log  # which is as large as the workload
         shop.leave_out(dropped)
         if workload is None:
-            raise shop.nothing_usable("of {} none tells of a publication, or none of a follow")
+            raise shop.nothing_usable("{} have no publication, or no follow")
         return shop.finish(workload)
 
 

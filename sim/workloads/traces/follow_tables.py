@@ -1,4 +1,4 @@
-"""What stands in the files of a follow trace, and what their rows come to: a description per table, which the pipeline reads."""
+"""The files of a follow trace and the meaning of their rows: a description per table, which the pipeline reads."""
 
 from __future__ import annotations
 
@@ -31,10 +31,9 @@ class FollowedTopics:
 class FollowTable:
     """Files of one layout. A row's `user`, which is a field, follows all topics of `follows` and publishes on those of `events`.
 
-    A row that does both tells of a follow that begins with it. Of others, the fields since and until tell from when to when, and
-    `kind` of what kind the topic is, where the layout has them. The texts of the fields `time`, with a hyphen between, tell
-    when something was published; a time before the year `earliest` is none. Where that is a day or a month alone, as `spread`
-    says, a moment in it is drawn. `file` is its name in a preset.
+    A row that does both begins a follow. For others, the fields since and until give its time, and `kind` the kind of topic, if the
+    layout has them. The texts of the fields `time`, joined by hyphens, give the time of publication; times before the year
+    `earliest` are invalid. If only the day or month is known (`spread`), a moment in it is drawn. `file` is its name in a preset.
     """
 
     layout: Layout
@@ -49,7 +48,7 @@ class FollowTable:
 
     @property
     def topics(self) -> tuple[FollowedTopics, ...]:
-        """Those of `follows` and `events`, each once."""
+        """The topics of `follows` and `events`, each once."""
         return tuple(dict.fromkeys(self.follows + self.events))
 
     @property
@@ -59,13 +58,13 @@ class FollowTable:
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The fields without which a row is none."""
+        """The required fields of a row."""
         times, user = self.time * bool(self.events), (self.user,) * bool(self.follows)
         return tuple(dict.fromkeys((*times, *user, *(topics.fields[0] for topics in self.topics))))
 
     @property
     def used(self) -> tuple[str, ...]:
-        """All fields that mean something, whether the layout has them or not."""
+        """All fields with a meaning, whether the layout has them or not."""
         named = (field for topics in self.topics for field in topics.fields)
         return tuple(dict.fromkeys((*self.needed, self.user, *named, self.kind, *self.bounds)))
 
@@ -87,13 +86,13 @@ class Labels:
 
     @property
     def used(self) -> tuple[str, ...]:
-        """All fields that mean something."""
+        """All fields with a meaning."""
         return tuple(dict.fromkeys((*self.fields, self.name)))
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A public data set: what it is, the tables in its folder, and what its topics are called."""
+    """A public data set: its description, the tables in its folder, and the names of its topics."""
 
     name: str
     text: str
@@ -103,7 +102,7 @@ class Preset:
 
 @dataclass(frozen=True)
 class Trace:
-    """Tables and labels with the files that they stand in; times without a zone are in one and the same."""
+    """Tables and labels with their files; times without a zone are all in the same zone."""
 
     name: str
     tables: tuple[tuple[FollowTable, Inputs], ...]
@@ -152,7 +151,7 @@ def preset_trace(name: str, folder: Path, time_zone: str | None = None) -> Trace
 def _find(folder: Path, file: str, preset: Preset) -> Inputs:
     if not folder.is_dir():
         found = "is no folder" if folder.exists() else "no such folder"
-        raise WorkloadError(f"{folder}: {found}; --format {preset.name} takes the folder that its files are in")
+        raise WorkloadError(f"{folder}: {found}; --format {preset.name} needs the folder of its files")
     for ending in ("", *ENDINGS):
         if (folder / f"{file}{ending}").is_file():
             return (folder / f"{file}{ending}",)
@@ -192,7 +191,7 @@ LASTFM_HETREC = Preset(
     Labels(_hetrec("artist", "name", "url", "picture"), "artist", ("artist",), "name", "artists.dat"),
 )
 _PLAYS = Layout("lastfm-1k", ("user", "time", "artist", "name", "track", "title"), delimiter="\t")
-# An artist without an id of MusicBrainz goes by the name.
+# An artist without a MusicBrainz id is identified by name.
 LASTFM_1K = Preset(
     "lastfm-1k",
     "Last.fm, the plays of a thousand users, to the second",
@@ -207,7 +206,7 @@ LASTFM_1K = Preset(
     Labels(_PLAYS, "artist", ("artist", "name"), "name", "userid-timestamp-artid-artname-traid-traname.tsv"),
 )
 _FILM = (FollowedTopics("film", ("film",)),)
-# Trust is to follow; who reviews a film hears of further reviews of it. Reviews are known to the day.
+# Trust counts as a follow; reviewers of a film follow its further reviews. Reviews are known to the day.
 CIAODVD = Preset(
     "ciaodvd",
     "CiaoDVD: who trusts whom, and reviews of films, of which a day is known",

@@ -1,4 +1,4 @@
-"""Rows of follows and of what is published, judged and loaded as arrays: every row is of use or has a reason."""
+"""Rows of follows and events, validated and loaded as arrays: every row is usable or has a reason."""
 
 from __future__ import annotations
 
@@ -18,24 +18,22 @@ from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.times import Window, outside, parse_time
 from sim.workloads.traces.typed import Names, read_typed
 
-_DIGITS = 12  # hexadecimal, of which a share is made: a float holds it exactly
+_DIGITS = 12  # hexadecimal digits of a share, which a float holds exactly
 
 
 def expected_text(table: FollowTable) -> dict[str, str]:
     """What is expected in the fields of a table, as text; each kind of time is described separately."""
     fields = {topics.fields[0]: f"a {topics.kind}, which is not empty" for topics in table.topics}
-    dates = (
-        dict.fromkeys(table.time, f"what {'-'.join(table.time)} is to make a date of") if len(table.time) > 1 else {}
-    )
+    dates = dict.fromkeys(table.time, f"the parts of a date ({'-'.join(table.time)})") if len(table.time) > 1 else {}
     return {**fields, table.user: "a user, which is not empty", **dates}
 
 
 def judge_follows(rows: sql.DataFrame, table: FollowTable, window: Window, streams: Streams) -> sql.DataFrame:
     """Type the fields of `read_rows`: user, a `topic_<n>` for each of the table's, kind, and micros, or since and until.
 
-    Null where they are not usable, and since and until where there is no such limit. Adds `reason`, null where the row is usable
-    as far as one row can tell; `column` and `found`, the name and the text of the field that is wrong. `window` is [first,
-    end) in µs since 1970 for what is published. No row raises, whatever it holds.
+    Null where they are not usable, and since and until where there is no such limit. Adds `reason`, null where the row by itself is
+    usable; `column` and `found`, the name and the text of the invalid field. `window` is [first, end) in µs since 1970 for
+    publications. No row raises, whatever it contains.
     """
 
     def bound(field: str) -> sql.Column:
@@ -73,7 +71,7 @@ def judge_follows(rows: sql.DataFrame, table: FollowTable, window: Window, strea
     if table.events:
         reason = reason.when(outside(F.col("micros"), window), "outside_window")
     judged = judged.withColumns({"reason": reason, "column": F.coalesce("wrong", "late")})
-    # Of what is published none is called back later
+    # publications are never quarantined later
     raw = F.when(F.col("reason").isNotNull(), F.col("raw")) if table.events else F.col("raw")
     judged = judged.withColumns({"found": found(judged), "raw": raw})
     return judged.select("source", "block", "row", "raw", "reason", "column", "found", *loaded(table))
@@ -86,7 +84,7 @@ def loaded(table: FollowTable) -> tuple[str, ...]:
 
 
 def _moment(micros: sql.Column, row: sql.Column, span: Span, streams: Streams) -> sql.Column:
-    """A moment in the day or month of a time: a share of it that belongs to the seed and to the row's text.
+    """A moment in the day or month of a time: a share of it determined by the seed and the row's text.
 
     The share is the first twelve hexadecimal digits of the SHA-256 of the key, a colon and the text, as a fraction.
     """
@@ -98,7 +96,7 @@ def _moment(micros: sql.Column, row: sql.Column, span: Span, streams: Streams) -
 
 
 def read_labels(spark: sql.SparkSession, folder: Path, labels: Labels) -> sql.DataFrame:
-    """What topics are called: rows with `topic`, the text that names it, and `name`, as `read_rows` has them else."""
+    """The names of topics: rows with `topic`, the text that identifies it, and `name`, otherwise as from `read_rows`."""
     rows = read_rows(spark, folder, labels.layout, labels.used)
     found = {"topic": named(rows, *labels.fields), "name": F.col(labels.name)}
     blamed = {name: F.lit(None).cast("string") for name in ("reason", "column", "found")}
@@ -106,7 +104,7 @@ def read_labels(spark: sql.SparkSession, folder: Path, labels: Labels) -> sql.Da
 
 
 def load_labels(shelf: Shelf) -> dict[str, str]:
-    """What topics are called, by the texts that name them; of several names the first by code points."""
+    """The names of topics, by the texts that identify them; of several names the first by code points."""
     names: dict[str, str] = {}
     for _, _, batch in shelf.usable():
         for topic, name in zip(batch["topic"].to_pylist(), batch["name"].to_pylist(), strict=True):
@@ -120,8 +118,8 @@ def load_follows(
 ) -> FollowLog:
     """The usable rows of each table.
 
-    Users are numbered by their names, topics by kind and then by what rows call them: whole numbers by value, then the others by
-    code points. A topic of several kinds is of the first in that order. `labels`, by kind, are what topics are called at last.
+    Users are numbered by their names, topics by kind and then by their names in rows: whole numbers by value, then the others by
+    code points. A topic of several kinds is of the first in that order. `labels`, by kind, are the final names of topics.
     """
     users, kind_names = Names(), Names()
     topics = {kind: Names() for kind in sorted({topics.kind for table in tables for topics in table.topics})}

@@ -1,4 +1,4 @@
-"""The one judge of raw rows: ranges of files become typed columns, and rows of use and of none, in one pass.
+"""Validation of raw rows: ranges of files become typed columns, usable rows and bad rows, in one pass.
 
 It needs no Spark, but runs in Spark's tasks as well as in this process.
 """
@@ -41,7 +41,7 @@ Rules = Callable[[Fields], Judged]
 
 
 def beyond_kernels(layout: Layout) -> str | None:
-    """What in a layout only Spark reads; None where kernels read all of it."""
+    """The part of a layout that only Spark can read; None where kernels can read all of it."""
     if layout.kind != "text":
         return f"files in the format {layout.name} are not read by Arrow kernels"
     if pattern := uncovered(layout):
@@ -51,7 +51,7 @@ def beyond_kernels(layout: Layout) -> str | None:
 
 @dataclass(frozen=True)
 class RangeJudge:
-    """Judges ranges of files in a layout by rules; `used` are the fields that these want. A piece per range goes to the folder."""
+    """Validates ranges of files in a layout by rules, which need the fields `used`; writes a piece per range to the folder."""
 
     layout: Layout
     used: tuple[str, ...]

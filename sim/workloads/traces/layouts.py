@@ -1,4 +1,4 @@
-"""How files of a trace are written: a description per layout, which the pipelines read and never ask for by name."""
+"""Layouts of trace files: a description of each, on which the pipelines depend, not on its name."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from sim.workloads.traces.sources import is_parquet
 Kind = Literal["text", "jsonl", "parquet"]
 
 SKIPPED = "_"
-# Fields that name somebody or something.
+# Fields with names.
 _NAMES = ("user", "place", "client", "publisher", "topic", "kind")
-# Times that need no pattern of their own, with an example of each.
+# Time formats with a name instead of a pattern, with an example of each.
 NAMED_TIMES = {"iso": "2010-10-19T23:55:27Z", "epoch": "1287532527.5", "epoch-ms": "1287532527500"}
 
 
@@ -27,11 +27,11 @@ NAMED_TIMES = {"iso": "2010-10-19T23:55:27Z", "epoch": "1287532527.5", "epoch-ms
 class Layout:
     """Files of lines (`text` or `jsonl`) or of `parquet`, one row each.
 
-    `columns` names the fields of a line in order; those that the pipeline does not know are read over. Or it maps the
-    pipeline's names to the file's: keys of JSON lines, columns of Parquet, of a text those in its first line, the `header`.
-    With `quote`, a field of a text may stand in double quotes (RFC 4180), but never span lines. `time_formats` are tried in
-    order: datetime patterns of Spark, which may begin with a weekday (EEE), or one of `NAMED_TIMES`. Times that name no zone
-    are in `time_zone`. `text` says what is laid out so, for help. Raises WorkloadError where that is no layout.
+    `columns` names the fields of a line in order; unknown ones are skipped. Or it maps the pipeline's names to the file's: keys of
+    JSON lines, columns of Parquet, or names in a text's first line, the `header`. With `quote`, a field of a text may be in double
+    quotes (RFC 4180), but never span lines. `time_formats` are tried in order: datetime patterns of Spark, which may begin with a
+    weekday (EEE), or one of `NAMED_TIMES`. Times without a zone are in `time_zone`. `text` is a description for help. Raises
+    WorkloadError where the layout is invalid.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Layout:
         zone_of(self.time_zone)
 
     def require(self, what: str, fields: Sequence[str], option: str = "--columns") -> None:
-        """Raise WorkloadError unless it says where to find each of these fields, which `what` needs; `option` is to say it."""
+        """Raise WorkloadError unless it has each of these fields, which `what` needs; `option` is the option to set them."""
         for field in fields:
             if field not in self.columns:
                 near = nearest(field, [name for name in self.columns if name not in fields])
@@ -81,13 +81,13 @@ class Layout:
 
 
 def name_keys(layout: Layout, fields: Sequence[str] = _NAMES) -> list[str]:
-    """The keys of the file, or its columns, that name somebody or something."""
+    """The file's keys or columns with names."""
     assert isinstance(layout.columns, Mapping)
     return list(dict.fromkeys(layout.columns[field] for field in fields if field in _NAMES and field in layout.columns))
 
 
 def zone_of(name: str) -> tzinfo:
-    """The time zone of this name, or at this distance from UTC, such as +02:00. Raises WorkloadError where there is none."""
+    """The time zone with this name or offset from UTC, such as +02:00. Raises WorkloadError where there is none."""
     try:
         if re.fullmatch(r"[+-](0\d|1[0-7]):[0-5]\d", name):
             return datetime.strptime(name, "%z").tzinfo or UTC
@@ -110,11 +110,11 @@ def lay_over(
     time_formats: Sequence[str] = (),
     time_zone: str | None = None,
 ) -> Layout:
-    """`layout` with these settings in place of its own; None and () leave it as it is. Texts are those of the command line.
+    """`layout` with these settings replaced, except for None and (). Texts are those of the command line.
 
     `columns`, as `option` says them: `user,time,_,latitude` in order, or by name `user=label,time`, which Parquet and JSON lines
     always are.
-    `delimiter`: characters, or `tab`. Quoting follows the delimiter unless said: a comma has it, others do not.
+    `delimiter`: characters, or `tab`. Quoting depends on the delimiter unless given: only a comma implies it.
     """
     if layout.kind != "text":
         for text_option, value in (("delimiter", delimiter), ("header", header), ("quote", quote)):
@@ -138,7 +138,7 @@ def lay_over(
 
 
 def guess_layout(path: Path) -> Layout:
-    """The layout of `PLAIN` that a file looks to be in: by its first bytes Parquet, else by the end of its name."""
+    """The layout of `PLAIN` detected for a file: Parquet by its first bytes, others by the ending of its name."""
     if is_parquet(path):
         return PARQUET
     endings = {ending.lower() for ending in path.suffixes[-2:]}
@@ -165,7 +165,7 @@ def _halves(part: str) -> tuple[str, str, str]:
 
 
 def _check_pattern(pattern: str) -> None:
-    """What Spark would only find out later, or never: letters it does not know, and what gives no date."""
+    """Raise WorkloadError for mistakes in a pattern that Spark would find late or never: unknown letters, or no date."""
     if pattern in NAMED_TIMES:
         return
     letters = re.sub(r"'[^']*'|[^A-Za-z']", "", re.sub("^E{1,4}", "", pattern))
@@ -175,7 +175,7 @@ def _check_pattern(pattern: str) -> None:
         where = "a weekday (E) may only stand at its start" if wrong[0] == "E" else f"{wrong[0]!r} means nothing in it"
         raise WorkloadError(f"{said}: {where}; {expected}")
     if not ("y" in letters and ("D" in letters or {"M", "d"} <= set(letters.replace("L", "M")))):
-        raise WorkloadError(f"{said}: no year, month and day in it, which make a date; {expected}")
+        raise WorkloadError(f"{said}: it lacks a year, month or day; {expected}")
 
 
 CSV = Layout("csv", quote=True, text="lines with commas, fields in the order of --columns or named by a --header")

@@ -1,4 +1,4 @@
-"""The whole way from files of check-ins to a location workload on disk: rows are judged in tasks, numpy does the rest."""
+"""The pipeline from files of check-ins to a location workload on disk: rows are validated in tasks, numpy does the rest."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Publishing = Literal["per-visit", "per-check-in"]
 
 @dataclass(frozen=True)
 class CheckinOptions(TraceOptions):
-    """What of a trace is used, and for what.
+    """Which part of a trace is used, and how.
 
     `cell` is the side of a cell in degrees; check-ins outside of `box` are not used, nor those of users who do not pass the `filters`;
     each user gets `friends` friends; `seed` is that of all draws.
@@ -79,11 +79,11 @@ def prepare_checkins(
 ) -> Workload:
     """Write the location workload of these check-ins to the folder `out` and return it.
 
-    Without a Spark session this process does it alone.
-    `inputs` are files and patterns (`find_sources`); `places`, more of them and their layout, tell where the places of the
-    check-ins are. The files are the same bytes for any number of partitions and cores. `out` appears when it is complete; a workload
-    that stands there is replaced. Raises WorkloadError where an input is missing, empty or damaged, a layout lacks a field, more than
-    half of the rows are not in it, no row is usable, or `out` holds something else.
+    Without a Spark session, this process does it alone.
+    `inputs` are files and patterns (`find_sources`); `places`, files with their layout, give the positions of the check-ins'
+    places. The files are the same bytes for any number of partitions and cores. `out` appears when it is complete; an existing
+    workload is replaced. Raises WorkloadError where an input is missing, empty or damaged, a layout lacks a field, more than half
+    of the rows are not in it, no row is usable, or `out` contains something else.
     """
     options = options or CheckinOptions()
     stages.check_layouts(layout, places and places[1])

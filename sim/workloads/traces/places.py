@@ -1,4 +1,4 @@
-"""Where the places of check-ins are: read from files of places, and looked up in whole columns."""
+"""The positions of check-ins' places: read from files of places, and looked up for whole columns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StoredPlaces:
     path: Path
 
     def __call__(self, places: pa.StringArray) -> dict[str, pa.Array]:
-        """What the file says of these places, by its columns; null where it has none of that name."""
+        """The file's columns for these places; null where it has none of this name."""
         with pa.memory_map(str(self.path)) as file, pa.ipc.open_file(file) as stored:
             known = stored.get_batch(0)
         at = pc.index_in(places, known["place"])

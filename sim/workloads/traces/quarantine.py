@@ -1,4 +1,4 @@
-"""Rows that a pipeline cannot use: why, how many, and where they stood."""
+"""Rows that a pipeline cannot use: the reason, number and place."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REASONS = (
     *("no_effect", "duplicate"),
     *("not_sampled", "not_every_month", "few_visits"),
 )
-# These tell that a file is not in the layout it is read in; the others only tell what is in it.
+# Reasons that indicate a wrong layout; the others are about the content.
 FORM = _REASONS[:3]
 
 _SCHEMA = pa.schema({"source": pa.string(), "line": pa.int64(), "raw": pa.string(), "reason": pa.string()})
@@ -47,7 +47,7 @@ def check_form(
 ) -> None:
     """Raise where a source is empty or not in this layout.
 
-    `expected` tells what should stand in a field, unless it is a time, of which there is an `example`. `sources` are numbered from
+    `expected` describes what a field should contain, unless it is a time, of which there is an `example`. `sources` are numbered from
     `first` on. WorkloadError where a
     source has no rows, or where more than half of all rows have a reason of `FORM`.
     """
@@ -107,12 +107,12 @@ def quarantined(
         for piece, shift in zip(shelf.pieces, shelf.shifts(), strict=True)
         for part in _bad_rows(shelf, piece, shift, late)
     )
-    # What is written follows from where arrays end, which must not follow from how files were cut
+    # the bytes written depend on the lengths of arrays, which must not depend on how files were cut
     return _tables_of(_tables_of(rows, _BATCH, combined=True), ROW_GROUP)
 
 
 def _tables_of(tables: Iterable[pa.Table], rows: int, *, combined: bool = False) -> Iterator[pa.Table]:
-    """The same rows in tables of so many, the last but for it, which there is in any case; `combined` is without chunks."""
+    """The same rows in tables of equal length except for the last, which always exists; `combined` is without chunks."""
     waiting = _SCHEMA.empty_table()
     for table in tables:
         waiting = pa.concat_tables([waiting, table])
@@ -123,7 +123,7 @@ def _tables_of(tables: Iterable[pa.Table], rows: int, *, combined: bool = False)
 
 
 class _Dropped:
-    """Rows with a reason that they got late, by their numbers."""
+    """Rows that were given a reason later, by number."""
 
     def __init__(self, dropped: Mapping[str, NDArray[np.int64]]) -> None:
         number = np.concatenate([*dropped.values(), np.zeros(0, np.int64)])

@@ -17,16 +17,16 @@ from sim.files.parquet import places
 from sim.workloads.traces.sources import Source
 
 RANGE_BYTES = 64 << 20
-"""Bytes of a file that one task reads."""
+"""The bytes of a file that one task reads."""
 CHUNK_BYTES = 4 << 20
-"""Bytes that are taken apart at once: what a task needs of memory follows from it."""
+"""The bytes that are processed at once, which determine a task's memory."""
 
 _BOM, _CR, _LF, _NOT_ASCII = b"\xef\xbb\xbf", 13, 10, 128
 
 
 @dataclass(frozen=True)
 class Range:
-    """The lines that begin in [start, stop) of a file; all of one that is compressed, which has no `stop`.
+    """The lines that begin in [start, stop) of a file; all lines of a compressed file, which has no `stop`.
 
     `names` are those of the fields of its lines.
     """
@@ -38,7 +38,7 @@ class Range:
     names: tuple[str, ...] = ()
 
     def chunks(self) -> Iterator[bytes]:
-        """Its content, whole lines at a time. Raises Damaged where the file cannot be unpacked."""
+        """Yield its content in whole lines. Raises Damaged where the file cannot be unpacked."""
         with Path(self.path).open("rb") as file:
             left = list[bytes]()
             for piece in pieces(file, CHUNK_BYTES) if self.stop is None else _between(file, self.start, self.stop):
@@ -85,7 +85,7 @@ def cut_files(
 
 @dataclass
 class Lines:
-    """The lines of a chunk, as places in its bytes.
+    """The lines of a chunk, as positions in its bytes.
 
     `start` and `end` are those of a line without what ends it and without a mark of the byte order; `raw` is where the mark
     would begin. `valid` says which lines are UTF-8.
@@ -108,7 +108,7 @@ class Lines:
         return all_texts.take(places(2 * np.arange(len(self)), wanted))
 
     def text(self, line: int) -> str:
-        """A line for people to read; bytes that are not UTF-8 become U+FFFD."""
+        """A line for display; bytes that are not UTF-8 become U+FFFD."""
         return self.data[self.raw[line] : self.end[line]].decode(errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""The rows of a trace's files, in any layout: taken apart by Spark, with their true place, none lost and none raising."""
+"""The rows of a trace's files, in any layout: split by Spark, with their true positions; none is lost, and none raises."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ def _shape(path: Path, file: Path, layout: Layout, fields: Sequence[str]) -> Any
     """
     parquet = is_parquet(path)
     if layout.kind != "parquet" and parquet:
-        raise WorkloadError(f"{file}: a Parquet file; say --format parquet")
+        raise WorkloadError(f"{file}: a Parquet file; give --format parquet")
     if layout.kind == "parquet":
         try:
             schema = pq.read_schema(path)
         except (pa.ArrowException, OSError) as error:
-            found = f"damaged Parquet file ({error})" if parquet else "no Parquet file, as --format parquet says"
+            found = f"damaged Parquet file ({error})" if parquet else "not a Parquet file, as --format parquet requires"
             raise WorkloadError(f"{file}: {found}") from None
         _check_columns(file, layout, fields, schema.names)
         _check_types(file, layout, fields, schema)
@@ -134,7 +134,7 @@ def _read_lines(spark: sql.SparkSession, paths: list[str]) -> sql.DataFrame:
         _source(),
         F.col("_metadata.file_block_start").alias("block"),
         F.monotonically_increasing_id().alias("row"),
-        # It is for people to read. A line's end is no part of it; invalid bytes become U+FFFD.
+        # for display, without the line's end; invalid bytes become U+FFFD
         F.when(value.endswith("\r"), F.substring(value, F.lit(1), F.length(value) - 1)).otherwise(value).alias("raw"),
         F.is_valid_utf8("value").alias("valid"),
     )
@@ -297,6 +297,6 @@ def _check_types(file: Path, layout: Layout, fields: Sequence[str], schema: pa.S
         number = pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type)
         if field in TIMES and number and not {"epoch", "epoch-ms"} & set(layout.time_formats):
             raise WorkloadError(
-                f"{file}: column '{column}' ({field}) holds numbers ({type}), which are no dates: name a column that holds "
-                f"dates (it has {', '.join(schema.names)}), or say --time-format epoch or epoch-ms where they count from 1970"
+                f"{file}: column '{column}' ({field}) has numbers ({type}), not dates: name a column that has "
+                f"dates (it has {', '.join(schema.names)}), or give --time-format epoch or epoch-ms if they count from 1970"
             )

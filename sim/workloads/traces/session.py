@@ -1,4 +1,4 @@
-"""What the pipelines do with a Spark session: how it cuts what it reads, jobs that are watched."""
+"""The pipelines' use of a Spark session: partitioning, and watching jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of text by the shapes of their values, in which every digit is 0: what has one shape is read at once, at the same places."""
+"""Columns of text by the shapes of their values, in which every digit is 0: values of one shape are parsed at once."""
 
 from __future__ import annotations
 

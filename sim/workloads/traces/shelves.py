@@ -1,4 +1,4 @@
-"""Judged rows on disk: those of use and those of none, a piece per range of a file, as one task leaves them."""
+"""Validated rows on disk, usable and bad ones, in a piece per range of a file, as written by one task."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class PieceWriter:
         self._writers: dict[str, Any] = {}
 
     def write(self, usable: pa.RecordBatch, bad: pa.RecordBatch) -> None:
-        """Rows of use, typed, and of none (row, raw, reason), both with ascending row numbers."""
+        """Write typed usable rows and bad rows (row, raw, reason), both with ascending row numbers."""
         for kind, batch in (("usable", usable), ("bad", bad)):
             if len(batch):
                 if kind not in self._writers:
@@ -94,19 +94,19 @@ class Shelf:
                 yield from stream
 
     def usable(self) -> Iterator[tuple[int, NDArray[np.int64], pa.RecordBatch]]:
-        """The rows of use by source and line: their source, their lines, and all that is known of them."""
+        """The usable rows by source and line: their source, lines and columns."""
         for piece, shift in zip(self.pieces, self.shifts(), strict=True):
             for batch in self.batches(piece, "usable"):
                 yield piece.source, batch["row"].to_numpy() + shift, batch
 
     @property
     def rows(self) -> int:
-        """How many rows are of use."""
+        """The number of usable rows."""
         return self.faults[None, None]
 
     @property
     def faults(self) -> Counter[RowFault]:
-        """How many rows have each fault."""
+        """The number of rows with each fault."""
         return sum((piece.faults for piece in self.pieces), Counter())
 
     def first(self, fault: RowFault) -> tuple[int, int, str, str | None]:

@@ -1,4 +1,4 @@
-"""The files a trace stands in: found by name or pattern, identified by their SHA-256, laid out for Spark."""
+"""The files of a trace: found by name or pattern, identified by their SHA-256, and linked for Spark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNPACKED = "-unpacked"
 
 @dataclass(frozen=True)
 class Source:
-    """One input file; `name` is what manifest and quarantine call it, the same on every machine."""
+    """One input file; `name` is its name in manifest and quarantine, the same on every machine."""
 
     path: Path
     name: str
@@ -29,7 +29,7 @@ class Source:
     bytes: int
 
     def damage(self) -> str | None:
-        """What is wrong with a compressed file, found by unpacking it whole; None where it unpacks or is not compressed."""
+        """The damage of a compressed file, found by unpacking it completely; None where it unpacks or is not compressed."""
         if codec_of(self.path):
             try:
                 with self.path.open("rb") as file:
@@ -41,7 +41,7 @@ class Source:
 
 
 def find_sources(inputs: Inputs) -> list[Source]:
-    """The files that names and patterns (`*`, `?`, `[…]`, `**`) stand for: inputs in the order given, matches of one sorted.
+    """The files matching names and patterns (`*`, `?`, `[…]`, `**`): inputs in the given order, the matches of each sorted.
 
     A file named twice counts once. Raises WorkloadError where one is missing, empty or a folder, or a pattern matches none.
     """

@@ -1,4 +1,4 @@
-"""The judge in Spark's tasks: on ranges of files as it is, or on rows that Spark's expressions have judged, to file them alike.
+"""Validation in Spark's tasks: of ranges of files, or of rows that Spark's expressions have validated, to write them alike.
 
 The code goes to the executors with each job, so that machines need Python with numpy and pyarrow, and not this package.
 """
@@ -49,7 +49,7 @@ def file_in_tasks(judged: sql.DataFrame, folder: Path, header: bool, numbered: b
 
 @contextmanager
 def _shipped() -> Iterator[None]:
-    """While the body runs, functions of ours are sent to executors whole, not by name."""
+    """Send our functions to executors by value, not by name, while the body runs."""
     from pyspark.cloudpickle import register_pickle_by_value, unregister_pickle_by_value
 
     register_pickle_by_value(sim)  # type: ignore[no-untyped-call]

@@ -16,14 +16,14 @@ from sim.workloads.traces.times import Window, iso
 
 _DAY = 86_400_000_000  # µs
 _QUIET = 30  # days from one row to the next that are always plausible
-_FEW = 0.01  # of all rows: from so many on, what lies beyond is no stray unless it is more than a year away
+_FEW = 0.01  # share of all rows from which on those beyond are strays only if more than a year away
 _YEAR = 366  # days
-_FACTOR = 2  # more are plausible up to so many times the days that the trace takes on this side of the gap
-_LONG = 20 * 366  # days; no broker has written one log for longer
+_FACTOR = 2  # longer gaps are plausible up to this multiple of the days on this side of the gap
+_LONG = 20 * 366  # days; no broker log is longer
 
 
 class TraceWarning(UserWarning):
-    """What is implausible in a trace, though it can be used."""
+    """A warning about implausible data in a trace that can be used."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class PlausibleSpan:
 
 
 def find_span(times: Sequence[NDArray[np.int64]]) -> PlausibleSpan:
-    """What belongs together of rows with these times (µs since 1970; not all empty).
+    """The plausible span of rows with these times (µs since 1970; not all empty).
 
     From the median row's day it grows to the nearer of the next days with rows, as long as that is no further away than twice the
     days it takes by then, or than a month; or than a year, where 1 % of all rows lie beyond.

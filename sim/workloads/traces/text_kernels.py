@@ -1,4 +1,4 @@
-"""Names and numbers in columns of text, read as the pipelines have Spark read them, but for whole columns at once."""
+"""Parse names and numbers in whole columns of text, with the same results as the pipelines' Spark expressions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLAIN = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 
 
 def nonempty(column: pa.StringArray) -> pa.StringArray:
-    """A column in which what is empty, or nothing but spaces, is null."""
+    """A column in which empty and blank texts are null."""
     blank = np.asarray(pc.binary_length(column).fill_null(1)) == 0
     if pc.any(spaced := pc.starts_with(column, " ")).as_py():
         where = np.flatnonzero(spaced.fill_null(False))
@@ -27,12 +27,12 @@ def nonempty(column: pa.StringArray) -> pa.StringArray:
 
 
 def first_named(*columns: pa.StringArray) -> pa.StringArray:
-    """In each row the first text that is more than spaces; null where none is."""
+    """The first text of each row that is not blank; null where none is."""
     return pc.coalesce(*map(nonempty, columns))
 
 
 def parse_numbers(column: pa.StringArray) -> NDArray[np.float64]:
-    """The numbers that texts stand for; NaN where one stands for none."""
+    """The numbers in texts; NaN where a text is not a number."""
     shapes = shaped(column)
     kinds = [
         2 * (_NUMBER.fullmatch(shape) is not None) - (_PLAIN.fullmatch(shape) is not None) for shape in shapes.shapes

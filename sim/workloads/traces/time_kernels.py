@@ -1,4 +1,4 @@
-"""Times in columns of text, read as `times` has Spark read them, but for whole columns at once."""
+"""Parse times in whole columns of text, with the same results as `times` with Spark."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _KNOWN: dict[str, Pattern | None] = {}
 
 
 def uncovered(layout: Layout) -> str | None:
-    """The first time format of a layout that cannot be read here; None where all can."""
+    """The first time format of a layout that is not supported here; None where all are."""
     patterns = (pattern for pattern in patterns_of(layout) if pattern not in NAMED_TIMES)
     return next((pattern for pattern in patterns if understood(pattern) is None), None)
 
@@ -92,7 +92,7 @@ def _understood(pattern: str) -> Pattern | None:
             rf"(?P<fraction>[0-9]{{1,{len(token)}}}+)" if re.fullmatch("S{1,9}", token) else None
         )
         numbers = 0 if token in ("XXX", "Z", "MMM") else numbers + 1
-        if read is None or numbers > 1 or token[0] in seen:  # Java divides digits between fields that touch
+        if read is None or numbers > 1 or token[0] in seen:  # Java divides digits between adjacent fields
             return None
         seen.add(token[0])
         expression += read

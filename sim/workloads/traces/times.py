@@ -1,4 +1,4 @@
-"""Times in the rows of a trace, read by Spark in the formats of a layout; times that never were are refused."""
+"""Parse times in the rows of a trace with Spark, in the formats of a layout; times that clocks skipped are refused."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def without_options(pattern: str) -> str:
 
 
 def check_times(spark: sql.SparkSession, layout: Layout) -> None:
-    """Raise WorkloadError where a format of the layout is no datetime pattern of Spark."""
+    """Raise WorkloadError where a format of the layout is not a datetime pattern of Spark."""
     from pyspark.errors import PySparkException
 
     for pattern in set(layout.time_formats) - set(NAMED_TIMES):
@@ -121,6 +121,6 @@ def check_times(spark: sql.SparkSession, layout: Layout) -> None:
             _one_row(spark).select(parse_time(F.lit(""), replace(layout, time_formats=(pattern,)))).collect()
         except PySparkException:
             raise WorkloadError(
-                f"--time-format '{pattern}': no datetime pattern of Spark "
+                f"--time-format '{pattern}': not a datetime pattern of Spark "
                 "(letters that stand for themselves are quoted: yyyy-MM-dd'T'HH:mm:ss)"
             ) from None

@@ -1,4 +1,4 @@
-"""Typed rows that judges leave, read as arrays: names become numbers, and nowhere is there a Python object per row."""
+"""Read validated rows as arrays: names become numbers, without a Python object per row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sim.workloads.traces.shelves import Shelf
 
 
 class Names:
-    """Numbers for names, in the order in which they turn up, until they are sorted."""
+    """Numbers for names, in order of appearance until they are sorted."""
 
     def __init__(self) -> None:
         self._number: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Which users of a trace are used: a sample of them, those who are always there, those who get about."""
+"""Filters of a trace's users: a sample, users present in every month, users with many visits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class UserFilters:
 
 
 def check_sample(share: float) -> None:
-    """Raise WorkloadError where a share of the users is none."""
+    """Raise WorkloadError where a share of the users is not valid."""
     if not 0 < share <= 1:
         raise WorkloadError(f"--sample is {share:g}, allowed: above 0 and up to 1")
 
@@ -46,7 +46,7 @@ def check_sample(share: float) -> None:
 def select_users(
     checkins: Checkins, filters: UserFilters, *, window: Window, zone: str, side: float, streams: Streams
 ) -> tuple[Checkins, dict[str, NDArray[np.int64]]]:
-    """The check-ins that are left of those in `load_checkins`, and the numbers of the others' rows by their reason.
+    """The remaining check-ins of `load_checkins`, and the numbers of the others' rows by reason.
 
     The reasons: `duplicate`, and of users who are left out, in this order, `not_sampled`, `not_every_month`, `few_visits`.
     Months are calendar months in `zone` and those of the whole trace; `side` is that of a cell, in degrees.
@@ -73,7 +73,7 @@ def select_users(
 
 
 def sampled(names: Sequence[str], share: float, streams: Streams) -> NDArray[np.bool_]:
-    """Which users a sample of this share holds; a user's lot hangs on its name alone."""
+    """Which users are in a sample of this share, determined by each user's name alone."""
     key = streams.key("workload.sample")
     lots = (int.from_bytes(hashlib.blake2s(name.encode(), digest_size=8).digest(), "little") for name in names)
     return np.fromiter((uniform(key, lot) < share for lot in lots), np.bool_, len(names))

@@ -1,4 +1,4 @@
-"""Where a pipeline works: a folder beside the one that it writes, and what all pipelines do there."""
+"""The workplace of a pipeline: a folder beside the one that it writes, and the common steps of all pipelines."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from sim.workloads.traces.time_kernels import example_of
 from sim.workloads.traces.times import Window, example_time, iso
 
 LARGEST_INT32 = 2**31 - 1
-# Called with what is being done and, again and again, with how far it is ("" at its start).
+# Called with the present step and, repeatedly, with its progress ("" at its start).
 TraceProgress = Callable[[str, str], None]
 
 
 @dataclass(frozen=True)
 class TraceOptions:
-    """What of a trace is used, and for what: rows of a `window`, publications of `size` bytes, where the trace does not say."""
+    """Which part of a trace is used, and how: rows of a `window`, publications of `size` bytes if the trace has no sizes."""
 
     window: Window = (None, None)
     size: int = 100
@@ -64,7 +64,7 @@ class TraceOptions:
 
 @dataclass(frozen=True)
 class TraceTable:
-    """Files of one layout, and how their rows are judged.
+    """Files of one layout, and the rules for their rows.
 
     `rules` do it by the fields `used`; where kernels cannot read them, `expressions` have Spark read the links in a folder and judge
     what they find. `expected` is for `check_form`.
@@ -140,7 +140,7 @@ class Workshop:
         folder.mkdir()
         uncovered = table.uncovered
         if uncovered and self.spark is None:
-            raise WorkloadError(f"{sources[0].path}: {uncovered}; say --engine spark, which reads them")
+            raise WorkloadError(f"{sources[0].path}: {uncovered}; give --engine spark, which reads them")
         with self._watch(f"{step} by {'Spark expressions' if uncovered else 'Arrow kernels'}") as report:
             if uncovered:
                 judged = table.expressions(self.session, self.link(group))
@@ -212,8 +212,8 @@ def open_workshop(
 
     Without a Spark session it works in this process.
 
-    Clears away what killed processes have left of theirs. Raises WorkloadError where an input is missing, empty or damaged, or `out`
-    holds something else.
+    Removes leftovers of killed processes. Raises WorkloadError where an input is missing, empty or damaged, or `out` contains
+    something else.
     """
     out = out.resolve()
     check_room(out)
@@ -223,7 +223,7 @@ def open_workshop(
 
 
 def _size_of(sources: Sequence[Source]) -> str:
-    """How much files are, for a step of the progress."""
+    """The size of files as text, for progress."""
     return f"{sum(source.bytes for source in sources) / 2**20:.1f} MiB"
 
 
@@ -240,14 +240,16 @@ def check_room(out: Path) -> None:
         own = set()
     other = sorted({entry.name for entry in out.iterdir()} - own)
     if other:
-        raise WorkloadError(f"{out}: holds '{other[0]}', which is no part of a workload; give an empty or new folder")
+        raise WorkloadError(
+            f"{out}: contains '{other[0]}', which is not part of a workload; give an empty or new folder"
+        )
 
 
 @contextmanager
 def folder_beside(out: Path) -> Iterator[Path]:
     """A folder beside `out`, so that a rename can move what is made there, and so that a cluster's workers see it too.
 
-    What killed processes left of theirs for `out` is cleared away.
+    Leftovers of killed processes for `out` are removed.
     """
     with ExitStack() as stack:
         try:
