@@ -79,7 +79,7 @@ def checkins(
     check_layouts(layout, located and located[1])
     filters = UserFilters(sample, consistent, min_visits)
     chosen = CheckinOptions(span.micros(layout.time_zone), size, cell, box, filters, friends, seed, publications)
-    with spark.started(sources) as (session, more):
+    with spark.started(sources, [layout, *(located or ())[1:]]) as (session, more):
         paths = [source.path for source in sources]
         workload = prepare_checkins(session, paths, out, layout, chosen, places=located, **more)
     typer.echo(

@@ -74,7 +74,7 @@ def events(
     layout.require("events", NEEDED)
     words = action_words(actions)
     chosen = EventOptions(span.micros(layout.time_zone), size, words, sessions == "persistent", mqtt_filters)
-    with spark.started(sources) as (session, more):
+    with spark.started(sources, [layout]) as (session, more):
         workload = prepare_events(session, [source.path for source in sources], out, layout, chosen, **more)
     subscriptions = int((workload.subscription_events.action > 0).sum())
     typer.echo(

@@ -92,7 +92,7 @@ def follows(
         trace = _free(format, tables, text, spread)
     chosen = FollowOptions(span.micros(trace.time_zone), size, seconds, sample, seed)
     sources = [source for group in find_groups([inputs for _, inputs in trace.tables]) for source in group]
-    with spark.started(sources) as (session, more):
+    with spark.started(sources, [table.layout for table, _ in trace.tables]) as (session, more):
         workload = prepare_follows(session, trace, out, chosen, **more)
     nobody = unfollowed(workload)
     typer.echo(

@@ -93,16 +93,23 @@ class SparkOptions:
     quiet: bool = declared("--quiet -q", "Show no progress.", False)
 
     @contextmanager
-    def started(self, sources: Sequence[Source]) -> Iterator[tuple[sql.SparkSession | None, Raw]]:
-        """Start a session for these files, None where the engine is this process, and return it with the common arguments."""
+    def started(
+        self, sources: Sequence[Source], layouts: Sequence[Layout]
+    ) -> Iterator[tuple[sql.SparkSession | None, Raw]]:
+        """Start a session for these files in these layouts, and return it with the common arguments.
+
+        None in its place stands for this process.
+        """
         from sim.spark import spark_session
+        from sim.workloads.traces.judging import beyond_kernels
 
         with progress_lines(self.quiet) as progress:
             if self.engine == "in-process":
                 yield None, {"partitions": self.partitions, "progress": progress}
                 return
             progress(f"starting Spark ({self.master})", "")
-            short = sum(source.bytes for source in sources) < SHORT
+            light = not any(map(beyond_kernels, layouts))  # the JVM does no more than hand out tasks
+            short = light or sum(source.bytes for source in sources) < SHORT
             with spark_session(self.master, self.driver_memory, short) as spark:
                 yield spark, {"partitions": self.partitions, "progress": progress}
 

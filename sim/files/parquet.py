@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sim.base.arrays import Columns, Number
 from sim.base.errors import WorkloadError
+from sim.files.columns import bits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,21 +55,12 @@ def arrow(values: NDArray[np.generic] | pa.StringArray) -> pa.Array:
         return values
     values = np.ascontiguousarray(values)
     if values.dtype == np.bool_:
-        return pa.BooleanArray.from_buffers(pa.bool_(), len(values), [None, _bits(values.view(np.bool_))])
+        return pa.BooleanArray.from_buffers(pa.bool_(), len(values), [None, bits(values.view(np.bool_))])
     validity = None
     if values.dtype.kind == "f" and np.isnan(values).any():
-        validity = _bits(~np.isnan(values))
+        validity = bits(~np.isnan(values))
         values = np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)  # values masked by nulls are not data
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, pa.py_buffer(values)])
-
-
-def places(values: NDArray[np.int64], valid: NDArray[np.bool_]) -> pa.Array:
-    """An arrow column of places in another, null where they are not valid."""
-    return pa.Array.from_buffers(pa.int64(), len(values), [_bits(valid), pa.py_buffer(np.ascontiguousarray(values))])
-
-
-def _bits(values: NDArray[np.bool_]) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(values, bitorder="little"))
 
 
 def column(values: Any) -> pa.Array:

@@ -48,7 +48,7 @@ def validate_workload(workload: Workload, folder: Path) -> None:
             elif column in allowed:
                 checks.between(column, values, *allowed[column])
         if name == "subscription_events":
-            checks.changes(events.user, events.topic, events.action, interests.indptr, interests.indices)
+            checks.changes(events.user, events.topic, events.action, interests.indptr, interests.indices, topics + 1)
         elif name == "publications":
             checks.not_negative("size", table.size)
         elif name == "movements":

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.ordering import lex_order
 from sim.files.parquet import strings
 from sim.workloads.format.workload import DAY, Interests, Publications, SubscriptionEvents, Topics, Users, Workload
 from sim.workloads.models.event_log import SECOND, Numbering
@@ -115,7 +116,7 @@ def follow_workload(
     following = np.flatnonzero(np.diff(indptr)).astype(np.int32)
     user = Numbering(log.users, following, changing[0], published.publisher)
     topic = Numbering(log.topics, indices, changing[1], published.topic)
-    order = np.lexsort((published.publisher, published.topic, published.micros))
+    order = lex_order(published.micros, published.topic, published.publisher)
     publications = Publications(
         seconds(published.micros[order]),
         topic(published.topic[order]),
@@ -201,5 +202,5 @@ def _in_order(
     time = np.concatenate([np.empty(0, np.int64), *(times for times, _, _ in changes)])
     pair = np.concatenate([np.empty(0, np.int64), *(pairs for _, pairs, _ in changes)])
     action = np.repeat(np.array([action for _, _, action in changes], np.int8), [len(times) for times, _, _ in changes])
-    order = np.lexsort((pair, time))
+    order = lex_order(time, pair)
     return time[order], pair[order], action[order]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sim.base.csr import row_starts
 from sim.base.errors import WorkloadError
 from sim.base.naming import Raw
+from sim.base.ordering import lex_order
 from sim.base.randomness import Streams
 from sim.files.parquet import repeated, strings
 from sim.workloads.format.workload import (
@@ -88,10 +89,10 @@ def _cell_key(row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.i
 
 def merge_checkins(checkins: Visits) -> Visits:
     """Visits from single check-ins in any order: a user's successive check-ins in one cell are one visit."""
-    by_user = checkins.rows(np.lexsort((checkins.cell, checkins.time, checkins.user)))
+    by_user = checkins.rows(lex_order(checkins.user, checkins.time, checkins.cell))
     starts = (np.diff(by_user.user, prepend=-1) != 0) | (np.diff(by_user.cell, prepend=-1) != 0)
     visits = by_user.rows(starts)
-    return visits.rows(np.lexsort((visits.cell, visits.user, visits.time)))
+    return visits.rows(lex_order(visits.time, visits.user, visits.cell))
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class VisitShares:
 
 def visit_shares(visits: Visits) -> VisitShares:
     """Compute how often users return to a cell, and how long they stay."""
-    by_user = visits.rows(np.lexsort((visits.time, visits.user)))
+    by_user = visits.rows(lex_order(visits.user, visits.time))
     _, times = np.unique(by_user.user.astype(np.int64) << 32 | by_user.cell, return_counts=True)
     stays = np.diff(by_user.time)[by_user.user[1:] == by_user.user[:-1]]
     return VisitShares(len(visits), len(times), _share(times == 1), _share(stays < DAY), _share(stays > 7 * DAY))

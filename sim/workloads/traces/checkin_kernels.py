@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sim.files.columns import valid
 from sim.files.parquet import arrow, strings
 from sim.workloads.traces.checkins import Box
 from sim.workloads.traces.fields import Fields
@@ -52,7 +53,7 @@ class CheckinRules:
         latitude, longitude = map(parse_numbers, degrees)
         faults: dict[RowFault, NDArray[np.bool_]] = {
             ("unparsable", None): ~fields.parsed,
-            ("unparsable", "user"): np.asarray(user.is_null()),
+            ("unparsable", "user"): ~valid(user),
             ("bad_time", "time"): ~timely,
             ("bad_position", said or "latitude"): ~(np.abs(latitude) <= 90),
             ("bad_position", said or "longitude"): ~(np.abs(longitude) <= 180),

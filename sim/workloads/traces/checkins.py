@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
+from sim.base.ordering import lex_order
 from sim.spark import F, sql
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.rows import NUMBER, found, named, read_rows, with_texts
@@ -178,5 +179,5 @@ def load_checkins(shelf: Shelf) -> Checkins:
     loaded, row = read_typed(shelf, {name: (name, kind) for name, kind in columns.items()})
     user = users.sort()[loaded["user"]]
     micros, latitude, longitude = (loaded[name] for name in ("micros", "latitude", "longitude"))
-    order = np.lexsort((row, longitude, latitude, micros, user))
+    order = lex_order(user, micros, latitude, longitude)  # else by row, as they stand
     return Checkins(users.names, user[order], micros[order], latitude[order], longitude[order], row[order])

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sim.files.columns import masked, valid
 from sim.files.parquet import arrow
 from sim.workloads.models.event_kernels import CONNECT, DISCONNECT
 from sim.workloads.traces.events import DELIVER, PUBLISH
@@ -47,8 +47,8 @@ class EventRules:
         faults: dict[RowFault, NDArray[np.bool_]] = {
             ("unparsable", None): ~fields.parsed,
             ("unparsable", "action"): action < 0,
-            ("unparsable", "client"): (action != PUBLISH) & np.asarray(client.is_null()),
-            ("unparsable", "topic"): ~connects & np.asarray(topic.is_null()),
+            ("unparsable", "client"): (action != PUBLISH) & ~valid(client),
+            ("unparsable", "topic"): ~connects & ~valid(topic),
             ("unparsable", "size"): (action == PUBLISH) & (size < 0),
             ("bad_time", "time"): ~timely,
             ("outside_window", None): beyond(micros, self.window),
@@ -57,8 +57,8 @@ class EventRules:
             "micros": micros,
             "action": action,
             "client": client.dictionary_encode(),
-            "topic": _only(topic, ~connects).dictionary_encode(),
-            "size": pc.if_else(arrow(size >= 0), arrow(size), pa.scalar(None, pa.int32())),
+            "topic": masked(topic, ~connects).dictionary_encode(),
+            "size": masked(arrow(size), size >= 0),
             "publisher": publisher.dictionary_encode(),
         }
         return Judged(typed, faults, ~np.isin(action, (PUBLISH, DELIVER)))
@@ -76,8 +76,3 @@ def _sizes(column: pa.StringArray, otherwise: int) -> NDArray[np.int32]:
     matches = (_SIZE.fullmatch(text) for text in texts)
     found = (int(match[1][-10:]) if match and not match[1][:-10].strip("0") else -1 for match in matches)
     return np.array([*(size if size <= _MOST else -1 for size in found), otherwise], np.int32)[number]
-
-
-def _only(column: pa.StringArray, which: NDArray[np.bool_]) -> pa.StringArray:
-    """A column with null where it does not count."""
-    return column if which.all() else pc.if_else(arrow(which), column, pa.scalar(None, pa.string()))

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sim.files.parquet import places
+from sim.files.columns import places
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.ranges import Lines
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -14,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sim.files.columns import valid
+from sim.files.parquet import repeated
 from sim.workloads.models.follow_log import EVER, UNENDING
 from sim.workloads.traces.fields import Fields
 from sim.workloads.traces.follow_tables import FollowTable, Labels, Span
@@ -46,7 +49,7 @@ class FollowRules:
         names |= {f"topic_{n}": topics.fields[0] for n, topics in enumerate(table.topics)}
         faults: dict[RowFault, NDArray[np.bool_]] = {("unparsable", None): ~fields.parsed}
         for name, field in names.items():
-            _add(faults, ("unparsable", field), np.asarray(typed[name].is_null()))
+            _add(faults, ("unparsable", field), ~valid(typed[name]))
         if table.events:
             typed["micros"], timely = self._micros(fields)
             _add(faults, ("bad_time", table.time[0]), ~timely)
@@ -67,7 +70,7 @@ class FollowRules:
         parts = [texts[field] for field in table.time]
         joined = parts[0]
         if len(parts) > 1:
-            joined = pc.binary_join_element_wise(*(pc.fill_null(part, "") for part in parts), "-")
+            joined = _joined(parts)
         micros, timely = parse_times(joined, table.layout)
         timely &= micros >= table.first_micros
         if table.spread:
@@ -89,6 +92,12 @@ class LabelRules:
         return Judged({"topic": _first(fields, labels.fields), "name": fields.columns[labels.name]}, {}, False)
 
 
+def _joined(parts: Sequence[pa.StringArray]) -> pa.StringArray:
+    """The texts of each row with a hyphen between; null where one of them is."""
+    hyphen = repeated("-", len(parts[0]))
+    return pc.binary_join_element_wise(*parts, hyphen, null_handling="emit_null")
+
+
 def _add(faults: dict[RowFault, NDArray[np.bool_]], fault: RowFault, rows: NDArray[np.bool_]) -> None:
     faults[fault] = faults[fault] | rows if fault in faults else rows
 
@@ -101,7 +110,7 @@ def _first(fields: Fields, names: tuple[str, ...]) -> pa.StringArray:
 
 def _bound(column: pa.StringArray, table: FollowTable, bound: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The start or end of a follow, and the mask of valid ones, including unlimited ones."""
-    missing = np.asarray(first_named(column).is_null())
+    missing = ~valid(first_named(column))
     micros, timely = parse_times(column, table.layout, bound=True)
     return np.where(missing, {"since": EVER, "until": UNENDING}[bound], micros), timely | missing
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
+from sim.base.ordering import lex_order
 from sim.base.randomness import Streams
 from sim.files.parquet import strings
 from sim.spark import sql
@@ -160,5 +159,5 @@ def _drive(checkins: stages.Checkins, options: CheckinOptions) -> tuple[Visits, 
     visits = merge_checkins(single)
     each = visits
     if options.publications == "per-check-in":
-        each = single.rows(np.lexsort((single.cell, single.user, single.time)))
+        each = single.rows(lex_order(single.time, single.user, single.cell))
     return visits, cells, publish_each(each, options.size), first, last - first + 1

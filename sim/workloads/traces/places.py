@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sim.files.columns import codes
 from sim.files.parquet import arrow
 from sim.workloads.traces.fields import Fields
 from sim.workloads.traces.judging import Judged
@@ -45,7 +46,7 @@ def store_places(shelf: Shelf, path: Path) -> StoredPlaces:
     rows = pa.Table.from_batches(
         [batch.drop_columns(["row", "raw"]) for _, _, batch in shelf.usable()]
     ).combine_chunks()
-    _, first = np.unique(rows["place"].combine_chunks().dictionary_encode().indices.fill_null(-1), return_index=True)
+    _, first = np.unique(codes(rows["place"].combine_chunks().dictionary_encode()), return_index=True)
     known = rows.take(arrow(first)).combine_chunks()
     known = known.filter(known["place"].is_valid()).combine_chunks()
     with pa.ipc.new_file(str(path), known.schema) as writer:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
 from sim.base.naming import Raw
-from sim.files.parquet import ROW_GROUP, arrow, strings
+from sim.files.columns import int64_values
+from sim.files.parquet import ROW_GROUP, arrow, repeated, strings
 from sim.workloads.traces.layouts import Layout, name_keys
 from sim.workloads.traces.shelves import Piece, Shelf
 from sim.workloads.traces.sources import Source
@@ -100,9 +101,9 @@ def quarantined(
 
     Columns are source (one of `names`), line, raw and reason.
     """
-    texts, late = strings(names), _Dropped(dropped)
+    late = _Dropped(dropped)
     rows = (
-        part.add_column(0, "source", texts.take(pa.repeat(pa.scalar(piece.source), len(part)))).cast(_SCHEMA)
+        part.add_column(0, "source", repeated(names[piece.source], len(part))).cast(_SCHEMA)
         for shelf in shelves
         for piece, shift in zip(shelf.pieces, shelf.shifts(), strict=True)
         for part in _bad_rows(shelf, piece, shift, late)
@@ -146,13 +147,13 @@ def _bad_rows(shelf: Shelf, piece: Piece, shift: int, late: _Dropped) -> Iterato
     tables = [pa.table({name: batch[name] for name in _COLUMNS}) for batch in shelf.batches(piece, "bad")]
     if len(late.number):
         for batch in shelf.batches(piece, "usable"):
-            at, reason = late.among(piece.source, batch["row"].to_numpy() + shift)
+            at, reason = late.among(piece.source, int64_values(batch["row"]) + shift)
             if len(at):
                 found = {name: batch[name].take(arrow(at)) for name in _COLUMNS[:2]}
                 tables.append(pa.table({**found, "reason": reason}))
     if tables:
         rows = pa.concat_tables(tables).combine_chunks()
-        row = rows["row"].to_numpy()
+        row = int64_values(rows["row"].combine_chunks())
         order = np.argsort(row, kind="stable")
         rows = rows.take(arrow(order))
         yield rows.drop_columns("row").add_column(0, "line", arrow(row[order] + shift))

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sim.files.columns import places
 from sim.files.compression import codec_of, pieces
-from sim.files.parquet import places
 from sim.workloads.traces.sources import Source
 
 RANGE_BYTES = 64 << 20

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sim.files.parquet import arrow
+from sim.files.columns import codes
+from sim.files.parquet import arrow, strings
 
 _ZERO = ord("0")
 _SHAPE = np.arange(256, dtype=np.uint8)
@@ -51,11 +52,10 @@ class Shaped:
 def shaped(column: pa.StringArray) -> Shaped:
     """A column of text by its shapes."""
     if column.offset or column.buffers()[2] is None:
-        column = pa.concat_arrays([column, pa.array([""], pa.string())]).take(arrow(np.arange(len(column))))
+        column = pa.concat_arrays([column, strings([""])]).take(arrow(np.arange(len(column))))
     validity, offsets, data = column.buffers()
     bytes_ = np.frombuffer(data if data is not None else b"\0", np.uint8)
     reduced = pa.StringArray.from_buffers(len(column), offsets, pa.py_buffer(_SHAPE[bytes_]), validity)
     coded = reduced.dictionary_encode()
-    code = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     start = np.frombuffer(offsets, np.int32)[: len(column)] if len(column) else np.zeros(0, np.int32)
-    return Shaped(column, coded.dictionary.to_pylist(), code, start, bytes_)
+    return Shaped(column, coded.dictionary.to_pylist(), codes(coded), start, bytes_)

@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sim.files.columns import int64_values
+
 RowFault = tuple[str | None, str | None]
 """Why a row is of no use, None where it is, and which field that speaks of, None for the whole row."""
 
@@ -97,7 +99,7 @@ class Shelf:
         """The usable rows by source and line: their source, lines and columns."""
         for piece, shift in zip(self.pieces, self.shifts(), strict=True):
             for batch in self.batches(piece, "usable"):
-                yield piece.source, batch["row"].to_numpy() + shift, batch
+                yield piece.source, int64_values(batch["row"]) + shift, batch
 
     @property
     def rows(self) -> int:

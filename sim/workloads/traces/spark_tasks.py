@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 import sim
+from sim.files.columns import valid
 from sim.files.parquet import arrow
 from sim.spark import sql
 from sim.workloads.traces.ranges import Range
@@ -88,7 +89,7 @@ def _pieces(batches: Iterator[pa.RecordBatch], folder: Path, header: bool, numbe
 def _file(rows: pa.RecordBatch, number: np.ndarray, writer: PieceWriter, header: bool) -> None:
     """File rows with these numbers in their piece."""
     piece = writer.piece
-    good = np.asarray(rows["reason"].is_null())
+    good = ~valid(rows["reason"])
     true = ~((number == 0) & header)
     usable = rows.drop_columns([*_NO_TYPE, "row"]).add_column(0, "row", arrow(number)).filter(arrow(good & true))
     bad = (

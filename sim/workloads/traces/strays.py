@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.files.columns import int64_values
 from sim.workloads.traces.judging import beyond
 from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.sources import Source, is_parquet
@@ -123,7 +124,7 @@ def _times(shelves: Sequence[Shelf]) -> Iterator[tuple[int, NDArray[np.int64], N
     for shelf in shelves:
         for source, line, batch in shelf.usable():
             if "micros" in batch.schema.names:
-                yield source, line, batch["micros"].to_numpy()
+                yield source, line, int64_values(batch["micros"])
 
 
 def _said(row: tuple[int, int, int], sources: Sequence[Source]) -> str:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sim.files.columns import codes, flags, masked, values_of
 from sim.files.parquet import arrow
 from sim.workloads.traces.shapes import shaped
 
@@ -19,11 +20,10 @@ _PLAIN = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 
 def nonempty(column: pa.StringArray) -> pa.StringArray:
     """A column in which empty and blank texts are null."""
-    blank = np.asarray(pc.binary_length(column).fill_null(1)) == 0
-    if pc.any(spaced := pc.starts_with(column, " ")).as_py():
-        where = np.flatnonzero(spaced.fill_null(False))
-        blank[where] = np.asarray(pc.equal(pc.utf8_trim(column.take(arrow(where)), " "), ""))
-    return pc.if_else(arrow(~blank), column, pa.scalar(None, pa.string())) if blank.any() else column
+    blank = values_of(pc.binary_length(column)) == 0
+    if len(where := np.flatnonzero(flags(pc.starts_with(column, " ")))):
+        blank[where] = values_of(pc.binary_length(pc.utf8_trim(column.take(arrow(where)), " "))) == 0
+    return masked(column, ~blank)
 
 
 def first_named(*columns: pa.StringArray) -> pa.StringArray:
@@ -40,7 +40,7 @@ def parse_numbers(column: pa.StringArray) -> NDArray[np.float64]:
     kind = np.array([*kinds, 0], np.int8)[shapes.code]
     values = np.full(len(column), np.nan)
     plain, odd = np.flatnonzero(kind == 1), np.flatnonzero(kind == 2)
-    values[plain] = np.asarray(column.take(arrow(plain)).cast(pa.float64()))
+    values[plain] = values_of(column.take(arrow(plain)).cast(pa.float64()))
     values[odd] = [float(text) for text in shapes.texts(odd)]
     return values
 
@@ -48,4 +48,4 @@ def parse_numbers(column: pa.StringArray) -> NDArray[np.float64]:
 def words(column: pa.StringArray) -> tuple[NDArray[np.int32], list[str]]:
     """A column of few different texts by their numbers, -1 for null, and the texts."""
     coded = column.dictionary_encode()
-    return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
+    return codes(coded), coded.dictionary.to_pylist()

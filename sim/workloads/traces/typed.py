@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sim.base.arrays import Columns
 from sim.base.naming import name_key
+from sim.files.columns import codes, values_of
 from sim.workloads.traces.quarantine import row_number
 from sim.workloads.traces.shelves import Shelf
 
@@ -25,7 +26,7 @@ class Names:
         """The number of each of these names; -1 for null."""
         known, column = self._number, column.dictionary_encode()
         numbers = [known.setdefault(name, len(known)) for name in column.dictionary.to_pylist()]
-        ids: NDArray[np.int32] = np.array([*numbers, -1], np.int32)[column.indices.fill_null(-1).to_numpy()]
+        ids: NDArray[np.int32] = np.array([*numbers, -1], np.int32)[codes(column)]
         return ids
 
     def sort(self) -> NDArray[np.int32]:
@@ -53,6 +54,6 @@ def read_typed(
         row[part] = row_number(source, line)
         for name, (column, kind) in columns.items():
             values = batch[column]
-            loaded[name][part] = kind.number(values) if isinstance(kind, Names) else values.fill_null(0).to_numpy()
+            loaded[name][part] = kind.number(values) if isinstance(kind, Names) else values_of(values)
         at = part.stop
     return loaded, row
