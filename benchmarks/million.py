@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import Figure, cpu_seconds
-from benchmarks.networks import Assigned, still_workload
-from sim.base.randomness import Streams
+from benchmarks.networks import network_of, still_workload
 from sim.brokers.fabric.stations import StationSetting
-from sim.brokers.network import Network, NetworkSetting
+from sim.brokers.network import Network
 from sim.overlay.chord import Chord
 from sim.overlay.geometry import GeometrySetting
 from sim.workloads.format.workload import Interests
@@ -38,17 +37,14 @@ def network() -> Network:
         random.integers(0, TOPICS, PUBLICATIONS),
         random.integers(0, USERS, PUBLICATIONS),
     )
-    setting = NetworkSetting(
-        overlay=Chord(Chord.Parameters(), GeometrySetting(BROKERS, TOPICS, 1)),
-        node_of=np.arange(BROKERS, dtype=np.int32),
-        hop_delay=np.full((BROKERS, BROKERS), 0.05),
-        jitter=0.0,
-        policy=Assigned(host),
-        horizon=horizon,
+    return network_of(
+        Chord(Chord.Parameters(), GeometrySetting(BROKERS, TOPICS, 1)),
+        workload,
+        host,
+        np.full((BROKERS, BROKERS), 0.05),
         stations=StationSetting("exponential", 2.0),
         plane="compiled",
     )
-    return Network(setting, workload, Streams(1))
 
 
 def measure() -> None:

@@ -13,6 +13,7 @@ from sim.base.randomness import Streams
 from sim.brokers.fabric.stations import NO_TIME, StationSetting
 from sim.brokers.network import Network, NetworkSetting
 from sim.overlay.chord import Chord
+from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geometry import GeometrySetting
 from sim.policies.views import Exchange, Selection, SelectionView
 from sim.workloads.faults.schedule import FaultSchedule
@@ -60,6 +61,26 @@ def still_workload(
     )
 
 
+def network_of(
+    overlay: Chord | FullMesh,
+    workload: Workload,
+    host: NDArray[np.int64],
+    hop_delay: NDArray[np.float64],
+    **setting: Any,
+) -> Network:
+    """A network in which node i is broker i, `host` has each user's broker, and `setting` what is not by default."""
+    made = NetworkSetting(
+        overlay=overlay,
+        node_of=np.arange(overlay.nodes, dtype=np.int32),
+        hop_delay=hop_delay,
+        jitter=0.0,
+        policy=Assigned(host),
+        horizon=workload.horizon,
+        **setting,
+    )
+    return Network(made, workload, Streams(1))
+
+
 Plane = Literal["events", "compiled", "folded"]
 
 
@@ -88,18 +109,15 @@ def relay(
         number % topics,
         topics + number % topics,
     )
-    setting = NetworkSetting(
-        overlay=overlay,
-        node_of=np.arange(brokers, dtype=np.int32),
-        hop_delay=np.full((brokers, brokers), 0.5),
-        jitter=0.0,
-        policy=Assigned(np.concatenate([far, roots])),
-        horizon=workload.horizon,
+    return network_of(
+        overlay,
+        workload,
+        np.concatenate([far, roots]),
+        np.full((brokers, brokers), 0.5),
         stations=StationSetting("exponential", service) if service else NO_TIME,
         plane=plane,
         faults=faults,
     )
-    return Network(setting, workload, Streams(1))
 
 
 def loaded(brokers: int, topics: int, wanting: int, publications: int, faults: FaultSchedule | None = None) -> Network:
@@ -122,18 +140,15 @@ def loaded(brokers: int, topics: int, wanting: int, publications: int, faults: F
         random.integers(0, topics, publications),
         random.integers(0, brokers, publications),
     )
-    setting = NetworkSetting(
-        overlay=overlay,
-        node_of=np.arange(brokers, dtype=np.int32),
-        hop_delay=np.full((brokers, brokers), 0.05),
-        jitter=0.0,
-        policy=Assigned(np.arange(brokers)),
-        horizon=horizon,
+    return network_of(
+        overlay,
+        workload,
+        np.arange(brokers),
+        np.full((brokers, brokers), 0.05),
         stations=StationSetting("exponential", 0.25 / max(busiest, wanting / brokers)),
         plane="compiled",
         faults=faults,
     )
-    return Network(setting, workload, Streams(1))
 
 
 def broadcast(brokers: int, publications: int, plane: Plane) -> Network:
@@ -148,16 +163,13 @@ def broadcast(brokers: int, publications: int, plane: Plane) -> Network:
         random.integers(0, topics, publications),
         random.integers(0, brokers, publications),
     )
-    setting = NetworkSetting(
-        overlay=Chord(Chord.Parameters(), GeometrySetting(brokers, topics, 1)),
-        node_of=np.arange(brokers, dtype=np.int32),
-        hop_delay=random.uniform(0.001, 0.2, (brokers, brokers)),
-        jitter=0.0,
-        policy=Assigned(np.arange(brokers)),
-        horizon=workload.horizon,
+    return network_of(
+        Chord(Chord.Parameters(), GeometrySetting(brokers, topics, 1)),
+        workload,
+        np.arange(brokers),
+        random.uniform(0.001, 0.2, (brokers, brokers)),
         plane=plane,
     )
-    return Network(setting, workload, Streams(1))
 
 
 def single_server(backlog: int, publications: int, plane: Plane = "events") -> Network:
@@ -167,18 +179,15 @@ def single_server(backlog: int, publications: int, plane: Plane = "events") -> N
     workload = still_workload(
         Interests(np.array([0, 1]), np.zeros(1, np.int32)), 1, horizon, times, times * 0, times * 0
     )
-    setting = NetworkSetting(
-        overlay=Chord(Chord.Parameters(), GeometrySetting(1, 1, 1)),
-        node_of=np.zeros(1, np.int32),
-        hop_delay=np.zeros((1, 1)),
-        jitter=0.0,
-        policy=Assigned(np.zeros(1, np.int64)),
-        horizon=horizon,
+    return network_of(
+        Chord(Chord.Parameters(), GeometrySetting(1, 1, 1)),
+        workload,
+        np.zeros(1, np.int64),
+        np.zeros((1, 1)),
         window=horizon,
         stations=StationSetting("deterministic", 1.0),
         plane=plane,
     )
-    return Network(setting, workload, Streams(1))
 
 
 def crowd(users: int, per_user: int, topics: int, publications: int = 1000, horizon: float = 3600.0) -> Workload:

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import simpy
 
-from benchmarks.networks import Assigned, still_workload
-from sim.base.randomness import Streams
+from benchmarks.networks import network_of, still_workload
 from sim.brokers.fabric.stations import StationSetting
-from sim.brokers.network import Network, NetworkSetting
+from sim.brokers.network import Network
 from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geometry import GeometrySetting
 from sim.workloads.format.workload import Interests
@@ -37,19 +36,16 @@ def network(messages: int, fan_out: int) -> Network:
     capacity = np.ones(brokers)
     if fan_out > 1:
         capacity[0] = 1e6
-    setting = NetworkSetting(
-        overlay=overlay,
-        node_of=np.arange(brokers, dtype=np.int32),
-        hop_delay=np.zeros((brokers, brokers)),
-        jitter=0.0,
-        policy=Assigned(np.arange(brokers)),
-        horizon=horizon,
+    return network_of(
+        overlay,
+        workload,
+        np.arange(brokers),
+        np.zeros((brokers, brokers)),
         window=horizon,
         stations=StationSetting("exponential", 1.0),
         capacity=capacity,
         plane="compiled",
     )
-    return Network(setting, workload, Streams(1))
 
 
 def brokersim(messages: int, fan_out: int) -> Callable[[], float]:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sim.base.arrays import Columns
+from sim.base.arrays import Columns, frozen
 from sim.base.errors import cut
 from sim.files.parquet import column
 from sim.metrics import Metric, MetricValue, Ratio
@@ -61,9 +61,7 @@ class Tables(Mapping[str, TableColumns]):
 
 def _frozen(values: pa.Array) -> NDArray[Any]:
     found: NDArray[Any] = values.to_numpy(zero_copy_only=False)
-    found = found.view()
-    found.flags.writeable = False
-    return found
+    return frozen(found.view())
 
 
 class MetricPromises(Promises):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -15,7 +16,7 @@ from sim.base.errors import cut
 
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-_DURATION = re.compile(rf"({_NUMBER})\s*([a-z]*)")
+_WITH_UNIT = re.compile(rf"({_NUMBER})\s*([a-zA-Z/]*)")
 
 
 def parse_duration(value: object) -> float:
@@ -23,21 +24,24 @@ def parse_duration(value: object) -> float:
 
     Raises ValueError where the text is no duration or is not finite.
     """
+    return _in_units(value, SECONDS, "s", "duration", "'90s', '10h' or '7d'")
+
+
+def _in_units(value: object, units: Mapping[str, float], plain: str, what: str, examples: str) -> float:
+    """A number in the unit `plain`, or a text with one of the `units` or none."""
+    found = cut(repr(value))
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise ValueError(f"expected a duration such as '90s', '10h' or '7d', found {cut(repr(value))}")
+        raise ValueError(f"expected a {what} such as {examples}, found {found}")
     if isinstance(value, str):
-        match = _DURATION.fullmatch(value.strip())
-        unit = (match[2] or "s") if match else ""
-        if match is None or unit not in SECONDS:
-            raise ValueError(
-                f"expected a duration such as '90s', '10h' or '7d' (units: {', '.join(SECONDS)}), found {cut(repr(value))}"
-            )
-        seconds = float(match[1]) * SECONDS[unit]
-    else:
-        seconds = float(value) if abs(value) < 1 << 1023 else math.inf
-    if not math.isfinite(seconds):
-        raise ValueError(f"expected a finite duration, found {cut(repr(value))}")
-    return seconds
+        match = _WITH_UNIT.fullmatch(value.strip())
+        unit = (match[2] or plain) if match else ""
+        if match is None or unit not in units:
+            raise ValueError(f"expected a {what} such as {examples} (units: {', '.join(units)}), found {found}")
+        value = float(match[1]) * units[unit]
+    number = float(value) if abs(value) < 1 << 1023 else math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"expected a finite {what}, found {found}")
+    return number
 
 
 def parse_fraction(value: object) -> Fraction:
@@ -92,7 +96,6 @@ PositiveDuration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0,
 _BITS = {"b/s": 1.0, "B/s": 8.0}
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 _BIT_RATES = {f"{prefix}{unit}": factor * bits for prefix, factor in _PREFIXES.items() for unit, bits in _BITS.items()}
-_BIT_RATE = re.compile(rf"({_NUMBER})\s*([a-zA-Z/]*)")
 
 
 def parse_bit_rate(value: object) -> float:
@@ -100,21 +103,7 @@ def parse_bit_rate(value: object) -> float:
 
     Raises ValueError where the text is no rate or is not finite.
     """
-    found = cut(repr(value))
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise ValueError(f"expected a rate such as '0.3Gb/s' or '10MB/s', found {found}")
-    if isinstance(value, str):
-        match = _BIT_RATE.fullmatch(value.strip())
-        unit = (match[2] or "b/s") if match else ""
-        if match is None or unit not in _BIT_RATES:
-            raise ValueError(
-                f"expected a rate such as '0.3Gb/s' or '10MB/s' (units: {', '.join(_BIT_RATES)}), found {found}"
-            )
-        value = float(match[1]) * _BIT_RATES[unit]
-    rate = float(value) if abs(value) < 1 << 1023 else math.inf
-    if not math.isfinite(rate):
-        raise ValueError(f"expected a finite rate, found {found}")
-    return rate
+    return _in_units(value, _BIT_RATES, "b/s", "rate", "'0.3Gb/s' or '10MB/s'")
 
 
 BitRate = Annotated[

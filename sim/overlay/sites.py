@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import frozen
 from sim.files.inputs import CsvRow, csv_rows
 
 
@@ -51,10 +52,10 @@ def parse_sites(text: str) -> Sites:
         capacity.append(_capacity(row))
     return Sites(
         tuple(lines),
-        _frozen(latitude),
-        _frozen(longitude),
+        frozen(np.array(latitude, np.float64)),
+        frozen(np.array(longitude, np.float64)),
         tuple(region for region in regions if region) or None,
-        _frozen(capacity),
+        frozen(np.array(capacity, np.float64)),
     )
 
 
@@ -69,9 +70,3 @@ def _capacity(row: CsvRow) -> float:
     if not row.fields.get("capacity"):
         return 1.0
     return row.number("capacity", above=0)
-
-
-def _frozen(values: list[float]) -> NDArray[np.float64]:
-    array = np.array(values, np.float64)
-    array.flags.writeable = False
-    return array

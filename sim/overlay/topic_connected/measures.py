@@ -47,11 +47,6 @@ def connected_topics(interests: BrokerInterests, edges: NDArray[np.int32]) -> ND
     return are_connected(*interests.by_topic, *adjacency(interests.nodes, edges))
 
 
-def is_topic_connected(interests: BrokerInterests, edges: NDArray[np.int32]) -> bool:
-    """Whether the subscribers of every topic are connected among themselves."""
-    return bool(connected_topics(interests, edges).all())
-
-
 def adjacency(nodes: int, edges: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The links as CSR, both ways: those of node v lead to `neighbours[first[v]:first[v + 1]]`, ascending."""
     number = np.sort(np.concatenate([edge_numbers(nodes, edges), edge_numbers(nodes, edges[:, ::-1])]))
