@@ -1,4 +1,4 @@
-"""The what-ifs for load: each a question, and what in its answer follows from arithmetic or theory, at sizes that take little time."""
+"""The what-ifs for load and faults: what in their answers follows from arithmetic or theory, at sizes that take little time."""
 
 from __future__ import annotations
 
@@ -164,3 +164,56 @@ def test_a_slow_user_gets_what_its_rate_allows_and_waits_for_a_full_buffer(tmp_p
     assert np.isfinite(runs.loc["wait", "client_wait"])
     assert runs.loc["wait", "lost_slow_client"] == 0
     assert runs.loc["disconnect", "delivery_ratio"] < runs.loc["drop the newest", "delivery_ratio"]
+
+
+# -- node-death
+
+
+def test_users_of_a_broker_that_dies_are_without_one_until_they_notice(tmp_path: Path) -> None:
+    runs, results = ran(tmp_path, "node-death", ['sweep."network.reconnect.detection"=["30s"]'])
+    for variant in runs.index:
+        selections = results.table(runs.loc[variant, "run"], "decisions/selection")
+        absent = selections[(selections["from"] == 3) & (selections["broker"] == -1)]
+        assert len(absent) == runs.loc[variant, "reconnections"] == pytest.approx(100, rel=0.25)
+    elsewhere, wait = runs.loc["go elsewhere"], runs.loc["wait"]
+    assert elsewhere["user_unavailability"] == pytest.approx(elsewhere["reconnections"] / 1200 * 30 / 3600)
+    assert wait["user_unavailability"] >= wait["reconnections"] / 1200 * 600 / 3600
+    assert elsewhere["broker_availability"] == pytest.approx(1 - 1 / 12 / 6)
+
+
+# -- reconnect-storm
+
+
+@pytest.mark.parametrize("rate", [20, 50])
+def test_a_storm_takes_as_long_as_the_broker_takes_to_accept_all(tmp_path: Path, rate: int) -> None:
+    """A tenth of the users, at a tenth of the rate or less: n / r seconds from the restart at two minutes on."""
+    small = ["workload.users=2000", f'sweep."brokers.connection_rate"=[{rate}]']
+    runs, results = ran(tmp_path, "reconnect-storm", small)
+    users, windows = {}, {}
+    for variant in runs.index:
+        windows[variant] = results.table(runs.loc[variant, "run"], "timeseries").set_index("start")
+        users[variant] = runs.loc[variant, "reconnections"]
+    every = windows["every second"]["reconnections"]
+    storm = every[every > 0]
+    assert storm.index[0] == 120
+    assert storm.index[-1] - 120 == pytest.approx(users["every second"] / rate, abs=2)
+    assert storm.iloc[1:-1].to_numpy() == pytest.approx(rate, abs=1)
+    assert runs.loc["every second", "connection_attempts"] == 60 * users["every second"]
+    assert runs.loc["back-off", "connection_attempts"] == 7 * users["back-off"]  # after 1, 2, 4 … 63 s
+
+
+# -- region-parted
+
+
+def test_pairs_of_one_side_are_delivered_and_no_others(tmp_path: Path) -> None:
+    """With so many users and topics that close to a third of them are in Asia, to three standard deviations."""
+    many = [
+        "workload.users=2400",
+        *(f"workload.{key}=1000" for key in ("topics", "per_user")),
+        "workload.publication_rate=144",
+    ]
+    runs, _ = ran(tmp_path, "region-parted", many)
+    assert runs.loc["mesh", "delivery_ratio"] == pytest.approx((8**2 + 4**2) / 12**2, rel=0.03)
+    assert runs.loc["gateways", "delivery_ratio"] == runs.loc["mesh", "delivery_ratio"]
+    assert runs.loc["owners", "delivery_ratio"] == pytest.approx((8**3 + 4**3) / 12**3, rel=0.06)
+    assert runs.loc["ring", "delivery_ratio"] < runs.loc["owners", "delivery_ratio"]

@@ -59,7 +59,9 @@ class ReconfigurationProtocol:
         self._holding = [False] * brokers
         self._agreement = Agreement(brokers, self._tell, self._finish, self._restore, self._resume)
         self._transition: Transition | None = None
-        self._waiting: list[Callable[[], None]] = []  # callbacks for the end of the transition
+        # callbacks for the end of the transition: before and after what was held back is enacted
+        self._waiting_early: list[Callable[[], None]] = []
+        self._waiting: list[Callable[[], None]] = []
 
     @property
     def running(self) -> bool:
@@ -69,6 +71,10 @@ class ReconfigurationProtocol:
     def when_over(self, then: Callable[[], None]) -> None:
         """Call `then()` once, when the current transition is over and everything held back is enacted."""
         self._waiting.append(then)
+
+    def when_moved(self, then: Callable[[], None]) -> None:
+        """Call `then()` once, when the current transition is over, before what was held back is enacted."""
+        self._waiting_early.append(then)
 
     def holds(self, broker: int) -> bool:
         """Whether the broker holds publications back now."""
@@ -251,6 +257,9 @@ class ReconfigurationProtocol:
 
     def _over(self) -> None:
         self._transition = None
+        early, self._waiting_early = self._waiting_early, []
+        for then in early:
+            then()
         self._changes.release()
         waiting, self._waiting = self._waiting, []
         for then in waiting:
