@@ -155,7 +155,7 @@ class Network:
         self.manager: Manager | None = None
         if setting.reconfiguration is not None:
             parameters, served = setting.reconfiguration.parameters, self.subscriptions.served
-            process = courier, self.control, self.engine, self._changes, served
+            process = self.control, self.engine, self._changes, served
             protocol = ReconfigurationProtocol(fabric, self.recorder, *process, parameters)
             decides = protocol, served, workload.published, setting.reconfiguration
             self.manager = Manager(fabric, self.recorder, *decides)

@@ -123,7 +123,7 @@ class FaultControl:
             return False
         if not self._awaits:
             self._awaits = True
-            self._protocol.when_moved(self._go_on)
+            self._protocol.when_over(self._go_on, enacted=False)
         return True
 
     def _go_on(self) -> None:

@@ -11,7 +11,6 @@ import simpy
 from numpy.typing import NDArray
 
 from sim.brokers.control.agreement import Agreement
-from sim.brokers.control.courier import Courier
 from sim.brokers.control.transition import Placement, Stage, Transition
 from sim.brokers.control.trees import TreeControl
 from sim.brokers.data.engine import Engine
@@ -40,7 +39,6 @@ class ReconfigurationProtocol:
         self,
         fabric: Fabric,
         recorder: Recorder,
-        courier: Courier,
         control: TreeControl,
         engine: Engine,
         changes: Changes,
@@ -50,7 +48,7 @@ class ReconfigurationProtocol:
         assert isinstance(fabric.overlay, RendezvousTrees)
         self._fabric, self._clock, self._recorder = fabric, fabric.clock, recorder
         self._overlay, self.placement = fabric.overlay, Placement(fabric)
-        self._courier, self._control, self._engine, self._changes = courier, control, engine, changes
+        self._courier, self._control, self._engine, self._changes = control.courier, control, engine, changes
         self._wanted, self._timeout, self._manager_down = wanted, parameters.timeout, parameters.manager_down
         brokers = len(fabric.node_of)
         sums = [math.fsum(times) for times in fabric.links.hops]  # exact, so that ties are
@@ -59,22 +57,17 @@ class ReconfigurationProtocol:
         self._holding = [False] * brokers
         self._agreement = Agreement(brokers, self._tell, self._finish, self._restore, self._resume)
         self._transition: Transition | None = None
-        # callbacks for the end of the transition: before and after what was held back is enacted
-        self._waiting_early: list[Callable[[], None]] = []
-        self._waiting: list[Callable[[], None]] = []
+        # callbacks for the end of the transition, before and after what was held back is enacted
+        self._waiting: tuple[list[Callable[[], None]], list[Callable[[], None]]] = ([], [])
 
     @property
     def running(self) -> bool:
         """Whether a transition is in progress, or updates still wait for publications held back by it."""
         return self._transition is not None
 
-    def when_over(self, then: Callable[[], None]) -> None:
-        """Call `then()` once, when the current transition is over and everything held back is enacted."""
-        self._waiting.append(then)
-
-    def when_moved(self, then: Callable[[], None]) -> None:
-        """Call `then()` once, when the current transition is over, before what was held back is enacted."""
-        self._waiting_early.append(then)
+    def when_over(self, then: Callable[[], None], enacted: bool = True) -> None:
+        """Call `then()` once, when the current transition is over and everything held back is `enacted`, or about to be."""
+        self._waiting[enacted].append(then)
 
     def holds(self, broker: int) -> bool:
         """Whether the broker holds publications back now."""
@@ -256,13 +249,11 @@ class ReconfigurationProtocol:
             self._engine.when_rooted(self._over)
 
     def _over(self) -> None:
-        self._transition = None
-        early, self._waiting_early = self._waiting_early, []
-        for then in early:
+        self._transition, waiting, self._waiting = None, self._waiting, ([], [])
+        for then in waiting[False]:
             then()
         self._changes.release()
-        waiting, self._waiting = self._waiting, []
-        for then in waiting:
+        for then in waiting[True]:
             then()
 
     # -- the manager is dead
