@@ -210,7 +210,7 @@ def tables(network: Network) -> dict[str, bytes]:
     columns = {f"{part}/{name}": values for part, table in network.tables().items() for name, values in table.items()}
     metrics = {f"metric {name}": repr(value).encode() for name, value in network.metrics().items()}
     return metrics | {
-        name: repr(values).encode() if isinstance(values, list) else np.asarray(values).tobytes()
+        name: repr(list(values)).encode() if isinstance(values, (list, pa.Array)) else np.asarray(values).tobytes()
         for name, values in columns.items()
     }
 

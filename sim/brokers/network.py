@@ -303,6 +303,8 @@ class Network:
             "decisions/selection": self.users.selections(),
             "decisions/configuration": placement.table(),
         }
+        if self.setting.faults is not None:
+            tables["faults"] = self.setting.faults.table()
         if self.manager is not None:
             tables["decisions/reconfiguration"] = self.manager.table()
         if self.offloading is not None:

@@ -176,3 +176,13 @@ def test_what_waits_for_users_is_lost_with_their_broker() -> None:
     assert (metrics["due"], metrics["delivered"], lost(metrics)) == (6, 6, {"disconnected": 1})
     # the one of 1 s from 1 to 3, that of 2 s from 3 on, and that of 3 s waits for it
     assert by(network, "delivered_users") == [5]
+
+
+def test_a_table_tells_what_failed_when() -> None:
+    schedule = faults(
+        (1.0, CRASH, 2), (2.0, CUT, 1, 3, 0.0), (3.0, CUT, 0), (4.0, SLOW_DOWN, 1, -1, 2.0), sides=[(0, 3)]
+    )
+    table = schedule.table()
+    assert table["what"].to_pylist() == ["crash", "cut", "cut", "slow"]
+    assert table["brokers"].to_pylist() == [[2], [1, 3], [0, 3], [1]]
+    assert (table["time"].tolist(), table["value"].tolist()) == ([1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 0.0, 2.0])

@@ -10,13 +10,16 @@ from itertools import groupby, pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from sim.base.arrays import Columns
 from sim.base.errors import ScenarioError
 from sim.workloads.faults.fault import BrokenLink, Fault, Losses, Outage, Partition, Slowdown
 
 RESTART, MEND, LOSS, SLOW_DOWN, CRASH, CUT = range(6)
 """The actions, in their order at one time."""
+_NAMES = ("restart", "mend", "loss", "slow", "crash", "cut")
 
 _Level = TypeVar("_Level", bool, float)
 
@@ -44,6 +47,24 @@ class FaultSchedule:
     def has(self, action: int) -> bool:
         """Whether an action is ever taken."""
         return bool((self.action == action).any())
+
+    def table(self) -> Columns:
+        """What happens when, as columns of a table; `brokers` are the one, both ends of a link, or one side of a partition."""
+        rows = zip(self.action.tolist(), self.target.tolist(), self.other.tolist(), strict=True)
+        brokers = [self._concerned(*row) for row in rows]
+        what = pa.array([_NAMES[action] for action in self.action.tolist()], pa.string())
+        return {
+            "time": self.time,
+            "what": what,
+            "brokers": pa.array(brokers, pa.list_(pa.int32())),
+            "value": self.value,
+        }
+
+    def _concerned(self, action: int, target: int, other: int) -> list[int]:
+        if action in (CUT, MEND) and other < 0:
+            found: list[int] = np.flatnonzero(self.sides[target]).tolist()
+            return found
+        return [broker for broker in (target, other) if broker >= 0]
 
 
 class _Change(NamedTuple):
