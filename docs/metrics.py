@@ -1,6 +1,6 @@
 """The table of metrics in docs/formats.md, from their declarations.
 
-Run in the project's folder as `python -m docs.metrics`, it writes the table there anew.
+Run in the project's folder as `python -m docs.metrics`, it rewrites the table there.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def renewed(page: str) -> str:
 
 
 def main() -> None:
-    """Write the page anew."""
+    """Rewrite the page."""
     PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     print(PAGE)
 

@@ -1,7 +1,7 @@
 """The picture of a report that the README shows: the top of the demo's report, as a browser draws it.
 
 Run in the project's folder as `python -m docs.picture`; the demo is run for it in a temporary folder. With the folder of a demo
-that was run before, `python -m docs.picture demo`, its report is written anew. It needs Chromium.
+that was run before, `python -m docs.picture demo`, its report is rewritten. It needs Chromium.
 """
 
 from __future__ import annotations

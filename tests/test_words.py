@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,20 @@ INSTEAD = {
     r"tolls?": "relocation cost",
     r"anchored": "nodes_are_brokers",
     r"Parcel|Laid|Seen|Asked|Ended": "ControlMessage, Override, RunResults, ReproductionRequest, TrialResult",
+    # what nobody says in English
+    r"[Ss]o many(?! (?:of|that|as))": "the number, by its name",
+    r"anew": "again, re-…, from scratch",
+    r"as [`\w.]+ has it": "as in",
+    r"be (?:it|they)": "even if, including",
+    r"[Ll]est": "so that … not",
+    r"for good": "permanently, always",
+    r"(?:go|goes|going|went) on(?! (?:the|a|one) )": "continues, is in progress",
+    r"in place of": "instead of",
+    r"on its way any more": "in transit",
+    r"comes? out as it does": "outcome",
+    r"do(?:es)? runs": "performs runs",
+    r"takes? .{0,20} over(?:,|\.| and)": "replaces",
+    r"what is not (?:to|of|in)": "the thing, by a noun",
 }
 OLD = re.compile(rf"\b(?:{'|'.join(INSTEAD)})\b")
 
@@ -35,6 +50,20 @@ def test_private_vocabulary_does_not_come_back() -> None:
         for path in texts()
         for number, line in enumerate(path.read_text().splitlines(), 1)
         for match in OLD.finditer(line.replace("\N{NO-BREAK SPACE}", " ").replace("&nbsp;", " "))
+    ]
+    assert found == []
+
+
+def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
+    """A first word that refers to something outside, as in "Those after the warm-up.", makes the sentence a riddle."""
+    unsaid = re.compile(r"(?:Of|That|Those|It|Likewise|Such|So|Have|Never:|Nothing:)\b")
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.value.value[:60]!r}"
+        for path in texts()
+        if path.suffix == ".py" and "docs" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        if unsaid.match(node.value.value.strip())
     ]
     assert found == []
 

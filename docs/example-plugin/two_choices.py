@@ -12,7 +12,7 @@ from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionV
 
 
 class TwoChoices:
-    """Of a few random brokers, the one with the lowest load hosts the user for good (Mitzenmacher 2001, with two)."""
+    """Of a few random brokers, the one with the lowest load hosts the user permanently (Mitzenmacher 2001, with two)."""
 
     class Parameters(plugins.Parameters):
         choices: int = Field(2, ge=1)

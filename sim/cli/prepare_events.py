@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def layouts() -> list[tuple[str, str]]:
-    """Those of logs."""
+    """The layouts of logs."""
     from sim.workloads.traces.events import EVENT_LAYOUTS
 
     return options.layouts(EVENT_LAYOUTS.values())

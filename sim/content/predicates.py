@@ -40,7 +40,7 @@ class Predicates:
         return carries
 
     def names(self) -> list[str]:
-        """Such as `3=17`."""
+        """The names of predicates, such as `3=17`."""
         return [f"{key >> 32}={key & 0xFFFFFFFF}" for key in self.keys.tolist()]
 
 

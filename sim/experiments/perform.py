@@ -54,9 +54,9 @@ def simulated(spec: RunSpec, base: Path | None, tell: _Tell) -> Record | Failure
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Have Python look for garbage less often: a run makes objects by the million, and hardly any refer to each other in circles."""
+    """Make Python collect garbage less often: a run creates millions of objects, with hardly any reference cycles."""
     before = gc.get_threshold()
-    if before[0]:  # else it does not look at all
+    if before[0]:  # otherwise collection is off
         gc.set_threshold(50_000, 20, 20)
     try:
         yield

@@ -84,7 +84,7 @@ class Chord(RendezvousTrees):
 
     class Parameters(plugins.Parameters):
         ids: Literal["hashed", "even"] = "hashed"
-        """Node ids: "hashed" (SHA-1, drawn anew in every replication) or "even" (equally spaced)."""
+        """Node ids: "hashed" (SHA-1, redrawn in every replication) or "even" (equally spaced)."""
         bits: int = Field(32, ge=1, le=62)
         """Ids live on a ring of 2^bits."""
         state: TreeState = "children"

@@ -131,7 +131,7 @@ class Dissemination(Protocol):
     def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
         """The nodes from `source` to the root, both included; the root alone where the source is the root.
 
-        It holds as long as the topic's subscribers do; with `single_root`, for good.
+        It is valid until the topic's subscribers change; with `single_root`, permanently.
         """
 
     def tree(self, topic: int, root: int) -> TopicTree:
@@ -147,7 +147,7 @@ class Dissemination(Protocol):
         """How many messages between brokers a join or leave of the node takes, each hop counted."""
 
     def control_requests(self, topic: int, node: int) -> int:
-        """The same number with each message counted once, regardless of its hops."""
+        """The number of `control_hops` with each message counted once, regardless of its hops."""
 
     def adjust(self) -> int:
         """Update the links after joins and leaves since the last call; returns the messages between brokers that this takes."""

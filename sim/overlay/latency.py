@@ -16,7 +16,7 @@ from sim.overlay.sites import Sites
 
 EARTH_RADIUS_KM = 6371.0088
 TABULATED = 2048
-"""Brokers: up to so many have a table of their times, which is faster than to compute them; that of more would take too much memory."""
+"""Up to this many brokers have a table of their times, which is faster than computing them; for more it would take too much memory."""
 
 
 def great_circle_km(

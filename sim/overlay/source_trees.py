@@ -147,7 +147,7 @@ class SourceTrees(PublisherTrees):
         return 0 if self._to_everybody else self.nodes - 1
 
     def control_requests(self, topic: int, node: int) -> int:
-        """The same: every node that gets a message forwards it."""
+        """The number of `control_hops`, as every node that gets a message forwards it."""
         return self.control_hops(topic, node)
 
     def adjust(self) -> int:

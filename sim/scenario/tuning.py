@@ -202,7 +202,7 @@ class Tune(BaseModel):
         return self.model_copy(update=over)
 
     def checked(self) -> Tune:
-        """The same. Raises InputError where there is no objective or no key to vary."""
+        """This table, checked. Raises InputError where there is no objective or no key to vary."""
         if not self.objectives:
             raise InputError(
                 "nothing to tune for: name a metric with minimise or maximise in [tune], or with --minimise"
@@ -214,7 +214,7 @@ class Tune(BaseModel):
         return self
 
     def typed(self, is_integer: Callable[[str], bool]) -> Tune:
-        """The same; ranges have fractions unless their key takes only integers."""
+        """This table with typed ranges, which have fractions unless their key takes only integers."""
         ranges = {
             key: replace(values, low=float(values.low), high=float(values.high))
             for key, values in self.vary.items()

@@ -158,7 +158,7 @@ CRASH_AT_ONE = {"brokers": 1, "at": 1}
         ),
         (
             {"faults": [{"brokers": 1, "at": 1, "every": "1min"}]},
-            r"faults\[0\]: every: it lasts for good \(allowed: as long",
+            r"faults\[0\]: every: it lasts permanently \(allowed: as long",
         ),
         (
             {"faults": [{"kind": "loss", "probability": 1, "at": 1, "every": "1min", "for": "2min"}]},
@@ -229,7 +229,7 @@ def test_bad_faults_are_refused_when_the_scenario_is_read(more: dict[str, Any], 
         ),
         (
             {"faults": [{**CRASH_AT_ONE, "for": 5}, {"brokers": "1", "at": [0.5, 3]}]},
-            "faults: broker 1 is to crash at 1 s, but is down from 0.5 s for good",
+            "faults: broker 1 is to crash at 1 s, but is down from 0.5 s permanently",
         ),
         (
             {"faults": [{"kind": "slow", "brokers": 1, "factor": 2, "at": 1}]},

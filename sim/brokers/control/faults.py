@@ -1,4 +1,4 @@
-"""Faults: what happens to brokers, links, users and messages on the way when one strikes, and when it is over."""
+"""Faults: their effects on brokers, links, users and messages in transit, at their beginning and end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sim.workloads.faults.schedule import CRASH, CUT, LOSS, MEND, RESTART, SLOW_
 
 
 class Failing(NamedTuple):
-    """What fails when, how users reconnect, and the key of their draws."""
+    """The schedule of faults, how users reconnect, and the key for their draws."""
 
     schedule: FaultSchedule
     reconnect: ReconnectSetting
@@ -27,7 +27,7 @@ class Failing(NamedTuple):
 
 
 class FaultControl:
-    """Has the faults of a schedule strike, each at its time, ahead of everything else of that instant."""
+    """Enacts the faults of a schedule, each at its time, before everything else of that instant."""
 
     def __init__(
         self,
@@ -51,12 +51,12 @@ class FaultControl:
         self._awaits = False  # the end of a transition
 
     def start(self) -> None:
-        """Have the first of them strike when it is time."""
+        """Schedule the first fault."""
         times = self._schedule.time
         Feed(self._fabric.clock, FAILURES, self._strike).start(float(times[0]) if len(times) else None)
 
     def _strike(self) -> float | None:
-        """Enact all of this instant; returns when the next ones are due."""
+        """Enact all faults of this instant; returns when the next ones are due."""
         schedule, now = self._schedule, self._fabric.clock.now
         while self._next < len(schedule.time) and schedule.time[self._next] == now:
             row = self._next
@@ -111,14 +111,14 @@ class FaultControl:
         self._reconnection.lose(absent, broker)
 
     def _leave_trees(self) -> None:
-        """Brokers that are up again leave the trees that they were on."""
+        """Let restarted brokers leave the trees that they were on."""
         for broker in self._up_again:
             self._trees.restart(broker)
         self._up_again.clear()
         self._trees.changed()
 
     def _busy(self) -> bool:
-        """Whether brokers move to other nodes: nobody joins or leaves before that is over."""
+        """Whether brokers are moving to other nodes: no broker joins or leaves trees before that is over."""
         if self._protocol is None or not self._protocol.running:
             return False
         if not self._awaits:

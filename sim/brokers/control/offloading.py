@@ -219,7 +219,7 @@ class OffloadingService:
                 count("satisfaction_sum", number * period, measured.satisfaction / measured.subscribers)
 
     def measured_decisions(self) -> list[OffloadingRecord]:
-        """Those after the warm-up."""
+        """The decisions after the warm-up."""
         return [decision for decision in self.decisions.values() if decision.time >= self._recorder.warm_up]
 
     def table(self) -> Columns:

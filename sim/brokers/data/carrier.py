@@ -30,7 +30,7 @@ class Carrier:
         self._descended = (self._reach_tree,)
 
     def depart(self, number: int, broker: int, window: int, released: bool = False) -> None:
-        """A publication sets out from its broker now, which may have held it back before; or is lost, as `Engine.publish` has it."""
+        """A publication leaves its broker now, which may have held it back before; or is lost, see `Engine.publish`."""
         flights = self.rule.publish(number, max(broker, ~broker), window)
         self.in_transit.depart(flights, released)
         if broker < 0:
@@ -43,12 +43,12 @@ class Carrier:
             send(Message(flight, 0, -1, self._climbed, self._climb, self._drop, flight.size))
 
     def crash(self, messages: Iterable[Message]) -> None:
-        """A broker crashes that holds these messages."""
+        """A broker with these messages crashes."""
         for message in messages:
             self._drop(message, "crashed")
 
     def outages_changed(self) -> None:
-        """Hops may take more than their latency from now on, or no longer."""
+        """Update whether hops may take more than their latency."""
         outages = self._outages
         self._troubled = outages is not None and outages.active
         self._plain = self._links.fixed and self._transmission is None and not (outages is not None and outages.cuts)
@@ -93,7 +93,7 @@ class Carrier:
         return self._servers[broker].accept(message, self._seconds(flight, broker, message.position, 0))
 
     def _drop(self, message: Message, cause: str = "queue_full") -> None:
-        """A broker drops the message, since its queue is full or it crashes."""
+        """A broker drops the message, as its queue is full or it crashes."""
         flight: Flight = message.carries
         if flight.tree is not None and message.handled == self._descend:
             flight.arrival[message.position] = NAN  # it may have waited: another copy may still become the first

@@ -133,7 +133,7 @@ class ContentRule(Rule):
         self._concern(flight)
 
     def _become_due_short_of_root(self, flight: Flight, outcome: int) -> None:
-        """It becomes due to users whom no other copy has concerned."""
+        """The publication becomes due to users whom no other copy has concerned."""
         assert isinstance(flight, Copy)
         flight.elsewhere = _FATES[outcome]
         self._concern(flight)

@@ -24,7 +24,7 @@ _NONE: NDArray[np.int32] = np.empty(0, np.int32)
 class Due(NamedTuple):
     """The brokers and users that publications on a topic are due to from one moment on.
 
-    `brokers` and `users` in all, of whom so many are `absent`: connected to no broker. `on_tree` (tree positions) are the users due at
+    The numbers of `brokers`, `users` and `absent` users of these, connected to no broker. `on_tree` (tree positions): users due at
     each broker of the tree. `audience` are the users themselves, where they are kept; `offloaded` are brokers that the back end does
     not serve, to which it is due as well.
     """

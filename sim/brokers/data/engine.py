@@ -51,7 +51,7 @@ class Engine(Protocol):
         """When a control message that leaves a broker now arrives at another (s); `number` identifies it in keyed draws."""
 
     def serve_control(self, broker: int, message: Message, service: float) -> None:
-        """Have the broker serve a control message that arrives now and needs `service` seconds; then its `handled` is called."""
+        """Let the broker serve a control message that arrives now and needs `service` seconds; then its `handled` is called."""
 
     def fail(self, broker: int) -> list[Message]:
         """Lose all publications that the broker holds, as it crashes now; returns the control messages that it held, in order.

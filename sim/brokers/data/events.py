@@ -75,7 +75,7 @@ class EventEngine:
         return self._links.arrival(self._clock.now, here, there, number)
 
     def serve_control(self, broker: int, message: Message, service: float) -> None:
-        """Have the broker serve a control message ahead of publications."""
+        """Let the broker serve a control message ahead of publications."""
         self._servers[broker].accept(message, service, control=True)
 
     def when_idle(self, then: Callable[[], None]) -> None:

@@ -117,7 +117,7 @@ class FoldedEngine:
         return self._climbing[0][0] if self._climbing else math.inf
 
     def fail(self, broker: int) -> list[Message]:
-        """Never: publications are not folded where something may fail."""
+        """Unused, as publications are not folded where something may fail."""
         raise AssertionError("nothing fails where publications are folded")
 
     def outages_changed(self) -> None:

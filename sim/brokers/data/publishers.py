@@ -76,7 +76,7 @@ class Publishers:
 def entries(
     publishers: NDArray[np.int32], first: int, host: NDArray[np.int32], brokers: int, key: int
 ) -> NDArray[np.int32]:
-    """The brokers that publications `first`, `first + 1`, … enter at; -1 publishes from outside. ~b: as `Engine.publish` has it."""
+    """The brokers that publications `first`, `first + 1`, … enter at; -1 publishes from outside. For ~b see `Engine.publish`."""
     found = np.empty(publishers.size, np.int32)
     for i in range(publishers.size):
         outside = publishers[i] < 0

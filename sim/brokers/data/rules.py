@@ -208,7 +208,7 @@ class TopicRule(Rule):
             self._ledger.count(flight.window, LOST["joining"], due.brokers - reached, due.users - due.absent - users)
 
     def _become_due_short_of_root(self, flight: Flight, outcome: int) -> None:
-        """It becomes due to all who want the topic now."""
+        """The publication becomes due to all who want the topic now."""
         due: Due = self._due.short_of_root(flight.topic)
         flight.audience = due.audience
         for row in (DUE, outcome):

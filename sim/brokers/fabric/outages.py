@@ -1,4 +1,4 @@
-"""Outages: which brokers are down, which links are cut and how much slower brokers are, now."""
+"""The present outages: brokers that are down, cut links, and slow brokers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 
 class Outages:
-    """The faults that last now.
+    """The faults in progress.
 
-    `down` (brokers). `slowed` (brokers): how many times as long services take. `active`: whether a broker is down or a link is cut. A
+    `down` (brokers). `slowed` (brokers): the factor of service times. `active`: whether a broker is down or a link is cut. A
     link is cut where its ends are on different sides of a partition (`side`, brokers), or by itself (`links`: here · brokers + there
-    for both directions, ascending). `partitions` (partitions, brokers) are those of the schedule: who is on the one side of each.
+    for both directions, ascending). `partitions` (partitions, brokers) are those of the schedule: the brokers on one side of each.
     """
 
     def __init__(self, brokers: int, partitions: NDArray[np.bool_]) -> None:
@@ -25,12 +25,12 @@ class Outages:
         self._pairs: dict[int, None] = {}
 
     def take_down(self, broker: int, down: bool) -> None:
-        """The broker is down, or up, from now on."""
+        """Take the broker down, or up again."""
         self.down[broker] = down
         self._look()
 
     def cut_off(self, partition: int, cut: bool) -> None:
-        """The sides of a partition are cut off from each other, or no longer, from now on."""
+        """Cut the sides of a partition off from each other, or restore them."""
         self._lasting[partition] = cut
         lasting = self._partitions[self._lasting]
         self.side = np.zeros(self._brokers, np.int64)
@@ -39,7 +39,7 @@ class Outages:
         self._look()
 
     def cut_link(self, one: int, other: int, cut: bool) -> None:
-        """The link between two brokers is cut, or no longer, from now on."""
+        """Cut the link between two brokers, or restore it."""
         for here, there in ((one, other), (other, one)):
             if cut:
                 self._pairs[here * self._brokers + there] = None
@@ -59,7 +59,7 @@ class Outages:
         return self.side.item(here) != self.side.item(there) or here * self._brokers + there in self._pairs
 
     def stops(self, here: int, there: int) -> str | None:
-        """The cause for which a copy that comes from one broker to another now is lost; None where it gets there."""
+        """The cause of loss of a copy that arrives from one broker at another now; None if it is not lost."""
         if self.cut(here, there):
             return "partitioned"
         return "crashed" if self.down.item(there) else None

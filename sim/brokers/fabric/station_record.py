@@ -67,7 +67,7 @@ class StationRecord(NamedTuple):
         return time / (time + float(self.backlog[broker]))
 
     def columns(self, brokers: int, seconds: float, horizon: float) -> dict[str, Sequence[float | None]]:
-        """The same by broker, as columns of a table; None where brokers take no time."""
+        """The record by broker, as columns of a table; None where brokers take no time."""
         none: Sequence[float | None] = [None] * brokers
         since, waits = self.saturated_since(seconds), zip(self.wait.tolist(), self.served.tolist(), strict=True)
         publications = self.served - self.control_served

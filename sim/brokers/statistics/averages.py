@@ -1,4 +1,4 @@
-"""Averages over time: what is one number from one change to the next, integrated by window."""
+"""Averages over time of step functions, integrated by window."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TimeAverage:
         self.areas: NDArray[np.float64] = np.zeros(len(edges) - 1)
 
     def set(self, now: float, value: float) -> None:
-        """The number is another from now on."""
+        """Set the number from now on."""
         while self._since < now:
             while self._since >= self._edges[self._window + 1]:
                 self._window += 1

@@ -60,7 +60,7 @@ class Satisfaction:
             self._measure(period)
 
     def count_all(self, publications: NDArray[np.int64]) -> None:
-        """The same for all periods at once (periods, or more)."""
+        """Record the outcomes of all periods at once (periods, or more)."""
         for period in np.flatnonzero(publications).tolist():
             self.count(period, int(publications[period]))
 

@@ -78,7 +78,7 @@ class Traffic:
         return windows, brokers, rows
 
     def by_broker(self) -> NDArray[np.int64]:
-        """The same over all windows (brokers, TRAFFIC_COLUMNS)."""
+        """The counts over all windows (brokers, TRAFFIC_COLUMNS)."""
         _, brokers, rows = self.counted()
         found = np.zeros((self._brokers, TRAFFIC_COLUMNS), np.int64)
         np.add.at(found, brokers, rows)

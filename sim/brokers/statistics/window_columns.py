@@ -1,4 +1,4 @@
-"""What is counted in each window, as columns of the time series, and over several of them, as metrics."""
+"""The counts of windows as columns of the time series, and over several windows as metrics."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class WindowColumns:
         return metric.over(lambda name: self.total(name, first, last), self._edges[last] - self._edges[first])
 
     def timeseries(self, measured: Sequence[bool]) -> Columns:
-        """Everything that is counted, per window, and what follows from it."""
+        """All counts per window, and the means computed from them."""
         columns, windows = self._columns, range(len(measured))
 
         def shown(name: str, column: Column) -> Any:

@@ -1,4 +1,4 @@
-"""Decisions of the selection policy: which broker hosts a user, by what the policy may see."""
+"""Decisions of the selection policy: its views, and the broker of a user."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sim.policies.views import SelectionPolicy, SelectionView, SelectionViews, m
 from sim.workloads.format.workload import Interests
 
 NOWHERE = -1
-"""The broker of a user that is at none."""
+"""The broker of an unconnected user."""
 
 
 class Decisions:
-    """Asks the policy for users at `host` (less than 0: at no broker) and `places`, their latitudes and longitudes, all live.
+    """Asks the policy about users with live `host` (below 0: at no broker) and `places`, their latitudes and longitudes.
 
     `initial` are the interests with which they join; the states of brokers that the policy sees are those last `exchanged`.
     """
@@ -36,7 +36,7 @@ class Decisions:
 
     @property
     def period(self) -> float | None:
-        """After how long (s) brokers exchange their states again; None where they never do."""
+        """The period (s) of exchanges of states; None without exchanges."""
         return None if self._policy.exchange is None else self._policy.exchange.period
 
     def exchange(self) -> int:

@@ -104,7 +104,7 @@ _INTEGERS = (
     "frees",  # how many
     "noted",  # of `received`: topic and user of each delivery, where
     "notes",  # that is asked for
-    "room",  # for so many
+    "room",  # for this many
     "delay_keys",  # that are taken, of
     "delay_slots",
     "windows",

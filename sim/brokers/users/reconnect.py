@@ -1,4 +1,4 @@
-"""Users whose broker has crashed: when they notice, how often they try to connect again, and to which broker."""
+"""Reconnection of users whose broker has crashed: when they notice, how often they retry, and to which broker they connect."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from sim.overlay.pair_times import PairTimes
 
 @dataclass(frozen=True)
 class ReconnectSetting:
-    """How users connect again: `detection` seconds after the crash, and where that fails after waits that may get longer.
+    """How users reconnect: `detection` seconds after the crash and, if that fails, after waits that may get longer.
 
     `to` is the broker that the user was at, or the one that the selection policy chooses. Wait k is `wait` seconds, doubled k times
-    where `backoff` is exponential, at most `longest`; it is up to a share `jitter` shorter, at random. A broker accepts
-    `connection_rate` users per second, None for any number.
+    if `backoff` is exponential, at most `longest`, and randomly shortened by up to a share `jitter`. A broker accepts
+    `connection_rate` users per second, None for no limit.
     """
 
     detection: float = 0.0
@@ -36,7 +36,7 @@ class ReconnectSetting:
 
 
 RECONNECT = ReconnectSetting()
-"""Users notice at once, and try to get back to the same broker after 1, 2, 4 … seconds."""
+"""The setting in which users notice at once, and retry the same broker after 1, 2, 4 … seconds."""
 
 
 class Absentees(Protocol):
@@ -45,25 +45,25 @@ class Absentees(Protocol):
     host: NDArray[np.int32]
 
     def choice(self, user: int) -> int:
-        """The broker that the policy chooses for a user that is connected to none."""
+        """The broker that the policy chooses for an unconnected user."""
 
     def connect(self, user: int, broker: int) -> int:
-        """The user, who was connected to none, is connected to the broker now; returns to how many topics it subscribes."""
+        """Connect an unconnected user to the broker; returns the number of topics to which it subscribes."""
 
 
 class Counts(Protocol):
-    """Counts what happens, by name."""
+    """Counts events by name."""
 
     def count(self, name: str, time: float, amount: int = 1) -> None:
-        """So many of what has this name have happened at a time (s)."""
+        """Add to the count of this name at a time (s)."""
 
 
 class Reconnection:
-    """Connects users again whose broker has crashed.
+    """Reconnects users whose broker has crashed.
 
-    What lies ahead are attempts, and ends of those that a broker has accepted; of each user there is one. Where the policy chooses a
-    broker that is down, the user goes to the nearest that is up, by the times of `hops` between them (the lowest number on ties). While
-    brokers are `busy()`, they accept nobody; what is due by then happens at `go_on()`.
+    Future steps are attempts, and completions of accepted ones; each user has one. If the policy chooses a broker that is down, the
+    user goes to the nearest that is up, by the times of `hops` between them (the lowest number on ties). While brokers are
+    `busy()`, they accept no users; steps due by then are taken at `go_on()`.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Reconnection:
         self._clock, self._setting, self._users, self._outages = clock, setting, users, outages
         self._hops, self._counts, self._key, self._busy = hops, counts, key, busy
         self._ahead: list[tuple[float, int, int]] = []  # time (s), user, and which of the user's steps it is
-        self._step = np.zeros(len(users.host), np.int64)  # the latest of each user: others have been overtaken
+        self._step = np.zeros(len(users.host), np.int64)  # the latest step of each user; others are outdated
         self._attempts = np.zeros(len(users.host), np.int64)
         self._failed = np.zeros(len(users.host), np.int64)  # of those since the crash
         self._accepted: dict[int, int] = {}  # user → broker
@@ -88,7 +88,7 @@ class Reconnection:
         self._wakes_at = math.inf
 
     def lose(self, users: Sequence[int], broker: int) -> None:
-        """A broker crashes: it leaves these users behind, and those whom it had accepted have to try again."""
+        """A broker crashes: these users are disconnected, and those whom it had accepted have to retry."""
         self._free[broker] = 0.0
         for user in users:
             self._failed[user] = 0
@@ -140,7 +140,7 @@ class Reconnection:
             self._plan(user, accepted)
 
     def _target(self, user: int) -> int:
-        """The broker that an attempt goes to; one that is down if all are that it may go to."""
+        """The broker of an attempt; one that is down if all candidates are."""
         down = self._outages.down
         if self._setting.to == "same":
             return ~self._users.host.item(user)

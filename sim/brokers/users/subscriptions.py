@@ -119,7 +119,7 @@ class SplitSubscriptions(Subscriptions):
         )
 
     def miss(self, topics: NDArray[np.int32], change: int) -> None:
-        """As of all subscriptions: the back end is to serve absent users, whatever it keeps."""
+        """Count absent users, whom the back end is to serve, whatever it keeps."""
         super().miss(topics, change)
         self.users_served[topics] += change
 

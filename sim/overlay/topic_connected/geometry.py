@@ -38,7 +38,7 @@ class TopicConnected(PublisherTrees):
         parts: int = Field(10, ge=1, lt=2**31)
         """DCB-M: the number of parts to which brokers are randomly assigned for the whole run."""
         on_change: Literal["repair", "rebuild", "break", "periodic"] = "repair"
-        """What happens when interests change: links are repaired; or designed anew (as stars always are) at once, when a topic has
+        """What happens when interests change: links are repaired; or redesigned (as stars always are) at once, when a topic has
         become disconnected, or every `period`, with disconnected topics served in part meanwhile. DCB-M redesigns only the parts
         with a changed broker, except with "rebuild"."""
         period: Period = 3600.0

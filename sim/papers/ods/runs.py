@@ -28,7 +28,7 @@ from sim.scenario.reader import load_scenario
 SCENARIO = "ods/capacity.toml"
 TAUS = tuple(RATIOS)
 CAPACITY, STEPS, APART = 10, 20, 5
-"""That of the scenario (% of all notifications), the steps up to it of runs and bounds, and each how many policies are asked anew."""
+"""The scenario's capacity (% of all notifications), the steps up to it, and the steps between separate decisions."""
 CONTROL = "control"
 ONE_RUN = {B3M: f"{B3M}, one run", FB3M: f"{FB3M}, one run"}
 PAPER = "paper"

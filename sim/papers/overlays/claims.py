@@ -29,7 +29,7 @@ GAP = Derived(
 )
 FEWER = dict.fromkeys(NAMES, "fewer stars") | {"gm": "more in common"}
 """Why degrees fall with the number of subscriptions, by design."""
-LINKS = "at most so many times the links of GM"
+LINKS = "at most this many times the links of GM"
 
 
 def claims() -> Iterator[Claim]:

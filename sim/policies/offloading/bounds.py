@@ -21,7 +21,7 @@ from sim.policies.offloading.problem import Objective, OffloadingProblem
 _Topics: TypeAlias = Integers
 
 _STEPS = 25
-"""Of each run of `lp_dual`."""
+"""The number of subgradient steps of each run of `lp_dual`."""
 _FACTOR, _PATIENCE, _SHORTER = 1.5, 3, 0.5
 _AT_ONCE = 1e9
 _MOST = 1 << 62

@@ -69,7 +69,7 @@ class ContentWorkload:
         size: float = Field(4.0, gt=0)
         """Predicates per subscription: the mean; for "poisson" before zeros are excluded; "uniform" is 1 to 2 size - 1."""
         sizes: Annotated[Distribution | tuple[Weight, ...], BeforeValidator(_sizes)] = "poisson"
-        """Distribution of predicates per subscription, by name, or weights of 1, 2, 3, … predicates in place of size."""
+        """Distribution of predicates per subscription, by name, or weights of 1, 2, 3, … predicates instead of size."""
         layout: Literal["subsets", "grid"] = "subsets"
         """Successive perfectly compatible subsets, or a grid: predicates that all share, and a private one for each."""
         overlap: int = Field(0, ge=0, lt=2**31)

@@ -48,7 +48,7 @@ class Lifetime(plugins.Parameters):
         return self
 
     def draw(self, generator: np.random.Generator, count: int) -> NDArray[np.float64]:
-        """So many times (s)."""
+        """Draw `count` durations (s)."""
         if self.distribution == "exponential" or self.shape is None:
             return generator.exponential(self.mean, count)
         if self.distribution == "weibull":
@@ -85,7 +85,7 @@ class LifetimeFaults:
         return [Outage(start, end, broker) for broker, (start, end) in spans]
 
     def _spans(self, generator: np.random.Generator, horizon: float) -> Iterator[tuple[float, float]]:
-        """From when to when a broker is down that begins up, as far as it crashes before the horizon."""
+        """The outages (from, to) of a broker that is up initially, for crashes before the horizon."""
         now = 0.0
         while now < horizon:
             each = self._parameters.up.draw(generator, _AT_ONCE), self._parameters.down.draw(generator, _AT_ONCE)

@@ -131,7 +131,7 @@ def _side(side: frozenset[int], brokers: int) -> NDArray[np.bool_]:
 def _check_listed(broker: int, outages: Sequence[Outage]) -> None:
     for one, other in pairwise(sorted(outages, key=lambda outage: outage.start)):
         if other.start < one.end:
-            until = "for good" if math.isinf(one.end) else f"until {one.end:g} s"
+            until = "permanently" if math.isinf(one.end) else f"until {one.end:g} s"
             raise ScenarioError(
                 f"broker {broker} is to crash at {other.start:g} s, but is down from {one.start:g} s {until} "
                 "(allowed: outages of one broker that do not overlap)"

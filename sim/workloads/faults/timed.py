@@ -64,7 +64,7 @@ class TimedParameters(plugins.Parameters):
     @model_validator(mode="after")
     def _ends_before_it_begins_again(self) -> TimedParameters:
         if self.every is not None and (self.lasts is None or self.every < self.lasts):
-            lasts = "for good" if self.lasts is None else f"for {format_duration(self.lasts)}"
+            lasts = "permanently" if self.lasts is None else f"for {format_duration(self.lasts)}"
             raise ValueError(f"every: it lasts {lasts} (allowed: as long as it lasts, or longer; or no every)")
         return self
 

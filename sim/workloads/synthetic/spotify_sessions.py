@@ -59,7 +59,7 @@ class SpotifySessions:
         follows_sigma: float = Field(1.0, ge=0, le=5)
         """Standard deviation of the logarithm of the three numbers above."""
         popularity_exponent: float = Field(0.9, ge=0)
-        """Of each kind, topic i = 0, 1, … is drawn with probability proportional to (i + 1)^-exponent (Zipf)."""
+        """For each kind, topic i = 0, 1, … is drawn with probability proportional to (i + 1)^-exponent (Zipf)."""
         session_rate: float = Field(2.0, ge=0, json_schema_extra=unit("1/d"))
         """Mean rate at which a user begins sessions; a session that would begin during another is dropped."""
         activity_sigma: float = Field(0.8, ge=0, le=5)

@@ -148,7 +148,7 @@ def _limits(micros: int, span: Span, zone: str) -> tuple[int, int]:
 
 
 def _alike(time: datetime, other: datetime) -> datetime:
-    """Of the two times for which clocks show the same, the one as far ahead of UTC as another, else the first."""
+    """Choose, of two times that clocks show alike, the one with the same offset from UTC as another, else the first."""
     second = time.replace(fold=1)
     ahead, behind = time.utcoffset() or timedelta(), second.utcoffset() or timedelta()
     return second if behind < ahead and behind == other.utcoffset() else time

@@ -63,7 +63,7 @@ def _between(file: BinaryIO, start: int, stop: int) -> Iterator[bytes]:
 def cut_files(
     sources: Sequence[Source], names: Sequence[tuple[str, ...]], first: int, partitions: int | None, cores: int
 ) -> list[Range]:
-    """Ranges of these files, which are numbered from `first` on: at least so many `partitions`, or a few for each core.
+    """Ranges of these files, which are numbered from `first` on: at least `partitions` of them, or a few for each core.
 
     `names` are those of the fields in the lines of each file.
     """

@@ -38,7 +38,7 @@ class Piece:
 
     @property
     def name(self) -> str:
-        """That of its files; those of one source sort as the pieces do."""
+        """The name of its files, which sort like the pieces of a source."""
         return f"{self.source:06}-{self.start:015}"
 
     def count(self, fault: RowFault, rows: int, first: tuple[int, str, str | None] | None = None) -> None:

@@ -120,7 +120,7 @@ def link_sources(sources: Sequence[Source], folder: Path, first: int = 0) -> Non
 
 
 def readable(link: Path) -> Path:
-    """A file that Spark reads in place of this link of `link_sources`: itself or, beside its folder, its content unpacked.
+    """A file that Spark reads instead of this link of `link_sources`: itself or, beside its folder, its content unpacked.
 
     Raises WorkloadError where it cannot be unpacked.
     """

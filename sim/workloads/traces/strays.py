@@ -113,7 +113,7 @@ def _rows(shelves: Sequence[Shelf], window: Window) -> Iterator[tuple[int, int, 
 
 
 def _extremes(shelves: Sequence[Shelf], window: Window, sign: int) -> Iterator[tuple[int, int, int]]:
-    """Likewise of the first row with the earliest time, or the latest if `sign` is -1."""
+    """The source, line and time of the first row with the earliest time, or the latest if `sign` is -1."""
     for source, line, micros in _times(shelves):
         if len(at := np.flatnonzero(~beyond(micros, window))):
             best = at[(sign * micros[at]).argmin()]

@@ -226,7 +226,7 @@ def _offset(local: int, zone: tzinfo) -> tuple[int, bool]:
 
 
 def _epoch(shapes: Shaped, shape: str, rows: Ints, digits: int) -> tuple[Ints, Flags]:
-    """Numbers of seconds or of milliseconds, of which so many digits after the point are used."""
+    """Numbers of seconds or of milliseconds, of which `digits` digits after the point are used."""
     micros = np.zeros(len(rows), np.int64)
     match = _EPOCH.fullmatch(shape)
     if match is None:

@@ -23,7 +23,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class UserFilters:
-    """A share of the users, those with check-ins in every month of the trace, those with at least so many visits."""
+    """A share of the users, those with check-ins in every month of the trace, those with at least a number of visits."""
 
     sample: float = 1.0
     consistent: str | None = None

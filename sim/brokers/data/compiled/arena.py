@@ -32,7 +32,7 @@ class Shape(NamedTuple):
 def place_tree(
     places: Items, first: int, brokers: NDArray[np.int32], users: NDArray[np.int32], shape: Shape, hops: TimesRecord
 ) -> tuple[int, int, int]:
-    """Lay a tree down at positions from `first` on, of brokers with so many due users; `hops` are the times between brokers.
+    """Write a tree to positions from `first` on, with each broker's number of due users; `hops` are the times between brokers.
 
     Returns the most children of a position, and how many brokers and users are due on the tree.
     """

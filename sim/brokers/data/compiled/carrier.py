@@ -52,7 +52,7 @@ class CompiledCarrier:
     def depart(self, numbers: NDArray[np.int64], brokers: NDArray[np.int32], released: float | None = None) -> float:
         """Let publications leave their brokers: at their times, or now (`released`, s) after having been held back.
 
-        Or they are lost then, as `Engine.publish` has it.
+        Or they are lost then, see `Engine.publish`.
         Returns when the last of them leaves.
         """
         published = self._publications.time[numbers]
@@ -129,7 +129,7 @@ class CompiledCarrier:
     # -- faults
 
     def fail(self, broker: int, now: float, held: list[int]) -> list[int]:
-        """Lose what the broker holds, some of it `held` back; returns the numbers of the control messages that it had."""
+        """Lose all publications at the broker, including `held` ones; returns the numbers of its control messages."""
         states, controls = self._memory.states, np.empty(0, np.int64)
         if self._state["takes_time"]:
             while lose_publications(states, broker, now) == st.CHECK:
@@ -140,7 +140,7 @@ class CompiledCarrier:
         return controls.tolist()
 
     def outages_changed(self) -> None:
-        """Brokers are down, links are cut, or services are slow, other than before."""
+        """Update which brokers are down, which links are cut, and which services are slow."""
         assert self._fabric.outages is not None
         self._memory.look_at_outages(self._fabric.outages, self._fabric.transmission)
 

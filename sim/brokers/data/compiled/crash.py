@@ -1,4 +1,4 @@
-"""Brokers of the compiled engine that crash, with all that they hold, as `sim.brokers.fabric.stations.Server.crash` has it."""
+"""Crashes of brokers in the compiled engine, with their messages, as in `sim.brokers.fabric.stations.Server.crash`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sim.brokers.data.compiled.ways import lose_held
 
 @kernel
 def _has_to_ask(state: Item, number: int) -> bool:
-    """Whether it has to be known first what stands for a publication that is lost."""
+    """Whether the slot of a lost publication has to be updated first."""
     message = message_at(state.messages, number)
     flight = flight_at(state.flights, message.flight)
     return bool(message.kind % SERVED == UP and stale(state, flight.slot, flight.period))
@@ -25,7 +25,7 @@ def _has_to_ask(state: Item, number: int) -> bool:
 
 @kernel
 def lose_publications(states: Items, broker: int, now: float) -> int:
-    """The broker loses the publications that it holds, or CHECK is returned where it has to be known first what stands for one."""
+    """Lose the broker's publications; returns CHECK if the slot of one has to be updated first."""
     state = states[0]
     state.now = now
     server, place = server_at(state.servers, broker), 0
@@ -64,7 +64,7 @@ def lose_publications(states: Items, broker: int, now: float) -> int:
 
 @kernel
 def take_controls(states: Items, broker: int, now: float) -> NDArray[np.int64]:
-    """Take the control messages, which are all that is left, from a broker that begins anew; returns their numbers."""
+    """Remove the control messages, the only ones left, from a crashed broker; returns their numbers."""
     state = states[0]
     server = server_at(state.servers, broker)
     found = np.empty(server.serving + server.controls, np.int64)

@@ -140,7 +140,7 @@ def _add(state: Item, window: int, row: int, value: float) -> None:
 
 @kernel
 def _hop_time(state: Item, here: int, there: int) -> float:
-    """The time (s) of a hop from a broker to another, as `sim.overlay.pair_times.time_between` has it."""
+    """The time (s) of a hop from a broker to another, as in `sim.overlay.pair_times.time_between`."""
     if here == there:
         return 0.0
     if not state.on_sphere:
@@ -161,7 +161,7 @@ def _hand_over(state: Item, flight: Item, broker: int, arrived: float) -> None:
 
 @inlined
 def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float) -> None:
-    """The broker at this position has served the publication, which arrived there at a time (s) by so many hops below the root."""
+    """The broker at this position has served the publication, which arrived there at a time (s) after `hops` hops below the root."""
     if state.content:
         cell = cell_of(state, flight, position)
         cell.arrived, cell.served = arrived, state.now

@@ -1,4 +1,4 @@
-"""Where faults stop messages of the compiled engine, as `sim.brokers.fabric.outages.Outages` has it."""
+"""Messages stopped by faults in the compiled engine, as in `sim.brokers.fabric.outages.Outages`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sim.brokers.data.compiled.state import CRASHED, ON_ITS_WAY, PARTED
 
 @kernel
 def is_cut(state: Item, here: int, there: int) -> bool:
-    """Whether the link between two brokers is cut, where some link is."""
+    """Whether the link between two brokers is cut, if any link is."""
     if outage_at(state.outages, here).side != outage_at(state.outages, there).side:
         return True
     link, low, high = here * state.brokers + there, 0, state.cut_links_many
@@ -32,5 +32,5 @@ def _stops(state: Item, here: int, there: int) -> int:
 
 @inlined
 def stops(state: Item, number: int, there: int) -> int:
-    """What becomes of a message that comes to a broker now."""
+    """The outcome of a message that arrives at a broker now."""
     return int(_stops(state, sent_at(state.sent, number).broker, there)) if state.outage else ON_ITS_WAY

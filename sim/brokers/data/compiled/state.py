@@ -186,9 +186,9 @@ ARRAYS = {
 STATISTICS = ("sums", "maxima", "traffic", "first_row", "delays")
 """The recorder's (`sim.brokers.statistics.records.Statistics`), likewise."""
 HOP_TIMES = ("group", "between", "places")
-"""Those of hop times (`sim.overlay.pair_times.TimesRecord`), likewise."""
+"""The arrays of hop times (`sim.overlay.pair_times.TimesRecord`) whose addresses it holds."""
 CONTENT = ("waiting", "waiting_from", "owner", "asked_from", "asked_field", "asked_value", "values", "host")
-"""Those of subscriptions to content (`sim.brokers.data.content_subscriptions.Subscribed`), likewise."""
+"""The arrays of subscriptions to content (`sim.brokers.data.content_subscriptions.Subscribed`) whose addresses it holds."""
 
 STATE = np.dtype(
     [(name, "i8") for name in (*_INTEGERS, *ARRAYS, *STATISTICS, *HOP_TIMES, *CONTENT)]

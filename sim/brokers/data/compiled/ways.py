@@ -89,7 +89,7 @@ def depart(state: Item) -> None:
 
 @inlined
 def arrive_uplink(state: Item, number: int) -> None:
-    """The message has come to the broker at its position, over a hop."""
+    """The message has arrived at the broker at its position, over a hop."""
     outcome = stops(state, number, position_at(state.positions, message_at(state.messages, number).position).broker)
     if outcome != ON_ITS_WAY:
         _miss_root(state, number, flight_at(state.flights, message_at(state.messages, number).flight), outcome)
@@ -150,7 +150,7 @@ def _miss_root(state: Item, number: int, flight: Item, outcome: int) -> None:
 
 @kernel
 def _count_missed(window: Item, brokers: int, users: int, outcome: int) -> None:
-    """So many that it was due to do not get it, since that has become of it."""
+    """Count due pairs that are lost with this outcome."""
     if outcome == LOST_ON_LINK:
         window.strayed_brokers += brokers
         window.strayed_users += users
