@@ -12,7 +12,7 @@ import pytest
 import tiny
 
 from sim.base.errors import InputError, ScenarioError
-from sim.brokers.users.reconnect import EVERY_SECOND, ReconnectSetting
+from sim.brokers.users.reconnect import RECONNECT, ReconnectSetting
 from sim.experiments.run import run
 from sim.files.toml import read
 from sim.scenario.model import Scenario
@@ -120,7 +120,7 @@ def test_without_faults_nothing_is_said_of_them() -> None:
     one = load_scenario({"workload": {"kind": "poisson", "users": 10}, "network": {"brokers": 2}}).base
     setting = build(one, prepare_workload(one, 0, None), 0).setting
     assert setting.faults is None
-    assert setting.reconnect == EVERY_SECOND
+    assert setting.reconnect == RECONNECT
     dumped = one.model_dump(mode="json")
     assert "faults" not in one.identity()
     assert "faults" not in dumped
@@ -245,7 +245,7 @@ def test_bad_faults_are_refused_when_the_scenario_is_read(more: dict[str, Any], 
         ),
         (
             {"faults": [CRASH_AT_ONE], "workload": {"kind": "content", "subscriptions": 20, "publications": 30}},
-            "faults: nothing fails yet in a workload of kind 'content' .allowed: workloads with topics",
+            "faults: a content workload has content, for which faults are not supported yet .allowed: topics",
         ),
     ],
 )

@@ -50,7 +50,7 @@ def engine_of(
         raise ScenarioError('network.geometry: dissemination "flood" does not carry content (allowed: "tree")')
     if fabric.outages is not None:
         raise ScenarioError(
-            f"faults: a {workload.kind} workload has content, which does not meet faults yet (allowed: topics)"
+            f"faults: a {workload.kind} workload has content, for which faults are not supported yet (allowed: topics)"
         )
     content, loads = ContentSubscriptions(workload.content), fabric.service.setting.matching > 0
     rule = ContentRule(*carried, content, host, loads)
