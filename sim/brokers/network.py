@@ -303,17 +303,14 @@ class Network:
             "decisions/selection": self.users.selections(),
             "decisions/configuration": placement.table(),
         }
-        if self.setting.faults is not None:
-            tables["faults"] = self.setting.faults.table()
-        if self.manager is not None:
-            tables["decisions/reconfiguration"] = self.manager.table()
-        if self.offloading is not None:
-            tables["decisions/offloading"] = self.offloading.table()
-        if recorder.receipts is not None:
-            tables["subscribers"] = dict(recorder.receipts.table())
-        if recorder.trace is not None:
-            tables["trace"] = recorder.trace.table()
-        return tables
+        kept = {
+            "faults": self.setting.faults,
+            "decisions/reconfiguration": self.manager,
+            "decisions/offloading": self.offloading,
+            "subscribers": recorder.receipts,
+            "trace": recorder.trace,
+        }
+        return tables | {name: dict(each.table()) for name, each in kept.items() if each is not None}
 
     def _saturated_links(self) -> int:
         """The number of saturated links, and interfaces in one direction."""
