@@ -1,1 +1,1 @@
-"""Speed and memory, side by side with what a user would otherwise have: `python -m benchmarks`."""
+"""Speed and memory, compared with the alternatives of a user: `python -m benchmarks`."""

@@ -36,11 +36,11 @@ NAMES = (
     "spotify",
 )
 ASKED = {"million", "offloading_full", "offloading_quality", "pipelines", "spotify"}
-"""Those that take minutes, or libraries that nothing else needs: measured only where they are named."""
+"""Benchmarks that take minutes, or need additional libraries: measured only if named."""
 
 
 def main() -> None:
-    """Run the named benchmarks, or all but those that must be named."""
+    """Run the named benchmarks, or all except those that must be named."""
     arguments = sys.argv[1:]
     check = "--check" in arguments
     wanted = [name for name in arguments if name != "--check"] or [name for name in NAMES if name not in ASKED]

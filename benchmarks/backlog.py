@@ -1,4 +1,4 @@
-"""What a backlog of 100,000 messages costs a broker: CPU per message served with and without it."""
+"""The cost of a backlog of 100,000 messages: CPU time per message served with and without it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SERVED = 100_000
 
 
 def _seconds_per_message(backlog: int) -> float:
-    """CPU time (s) per message that comes and is served once the backlog stands."""
+    """CPU time (s) per message that arrives and is served behind the backlog."""
     network = single_server(backlog, SERVED)
     marks: list[float] = []
     network.run(lambda _: marks.append(time.process_time()))

@@ -1,4 +1,4 @@
-"""Content-based subscriptions and publications designed per second of CPU, and how many targets of theirs are missed."""
+"""Content-based subscriptions and publications designed per second of CPU, and the number of missed targets."""
 
 from __future__ import annotations
 

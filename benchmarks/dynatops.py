@@ -32,7 +32,7 @@ print(json.dumps([len(results.failed), wall, cpu, max(each.ru_maxrss for each in
 
 
 def figures() -> list[Figure]:
-    """Bayeux, TCO rebuilt on each break, and DYNATOPS, one publication per topic and hour, one replication, one after the other."""
+    """Bayeux, TCO rebuilt on each break, and DYNATOPS in turn, with one publication per topic and hour and one replication."""
     cpu, wall, peak = measured(1)
     name = "Bayeux, TCO and DYNATOPS, 50,000 users, 500,553 changes, 100 h"
     return [
@@ -42,7 +42,7 @@ def figures() -> list[Figure]:
 
 
 def measured(jobs: int) -> tuple[float, float, float]:
-    """CPU time of all processes and time by the clock (s), and the peak memory of one of them (MB)."""
+    """CPU time of all processes and wall-clock time (s), and the peak memory of one of them (MB)."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-c", _RUN, str(SCENARIO), f"{folder}/results", ",".join(SYSTEMS), str(jobs)]
         shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -1,4 +1,4 @@
-"""The compiled engine: beside the plane on which SimPy makes all hops, on networks of three sizes, and beside other simulators."""
+"""The compiled engine, compared with the plane on which SimPy makes all hops, on networks of three sizes, and with other simulators."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MESSAGES = {1: 500_000, 10: 50_000}
 
 @dataclass(frozen=True)
 class Rival:
-    """A simulator of queues: how it is made, what it is called, and how many times less it is given to do."""
+    """A simulator of queues: its constructor, its name, and the factor by which its work is reduced."""
 
     make: Callable[[int, int], Callable[[], float]]
     name: str
@@ -48,7 +48,7 @@ def _relayed(plane: Plane, publications: int) -> float:
 
 
 def _hops_per_second(brokers: int) -> float:
-    """Hops/s once all users have joined; brokers are loaded by half, or as much as the busiest bears."""
+    """Hops/s once all users have joined; brokers have half load, or as much as the busiest can bear."""
     topics, wanting, publications, _ = SIZES[brokers]
     network = loaded(brokers, topics, wanting, publications)
     marks: list[float] = []
@@ -60,7 +60,7 @@ def _hops_per_second(brokers: int) -> float:
 
 
 def _per_second(make: Callable[[int, int], Callable[[], float]], messages: int, fan_out: int) -> float:
-    """Copies served per second of CPU; the mean time from arrival to the end of service must be what theory says."""
+    """Copies served per second of CPU; the mean time from arrival to the end of service must agree with theory."""
     run = make(messages, fan_out)
     means: list[float] = []
     seconds = cpu_seconds(lambda: means.append(run()))
@@ -69,7 +69,7 @@ def _per_second(make: Callable[[int, int], Callable[[], float]], messages: int, 
 
 
 def figures() -> list[Figure]:
-    """Rates and ratios; what is compared is measured in turn. Rivals that are not installed are left out, and said so."""
+    """Rates and ratios, measured in alternation. Rivals that are not installed are left out with a note."""
     # Compiles the kernels; Cimba's before ours, since it does not find its own types after others have been compiled.
     for rival in (*(rival.make for rival in RIVALS if _is_there(rival)), queues.brokersim):
         _per_second(rival, 5_000, 1)

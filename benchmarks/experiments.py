@@ -1,4 +1,4 @@
-"""Experiments at scale: what a run costs beside its simulation, what a second process gains, and the memory of ten thousand runs."""
+"""Experiments at scale: the overhead of a run, the gain of a second process, and the memory of ten thousand runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MANY: dict[str, Any] = {
     "sweep": {"network.brokers": {"from": 1, "to": 1000, "steps": 1000}},
 }
 FEW, MORE = 50, 250
-"""Short runs: what those beyond the first take tells of them alone, whatever it takes to begin."""
+"""The number of short runs: the time of those beyond the first is without start-up costs."""
 LONG_RUNS = 16
 _RESUME = """
 import json, resource, sys

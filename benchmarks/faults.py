@@ -1,4 +1,4 @@
-"""Faults: what it costs that something may fail, on both planes, and how fast brokers carry publications while others fail."""
+"""Faults: the cost of possible failures on both planes, and the speed of brokers while others fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROUNDS = 5
 
 
 def _never(brokers: int, horizon: float) -> FaultSchedule:
-    """A broker is down for the last second of a run, in which nothing happens any more."""
+    """A schedule in which a broker is down for the last second of a run, in which nothing else happens."""
     return resolve_faults([Outage(horizon - 1.0, horizon, 0)], brokers, horizon)
 
 

@@ -1,4 +1,4 @@
-"""Broker deliveries per second of the folded data plane on trees of 100 brokers, beside the plane that makes every hop an event."""
+"""Broker deliveries per second of the folded data plane on trees of 100 brokers, against the plane that makes every hop an event."""
 
 from __future__ import annotations
 

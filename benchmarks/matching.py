@@ -1,4 +1,4 @@
-"""Publications per second matched against random subscriptions by the counting index, beside numpy comparing all predicates."""
+"""Publications per second matched against random subscriptions by the counting index, against numpy comparing all predicates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def random_subscriptions(count: int, generator: np.random.Generator) -> Conjunct
 
 
 def _dense(conjunctions: Conjunctions) -> NDArray[np.int32]:
-    """A row for each subscription, -1 where it does not ask for the field."""
+    """A row for each subscription, -1 where it does not require the field."""
     wanted = np.full((len(conjunctions), FIELDS), -1, np.int32)
     subscription = np.repeat(np.arange(len(conjunctions)), np.diff(conjunctions.indptr))
     wanted[subscription, conjunctions.field] = conjunctions.value
@@ -40,7 +40,7 @@ def _dense(conjunctions: Conjunctions) -> NDArray[np.int32]:
 
 
 def _by_numpy(wanted: NDArray[np.int32], published: NDArray[np.int32]) -> NDArray[np.int64]:
-    """As one writes it with numpy: how many subscriptions match each publication."""
+    """The number of matching subscriptions of each publication, in plain numpy."""
     anything = wanted < 0
     return np.array([np.count_nonzero(((wanted == row) | anything).all(axis=1)) for row in published])
 

@@ -1,4 +1,4 @@
-"""How things are measured: CPU time, in alternation with what they are compared with, medians of several runs."""
+"""Measurement: CPU time in alternation with the alternative, medians of several runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured figure beside its bar; `holds` tells whether the bar is met."""
+    """One measured figure and its bar; `holds` is whether the bar is met."""
 
     name: str
     value: str
@@ -35,7 +35,7 @@ def alternate(first: Callable[[], float], second: Callable[[], float], rounds: i
 
 
 def family(process: int) -> list[int]:
-    """The process and all its descendants that there are now (Linux)."""
+    """The process and all its present descendants (Linux)."""
     try:
         threads = list(Path(f"/proc/{process}/task").iterdir())
         children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]

@@ -21,7 +21,7 @@ from sim.workloads.format.workload import Interests, Publications, SubscriptionE
 
 
 class Assigned:
-    """A selection policy that is told which broker hosts whom."""
+    """A selection policy with given brokers of users."""
 
     class Parameters(plugins.Parameters):
         pass
@@ -39,7 +39,7 @@ class Assigned:
 def still_workload(
     interests: Interests, topics: int, horizon: float, times: NDArray[Any], of: NDArray[Any], by: NDArray[Any]
 ) -> Workload:
-    """A workload in which nobody changes; publications at `times` (s) on topics `of` by users `by`."""
+    """A workload without changes; publications at `times` (s) on topics `of` by users `by`."""
     users = len(interests.indptr) - 1
     nowhere = np.full(topics, np.nan)
     return Workload(
@@ -68,7 +68,7 @@ def network_of(
     hop_delay: NDArray[np.float64],
     **setting: Any,
 ) -> Network:
-    """A network in which node i is broker i, `host` has each user's broker, and `setting` what is not by default."""
+    """A network in which node i is broker i, `host` has each user's broker, and `setting` the values that are not defaults."""
     made = NetworkSetting(
         overlay=overlay,
         node_of=np.arange(overlay.nodes, dtype=np.int32),

@@ -1,4 +1,4 @@
-"""Offloading: CPU time of greedy decisions beside the same algorithms in plain C++, which must pick the same topics in the same order.
+"""Offloading: CPU time of greedy decisions against the same algorithms in plain C++, which must pick the same topics in the same order.
 
 The reference, `offloading_reference.cpp`, is built with the system's compiler; where there is none, the rows say so.
 """
@@ -74,7 +74,7 @@ class Reference:
         subprocess.run([compiler, "-std=c++20", "-O3", "-o", str(self._program), str(source)], check=True)
 
     def give(self, problem: OffloadingProblem) -> None:
-        """Write a problem down."""
+        """Write a problem for the program."""
         for name, values in (
             ("indptr", problem.indptr),
             ("indices", problem.indices),
@@ -103,7 +103,7 @@ def reference() -> Iterator[Reference | None]:
 
 
 def decide(problem: OffloadingProblem, algorithm: str, by: By = "ratio") -> Decision:
-    """The decision from the interests on: nothing that other decisions on the problem have derived from them is there."""
+    """Decide from the interests on, without cached values of other decisions."""
     chosen = ALGORITHMS[algorithm]
     return greedy.run_greedy(replace(problem), chosen.objective, by, engine=chosen.engine)
 
@@ -151,7 +151,7 @@ def _theirs(plain: Reference, problem: OffloadingProblem, algorithm: str, taken:
 
 
 def same(picks: NDArray[np.int32], decision: Decision, what: str) -> None:
-    """Stop where a decision has not the reference's picks in its order: times of different things say nothing."""
+    """Stop where a decision's picks differ from the reference's, as times of different work are not comparable."""
     if not np.array_equal(picks, decision.topics):
         raise SystemExit(f"{what}: the picks differ from the reference's")
 

@@ -1,4 +1,4 @@
-"""Offloading: decisions beside the best proven bound, and decisions that start from the one before beside those made anew."""
+"""Offloading: decisions against the best proven bound, and decisions that start from the previous one against new ones."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def figures() -> Iterator[Figure]:
 
 
 def proven(problem: OffloadingProblem, by: OffloadingPolicy) -> float:
-    """What a decision is worth, over the least of all bounds."""
+    """The value of a decision relative to the least of all bounds."""
     topics = by.decide(problem).topics
     bound = min(upper_bounds(problem, by.objective, topics).values())
     return outcome(problem, topics).value_of(by.objective) / bound
@@ -100,13 +100,13 @@ def restart(before: OffloadingProblem, by: OffloadingPolicy, seed: int) -> Resta
 def _changed(
     problem: OffloadingProblem, topics: NDArray[np.int64], rates: NDArray[np.number[Any]]
 ) -> OffloadingProblem:
-    """The problem with other rates of some topics, and what these cost then."""
+    """The problem with changed rates of some topics, and their changed costs."""
     event_rate = problem.event_rate.copy()
     event_rate[topics] = np.maximum(1, np.rint(rates))
     return replace(problem, event_rate=event_rate, cost=(event_rate * problem.degrees).astype(np.float64))
 
 
 def _value(problem: OffloadingProblem, decision: Decision, objective: Objective) -> float:
-    """Nothing where it is over the capacity."""
+    """The value of a decision; 0 if it exceeds the capacity."""
     comes_to = outcome(problem, decision.topics)
     return comes_to.value_of(objective) if comes_to.cost <= problem.capacity else 0.0

@@ -1,4 +1,4 @@
-"""Topic-connected overlays: CPU time and memory of the designs, beside networkx, and how good they are against the paper's figures."""
+"""Topic-connected overlays: CPU time and memory of the designs against networkx, and their quality against the paper's figures."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _memory() -> Iterator[Figure]:
 
 
 def _networkx(interests: BrokerInterests) -> list[tuple[int, int]]:
-    """GM as one writes it with networkx: a union-find for each topic, and a dictionary of weights to take the best pair from."""
+    """GM in plain networkx: a union-find for each topic, and a dictionary of weights to take the best pair from."""
     rows = [set(interests.row(node).tolist()) for node in range(interests.nodes)]
     subscribers = {topic: [n for n, row in enumerate(rows) if topic in row] for topic in set().union(*rows)}
     parts = {topic: nx.utils.UnionFind(nodes) for topic, nodes in subscribers.items()}

@@ -1,4 +1,4 @@
-"""Rows per second, CPU and memory of `brokersim prepare` beside DuckDB and Polars judging the same raw rows (Linux).
+"""Rows per second, CPU and memory of `brokersim prepare` against DuckDB and Polars validating the same raw rows (Linux).
 
 ROWS in the environment is how many check-ins there are, two million by default, with five times as many events.
 """
@@ -37,7 +37,7 @@ counts = getattr(rivals, f"{library}_{trace}")(Path(source), Path(out), int(thre
 print("done", file=sys.stderr, flush=True)
 print(json.dumps(counts))
 """
-PAUSE = 0.1  # s, between two looks at the processes
+PAUSE = 0.1  # s, between two checks of the processes
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,14 @@ class Cost:
     peak: float
 
     def told(self, rows: int) -> str:
-        """What judging so many rows took, in words."""
+        """The rate of validating rows, in words."""
         speed = f"{rows / self.seconds:,.0f} rows/s, {rows / self.cpu:,.0f} per second of CPU"
         return f"{speed} ({self.cpu:,.1f} s), {self.peak / 1e6:,.0f} MB"
 
 
 @dataclass
 class Meter:
-    """What a process and its descendants, a JVM among them, have cost so far; those that have ended included."""
+    """The cost so far of a process and its descendants, including a JVM and processes that have ended."""
 
     process: int
     peak: float = 0.0
@@ -89,7 +89,7 @@ class Meter:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Look again and again meanwhile."""
+        """Check repeatedly while the body runs."""
         ended = threading.Event()
 
         def watch() -> None:

@@ -1,7 +1,7 @@
-"""M/M/1 queues, one of them or ten with the same arrivals, in this simulator and in others that people know.
+"""M/M/1 queues, one of them or ten with the same arrivals, in this simulator and in other well-known ones.
 
-Each function simulates so many messages that arrive at rate LOAD, wait for a server with exponential service of mean 1, and with a
-fan-out are copied to as many queues. It returns the mean time from arrival to the end of service, as a check: 4 in theory.
+Each function simulates messages that arrive at rate LOAD, wait for a server with exponential service of mean 1, and with a fan-out
+are copied to that many queues. It returns the mean time from arrival to the end of service, as a check: 4 in theory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SOJOURN = 1 / (1 - LOAD)
 
 
 def network(messages: int, fan_out: int) -> Network:
-    """One broker, or one that takes no time to speak of and `fan_out` others with a subscriber each."""
+    """One broker, or one that takes negligible time and `fan_out` others with a subscriber each."""
     times = np.cumsum(np.random.default_rng(1).exponential(1 / LOAD, messages))
     brokers = 1 if fan_out == 1 else fan_out + 1
     topic, horizon = np.zeros(messages, np.int64), float(times[-1]) + 100.0

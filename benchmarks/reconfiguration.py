@@ -1,4 +1,4 @@
-"""Reconfiguration: CPU time of the policies at the bars' sizes, and of a swap's change beside counting all anew."""
+"""Reconfiguration: CPU time of the policies at the bars' sizes, and of a swap's change against a full recount."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def problem(
 
 
 def decide(policy: str, given: ReconfigurationProblem) -> Reconfiguration:
-    """What a policy with its default parameters decides."""
+    """The decision of a policy with its default parameters."""
     found = plugins.load("reconfiguration", policy)
     decision: Reconfiguration = found(found.Parameters()).reconfigure(given)
     return decision
