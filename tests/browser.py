@@ -1,4 +1,4 @@
-"""A page as a browser without a network shows it: what is drawn, what the console says, how wide it is."""
+"""Open a page in a browser without a network: its charts, its console output, and its width."""
 
 from __future__ import annotations
 

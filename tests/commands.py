@@ -1,4 +1,4 @@
-"""Commands that are typed in this process, where all is imported and Spark is running already."""
+"""Run commands in this process, where everything is imported and Spark is already running."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import typer.main
 from sim.cli.app import main
 
 COMMANDS = cache(typer.main.get_command)
-"""The tree of commands, which is made anew for each command that somebody types, and takes longer than most of them."""
+"""The tree of commands, which is built for each command, and takes longer than most of them."""
 
 
 def status_of(*arguments: str) -> int:
-    """The exit status of `brokersim ARGUMENTS` on a machine of one core: a pool is only started where one is asked for."""
+    """The exit status of `brokersim ARGUMENTS` on a machine of one core: a pool is only started if requested."""
     with (
         patch.object(sys, "argv", ["brokersim", *arguments]),
         patch.object(sys, "excepthook", sys.excepthook),

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and hooks of all tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
-    """What shares Spark comes first, then what shares the demo too: one process has them all, and others take over the rest.
+    """Tests that share Spark run first, then those that share the demo too: one process runs them all, and others take over the rest.
 
     Meanwhile, others compile the kernels that the demo and the pages need; those on Spark need few.
     """
@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real traces that stands beside the checkout; tests that need it are skipped where it is missing."""
+    """The folder of real traces beside the checkout; tests that need it are skipped if it is missing."""
     folder = Path(__file__).resolve().parents[2] / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("the folder with real traces (../shared/data) is not here")

@@ -1,4 +1,4 @@
-"""A small paper and a table of runs made up for the tests of the papers' pages."""
+"""A small fictitious paper and its table of runs, for the tests of the papers' pages."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def paper(title: str = "A small paper", text: str = "") -> Paper:
 
 
 def reproduction(runs: pd.DataFrame | None = None, scale: float = 1.0, **changed: Any) -> Reproduction:
-    """All that was run for it, and one section that was not."""
+    """All its runs, and one section that was not run."""
     runs = table() if runs is None else runs
     made = SectionRuns(runs, "scenarios/small.toml", list(dict.fromkeys(runs["point"])), 4, ("Read this.",))
     return Reproduction(paper(**changed), {"main": made}, "brokersim reproduce small", "0.1.0", scale)

@@ -1,4 +1,4 @@
-"""A results folder made up for the tests of the analysis: small, deterministic, with the edge cases on request."""
+"""A synthetic results folder for the tests of the analysis: small, deterministic, with edge cases on request."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def write_results(
 ) -> Path:
     """Write the folder; `warm_up` counts windows, `overrides` sets metrics to one value in every run (None: undefined).
 
-    `changed` are tables of the scenario, and `slower` is what they make of the delay.
+    `changed` are tables of the scenario, and `slower` is the factor by which they change the delay.
     """
     workload = {
         "kind": "location",

@@ -114,7 +114,7 @@ def mutated(rng: random.Random, text: str) -> bytes:
 
 
 def _value(rng: random.Random, text: str) -> str:
-    """Another value in place of one."""
+    """A replacement for a value."""
     places = list(_VALUES.finditer(text))
     if not places:
         return _token(rng, text)
@@ -123,7 +123,7 @@ def _value(rng: random.Random, text: str) -> str:
 
 
 def instead(rng: random.Random, value: str, other: str) -> str:
-    """What may stand in place of a value: mostly of its own type, else another of the text or any other."""
+    """A possible replacement: mostly of the same type, otherwise another value of the text or any other."""
     if rng.random() < 0.35:
         return rng.choice((*EXTREMES, other))
     if re.fullmatch(r"[+-]?\d+", value):
@@ -196,7 +196,7 @@ def _broken(rng: random.Random, data: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an input ended: "fine" (it was of use), "refused" (one sentence), "stopped" (a large run), or else what was wrong."""
+    """The outcome of an input: "fine" (usable), "refused" (one sentence), "stopped" (a large run), or a description of the fault."""
 
     ending: str
     said: str = ""
@@ -207,7 +207,7 @@ class Outcome:
 
 
 def tried(kind: Kind, seed: str, folder: Path) -> Outcome:
-    """What an input comes to, in a process of its own, which starts with all that this one has compiled."""
+    """The outcome of an input in a separate process, which starts with everything that this one has compiled."""
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
@@ -259,7 +259,7 @@ def _commands(kind: Kind, seed: str, folder: Path, said: Path) -> str:
 
 
 def _limit(seconds: float) -> None:
-    """Have this process end after so long; 0: not at all."""
+    """Let this process end after a time; 0: never."""
     for timer, number, wait in ((signal.ITIMER_PROF, signal.SIGPROF, 1), (signal.ITIMER_REAL, signal.SIGALRM, 10)):
         signal.signal(number, signal.SIG_DFL)
         signal.setitimer(timer, seconds * wait)
@@ -286,7 +286,7 @@ def _status(command: Command) -> Any:
 
 
 def is_large(command: Command) -> bool:
-    """Whether a scenario says that it takes long: then only its beginning is tried."""
+    """Whether a scenario would take long, in which case only its beginning is tried."""
     from sim.base.errors import BrokersimError
     from sim.scenario.reader import load_scenario
 

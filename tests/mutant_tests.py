@@ -1,4 +1,4 @@
-"""Which tests should catch what is changed where, cheapest first, and which changes nobody can see."""
+"""The tests that should catch changes by file, cheapest first, and equivalent mutants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether tests notice when the code changes: makes small changes to it (mutants), one at a time, and runs the tests that should fail.
+"""Mutation testing: makes small changes to the code (mutants), one at a time, and runs the tests that should fail.
 
     .venv/bin/python tests/mutants.py [PACKAGE …] [--results FOLDER] [--list] [--table]
 
@@ -76,7 +76,7 @@ class Mutant:
     tests: tuple[str, ...]  # that should fail
 
     def change(self, source: bytes) -> str:
-        """The line before and after."""
+        """The line before and after the change."""
         first, last = source.rfind(b"\n", 0, self.start) + 1, source.find(b"\n", self.end)
         before, after = source[first:last], source[first : self.start] + self.text + source[self.end : last]
         return " → ".join(re.sub(r"\s+", " ", part.decode()).strip() for part in (before, after))
@@ -134,7 +134,7 @@ class Changes(ast.NodeVisitor):
         self.names.pop()
 
     def nothing(self, node: ast.AST) -> None:
-        """Leave it as it is."""
+        """Leave the node unchanged."""
 
     visit_Raise = visit_JoinedStr = visit_Assert = visit_Import = visit_ImportFrom = nothing
 
@@ -258,7 +258,7 @@ def tests_of(path: str) -> tuple[str, ...]:
 
 
 def picked() -> Iterator[Mutant]:
-    """Those that were picked by hand."""
+    """The mutants picked by hand."""
     for path, before, after, test in PICKED:
         source, key = (ROOT / path).read_bytes(), hashlib.sha256(f"{path}|{before}|{after}".encode()).hexdigest()[:12]
         if source.count(before.encode()) != 1:
@@ -331,7 +331,7 @@ class Trials:
         self.seconds: dict[str, float] = json.loads(self.kept.read_text()) if self.kept.exists() else {}
 
     def failing(self, tests: set[str]) -> set[str]:
-        """Those of the tests that have never passed and fail where nothing is changed, too."""
+        """The tests that have never passed and fail without a change too."""
         self.run(sorted(tests - self.seconds.keys()), to_the_end=True)
         return tests - self.seconds.keys()
 
@@ -371,7 +371,7 @@ class Trials:
         return "broken", f"pytest ended with {code}, see {self.log}"
 
     def _be_tested(self, tests: Sequence[str], report: Path, options: list[str]) -> NoReturn:
-        """Be the process in which tests run."""
+        """Run tests, as the child process."""
         code = 3
         try:
             os.setsid()
@@ -447,7 +447,7 @@ def attempt(trials: Trials, mutant: Mutant) -> dict[str, Any]:
 
 
 def copied(folder: Path) -> Path:
-    """The checkout without what is no part of it, times and compiled code as they are."""
+    """A copy of the checkout without untracked parts, with times and compiled code preserved."""
     left_out = shutil.ignore_patterns(
         ".git", ".venv*", ".*_cache", ".hypothesis", "results", "demo", "dist", "mutants-*"
     )

@@ -1,4 +1,4 @@
-"""Somebody who reads the pages: types commands in a folder like the project's, where the demo has been run once."""
+"""A reader of the pages, who types commands in a folder like the project's, where the demo has been run once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLAIN = re.compile(r"\./brokersim (?!test\b)[^|&;<>$\n]*(\\\n[^|&;<>$\n]*)*")
 
 
 def look_anew() -> None:
-    """Have this process look for modules and entry points as if for the first time."""
+    """Make this process look for modules and entry points as if for the first time."""
     importlib.invalidate_caches()
     plugins._entries.cache_clear()
     plugins.load.cache_clear()
@@ -64,7 +64,7 @@ class Reader:
         self.demo = self.type(DEMO, "demo")
 
     def type(self, command: str, place: str) -> str:
-        """What the command prints, on both streams."""
+        """Type a command; returns what it prints on both streams."""
         if command in self.printed:
             return self.printed[command]
         if PLAIN.fullmatch(command):
@@ -77,7 +77,7 @@ class Reader:
         return output
 
     def here(self, work: Callable[[], int | None], shown: str, place: str) -> str:
-        """What work in this process prints; it gives an exit status, or None."""
+        """Run work in this process, which returns an exit status or None; returns what it prints."""
         printed = io.StringIO()
         environment = patch.dict(os.environ, self.environment)
         with chdir(self.folder), environment, self.installed(), redirect_stdout(printed), redirect_stderr(printed):

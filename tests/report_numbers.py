@@ -63,7 +63,7 @@ def interval(values: pd.Series) -> Interval:
 
 
 def assert_numbers_of_files(page: str, results: Path, baseline: str, metrics: Sequence[str]) -> None:
-    """Means, intervals and paired differences of these metrics stand in the page as they follow from `runs.parquet`."""
+    """Assert that the page has the means, intervals and paired differences of these metrics computed from `runs.parquet`."""
     runs = pd.read_parquet(results / "runs.parquet")
     rows = {**rows_of(body(page), 1), **rows_of(body(page))}
     variants = list(dict.fromkeys(runs["variant"]))

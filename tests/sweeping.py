@@ -1,4 +1,4 @@
-"""A small sweep for the tests of experiments, and what looks at its results."""
+"""A small sweep for the tests of experiments, and helpers to inspect its results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Spy:
         return simulate(scenario, workload, replication, progress)
 
     def told(self, work: Callable[[], Any]) -> list[Run]:
-        """The runs that some work comes to."""
+        """The runs that some work performs."""
         before = len(self.runs)
         work()
         return self.runs[before:]

@@ -46,7 +46,7 @@ OF_GROUP = {"geometry": "network", "latency": "network"}
 
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Callable[..., str]:
-    """Runs a scenario with a plug-in class as if it came from elsewhere; gives the sentence that refuses it."""
+    """Run a scenario with a plug-in class as if it were a third-party one; returns the sentence that refuses it."""
 
     def run(group: str, kind: Any, **more: Any) -> str:
         known = plugins._entries
@@ -76,7 +76,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Callable[..., str
 
 
 class SkipsLinks(Chord):
-    """The root sends to everybody itself, whatever links there are."""
+    """A geometry whose root sends to all nodes itself, whatever links there are."""
 
     def tree(self, topic: int, root: int) -> TopicTree:
         tree = super().tree(topic, root)
@@ -261,7 +261,7 @@ def test_a_policy_that_decides_nothing_that_can_be(
 
 
 class HalfWritten:
-    """A geometry of which no more is there than its parameters, flags, and a method or two."""
+    """A geometry with only parameters, flags, and a method or two."""
 
     class Parameters(plugins.Parameters):
         pass

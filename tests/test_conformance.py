@@ -1,4 +1,4 @@
-"""What is asked of plug-ins of all groups: the project's own keep every promise, and each way of breaking one is told in a sentence."""
+"""Conformance of plug-ins of all groups: built-in ones keep every promise, and each broken promise is reported in one sentence."""
 
 from __future__ import annotations
 

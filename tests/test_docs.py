@@ -1,4 +1,4 @@
-"""Every command and every snippet that README and docs show is run, in the order of the page, and prints what is shown."""
+"""Every command and snippet in README and docs is run, in the order of the page, and prints what is shown."""
 
 from __future__ import annotations
 

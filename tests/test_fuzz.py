@@ -1,4 +1,4 @@
-"""Thousands of broken inputs: each is of use or refused in one sentence, in time and without much memory. No traceback, ever."""
+"""Thousands of broken inputs: each is usable or refused in one sentence, quickly and with little memory, never with a traceback."""
 
 from __future__ import annotations
 

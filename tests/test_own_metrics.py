@@ -1,4 +1,4 @@
-"""Metrics of a user's own: declared in a package of theirs, they go where ours go, and a broken one is refused in a sentence."""
+"""Users' own metrics: declared in their package, they appear wherever built-in ones do, and a broken one is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Spread(Late):
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Makes classes known as if packages of somebody else had them, each under the name of its metric."""
+    """Register classes as if installed from another package, each under the name of its metric."""
     known, found = plugins._entries, dict[str, EntryPoint]()
 
     def add(*kinds: Any, name: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Folders named as our packages are, on PYTHONPATH or where a command is given, don't take the command over."""
+"""Folders named like our packages, on PYTHONPATH or in the current folder, don't replace the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From scenario and workload to a run: where brokers stand, what does not fit, what replications draw anew, and the tables."""
+"""From scenario and workload to a run: brokers' sites, mismatches, what replications redraw, and the tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def scenario(**keys: Any) -> Scenario:
 
 
 def cells(*publications: int, **more: Any) -> Workload:
-    """One topic per cell along a parallel, published so often; one user that wants all."""
+    """One topic per cell along a parallel, with the given publications; one user that wants all."""
     times = [0.001 * n for n in range(sum(publications))]
     topics = [topic for topic, count in enumerate(publications) for _ in range(count)]
     return tiny.workload(

@@ -1,4 +1,4 @@
-"""Spark starts on any machine: which Java it runs on, and what is said when it cannot start."""
+"""Spark starts on any machine: the Java that it uses, and the messages when it cannot start."""
 
 from __future__ import annotations
 

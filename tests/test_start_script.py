@@ -1,4 +1,4 @@
-"""The start script, run by the shells that are here, with a Python and a pip that only pretend."""
+"""The start script, run by all installed shells, with stubs of Python and pip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One word, one thing: words that gave way to the field's own do not come back where a user or a developer reads them."""
+"""One word, one thing: replaced words and riddles do not come back where a user or a developer reads them."""
 
 from __future__ import annotations
 

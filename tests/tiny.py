@@ -1,4 +1,4 @@
-"""Tiny workloads and networks, written down in a line or two."""
+"""Tiny workloads and networks, written in a line or two."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def graph(edges: Iterable[tuple[int, int]], roots: Sequence[int]) -> RendezvousT
 
 
 class Scripted:
-    """Selection by a script: `first` (one broker per user), then whatever `moves` says for (time, user)."""
+    """Selection by a script: `first` (one broker per user), then the brokers that `moves` has for (time, user)."""
 
     class Parameters(plugins.Parameters):
         pass
@@ -172,7 +172,7 @@ def network(
     node_of: Sequence[int] | None = None,
     **setting: Any,
 ) -> Network:
-    """A network that has not run: `hosts` is one broker per user, for good, or a policy; brokers stand on the nodes of their number."""
+    """A network that has not run: `hosts` is a fixed broker per user, or a policy; broker i is on node i."""
     n = overlay.nodes
     unused = deepcopy((overlay, hosts, setting))  # a run changes what it is given
 
@@ -206,7 +206,7 @@ def with_stations(setting: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tables(network: Network) -> dict[str, bytes]:
-    """Everything that a run comes to, as bytes."""
+    """All results of a run, as bytes."""
     columns = {f"{part}/{name}": values for part, table in network.tables().items() for name, values in table.items()}
     metrics = {f"metric {name}": repr(value).encode() for name, value in network.metrics().items()}
     return metrics | {
@@ -220,7 +220,7 @@ HORIZONS = (0.3, 0.6, 1.0, 100.0)
 
 
 def run(network: Network) -> dict[str, Any]:
-    """Run a story; its metrics. Where nothing contends, both planes must come to the same bytes, wherever it ends."""
+    """Run a story and return its metrics. Where nothing contends, both planes must give the same bytes, whenever it ends."""
     network.run()
     setting = network.setting
     if setting.stations.service == "none" and not setting.jitter and not setting.overlay.floods:

@@ -1,4 +1,4 @@
-"""Which point is best: ranks, limits, and what cannot be told apart."""
+"""The best point: ranks, limits, and ties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several results folders as one: names, pairs, points, and what is said to differ."""
+"""Several results folders as one: names, pairs, points, and reported differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons of variants against pandas and scipy, and what they say in words."""
+"""Comparisons of variants against pandas and scipy, and their sentences."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_what_one_of_two_comparisons_shows_may_be_chance_when_there_are_many(tmp
 
 
 def shown(results: Results) -> list[dict[str, tuple[str, ...]]]:
-    """What is shown of each headline metric: the texts of each variant."""
+    """The texts shown for each headline metric and variant."""
     return [{name: texts(row, name) for name in row.outcomes} for row in compare(results, headline_of(results))]
 
 

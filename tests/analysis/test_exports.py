@@ -1,4 +1,4 @@
-"""A comparison as a file: all digits for programs, and LaTeX that a strict reader of it takes."""
+"""A comparison as a file: all digits for programs, and LaTeX that a strict parser accepts."""
 
 from __future__ import annotations
 

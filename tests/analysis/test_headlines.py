@@ -1,4 +1,4 @@
-"""What came out, in words: what is better and worse, over points too, and what few replications mean."""
+"""The findings in words: what is better and worse, also over points, and the note on few replications."""
 
 from __future__ import annotations
 
