@@ -1,4 +1,4 @@
-"""The hottest topics, brokers and links of a run, and how the load of brokers goes over time."""
+"""The hottest topics, brokers and links of a run, and the load of brokers over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report as a browser without a network shows it: every chart drawn, nothing on the console, no sideways scrolling."""
+"""The report in a browser without a network: every chart is drawn, the console is empty, and nothing scrolls sideways."""
 
 from __future__ import annotations
 

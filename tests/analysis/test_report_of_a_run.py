@@ -1,4 +1,4 @@
-"""The report of a real run: what it draws over time adds up to what it tabulates, and every section has its charts."""
+"""The report of a real run: charts over time add up to the tables, and every section has its charts."""
 
 from __future__ import annotations
 

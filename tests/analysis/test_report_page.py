@@ -1,4 +1,4 @@
-"""What stands in the report, read from its HTML; its figures recomputed from the result files by pandas and scipy."""
+"""The content of the report, read from its HTML; its figures recomputed from the result files by pandas and scipy."""
 
 from __future__ import annotations
 

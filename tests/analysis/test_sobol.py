@@ -1,4 +1,4 @@
-"""Sobol's indices: of a function whose indices are known, and sentences where there is none."""
+"""Sobol indices of a function whose indices are known, and sentences where there are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is summed up of a sweep, recomputed from its runs; and what its charts show, read from their data."""
+"""Summaries of a sweep, recomputed from its runs, and its charts, read from their data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of a sweep: what stands in it, read from its HTML, against the result files."""
+"""The report of a sweep: its content, read from its HTML, against the result files."""
 
 from __future__ import annotations
 

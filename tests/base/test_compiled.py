@@ -1,4 +1,4 @@
-"""Compiled kernels: what was compiled is used again, until anything that it was made of changes, in whichever file."""
+"""Compiled kernels are reused until anything that they depend on changes, in any file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a name may do where it is shown: nothing."""
+"""Names have no effect where they are shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory there is still to take: the least of what the machine, its container and the process allow."""
+"""Available memory: the least that the machine, its container and the process allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders in the system's temporary directory: nobody else's code is run from them, and what is killed leaves nothing for good."""
+"""Folders in the system's temporary directory: no other user's code is run from them, and killed processes leave nothing behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small random networks by number, with all that a network may have in combination, and what in a run tells two engines apart."""
+"""Small random networks by number, with all features in combination, and the results in which two engines may differ."""
 
 from __future__ import annotations
 

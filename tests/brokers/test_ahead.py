@@ -1,4 +1,4 @@
-"""What is known ahead of changes, and enacted many at a time, comes to the bytes that come of changes enacted one at a time."""
+"""Quiet changes that are known ahead, and enacted many at a time, give the same bytes as changes enacted one at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way from brokers to users: against the oracle, on all data planes, and against arithmetic and theory."""
+"""The legs from brokers to users: against the oracle, on all data planes, and against arithmetic and theory."""
 
 from __future__ import annotations
 

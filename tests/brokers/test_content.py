@@ -1,4 +1,4 @@
-"""Content on networks: the simulator against a slow, obvious one, plane against plane, and what is exactly due to whom."""
+"""Content on networks: the simulator against a slow, obvious one, plane against plane, and exactly what is due to which user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Common random numbers and reproducible bytes: what one part draws shifts nothing elsewhere."""
+"""Common random numbers and reproducible bytes: draws of one part do not shift others."""
 
 from __future__ import annotations
 

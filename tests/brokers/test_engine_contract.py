@@ -1,4 +1,4 @@
-"""What every engine promises (sim.brokers.data.engine), whatever the rule, however brokers join trees, and wherever a run ends."""
+"""The contract of all engines (sim.brokers.data.engine), for all rules, ways of joining trees, and ends of runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiled data plane comes to the same bytes as the plane that makes every hop an event, in every metric and every table."""
+"""The compiled data plane gives the same bytes as the plane that makes every hop an event, in every metric and every table."""
 
 from __future__ import annotations
 

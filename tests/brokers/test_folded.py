@@ -1,4 +1,4 @@
-"""The folded data plane does what the plane that makes every hop an event does, to the last bit, or refuses."""
+"""The folded data plane gives exactly the results of the plane that makes every hop an event, or refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The load of brokers by window: what the table of it adds up to, and what it takes where there are many windows."""
+"""The load of brokers by window: the sums of its table, and its memory with many windows."""
 
 from __future__ import annotations
 

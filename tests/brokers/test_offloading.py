@@ -1,4 +1,4 @@
-"""Topics are offloaded while users publish, subscribe and move: the simulator against the slow one, and what it comes to."""
+"""Topics are offloaded while users publish, subscribe and move: the simulator against the slow one, and its results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Overload is seen: what does not get through is counted, delays are of what was served, and who cannot keep up is named."""
+"""Overload is reported: losses are counted, delays cover what was served, and saturated brokers are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brokers change places while users publish, subscribe and move: nothing is lost or delivered twice, and trees are as if built anew."""
+"""Brokers change places while users publish, subscribe and move: nothing is lost or delivered twice, and trees equal newly built ones."""
 
 from __future__ import annotations
 

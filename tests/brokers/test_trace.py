@@ -1,4 +1,4 @@
-"""A trace has every hop of the publications that it takes, the same ones on every data plane, and says where it ends."""
+"""A trace has every hop of the publications that it takes, the same ones on every data plane, and reports where it ends."""
 
 from __future__ import annotations
 

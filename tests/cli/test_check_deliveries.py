@@ -1,4 +1,4 @@
-"""`brokersim run --check-deliveries`: what users received beside what the trace says, and how that ends."""
+"""`brokersim run --check-deliveries`: what users received against the trace, and the exit status."""
 
 from __future__ import annotations
 

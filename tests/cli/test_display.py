@@ -1,4 +1,4 @@
-"""How far runs are: all of them are counted from the beginning, and what is left is estimated by runs, not by how a process starts."""
+"""Progress of runs: all are counted from the beginning, and the time left is estimated without start-up costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How every command ends that is interrupted or finds the machine too small: one sentence, no traceback."""
+"""Commands that are interrupted, or for which the machine is too small, end with one sentence and no traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`brokersim export`: what it writes, and what it says where it cannot."""
+"""`brokersim export`: what it writes, and the messages where it cannot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`brokersim generate`: workloads and raw check-ins, and what is said of a wrong parameter."""
+"""`brokersim generate`: workloads and raw check-ins, and messages about wrong parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`brokersim generate content`: a workload whose publications have the targets that stand beside it as JSON lines."""
+"""`brokersim generate content`: a workload whose publications have the targets listed beside it in JSON lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Help lists what there is: the layouts and data sets that traces come in, and the papers."""
+"""Help lists all layouts and data sets of traces, and all papers."""
 
 from __future__ import annotations
 

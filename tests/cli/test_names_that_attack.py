@@ -1,4 +1,4 @@
-"""Names with escape sequences, formulas and scripts: nothing of them works in terminals, tables, graphs and pages."""
+"""Names with escape sequences, formulas and scripts: none has any effect in terminals, tables, graphs and pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of all commands that do runs is declared once, in `RunOptions`."""
+"""Options of all commands that perform runs are declared once, in `RunOptions`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`brokersim plan`, and how `brokersim run` goes about a sweep."""
+"""`brokersim plan`, and sweeps with `brokersim run`."""
 
 from __future__ import annotations
 

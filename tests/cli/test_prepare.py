@@ -1,4 +1,4 @@
-"""`brokersim prepare checkins`: what it says, what it leaves behind, and that it needs nothing but itself."""
+"""`brokersim prepare checkins`: its output, its files, and its independence of other files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`brokersim prepare events`: a log in, a workload and one line of counts out, and mistakes told before Spark starts."""
+"""`brokersim prepare events`: a log in, a workload and one line of counts out, and mistakes reported before Spark starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`brokersim prune`: what is listed, what goes, and what stays."""
+"""`brokersim prune`: what is listed, removed and kept."""
 
 from __future__ import annotations
 

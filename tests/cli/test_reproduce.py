@@ -1,4 +1,4 @@
-"""A paper reproduced at a small scale: every section is run, the page shows it, and a second time nothing is run anew."""
+"""A paper reproduced at a small scale: every section is run, the page shows it, and a second time nothing is run again."""
 
 from __future__ import annotations
 

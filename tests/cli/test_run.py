@@ -1,4 +1,4 @@
-"""`brokersim run`: what it says, what it leaves, and how it ends."""
+"""`brokersim run`: its output, its files, and its exit status."""
 
 from __future__ import annotations
 

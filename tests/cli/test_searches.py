@@ -1,4 +1,4 @@
-"""`brokersim tune` and `brokersim capacity`: what is searched for, what is told, and what goes on where it was."""
+"""`brokersim tune` and `brokersim capacity`: searches, their output, and resuming."""
 
 from __future__ import annotations
 

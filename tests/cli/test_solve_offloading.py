@@ -1,4 +1,4 @@
-"""`brokersim solve offloading`: the whole text, JSON for files and workloads, what each capacity buys, and what is refused."""
+"""`brokersim solve offloading`: the whole text, JSON for files and workloads, the value of each capacity, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often intervals hold what they promise: on M/M/1, of which the mean is known, and on the shipped scenarios.
+"""Coverage of confidence intervals: on M/M/1 with a known mean, and on the shipped scenarios.
 
 Every replication is a run of the simulator: one broker with exponential service (1 s on average), to which publications come
 as a Poisson process. Its mean sojourn time is 1 / (1 − ρ).

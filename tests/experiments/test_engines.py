@@ -1,4 +1,4 @@
-"""Many runs: the same bytes however they are done, nothing half-done taken for a result, one failure that stops no other."""
+"""Many runs: the same bytes on every engine, no half-written result, and failures that do not stop other runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes another run of a run: the code that simulates it, and none beside."""
+"""The identity of a run depends on the code that simulates it, and on no other code."""
 
 from __future__ import annotations
 

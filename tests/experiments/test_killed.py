@@ -1,4 +1,4 @@
-"""A sweep of 200 runs that is killed again and again: it comes to the same tables as one that nobody disturbs."""
+"""A sweep of 200 runs that is killed repeatedly gives the same tables as an undisturbed one."""
 
 from __future__ import annotations
 

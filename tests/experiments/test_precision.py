@@ -1,4 +1,4 @@
-"""How many replications it takes: the rule against its definition, and in the corners that it promises something of."""
+"""The number of replications needed: the rule against its definition, and its edge cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sweep that goes on: what is there is not done again, what has failed is told, and nothing that was finished is lost."""
+"""Resuming a sweep: existing runs are not repeated, failures are reported, and no finished run is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds of runs, on outcomes that are made up: no replication is left out, and all stop where they should."""
+"""Rounds of runs on synthetic outcomes: no replication is left out, and all stop where they should."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs on Spark: the files of runs in one process, byte for byte, by code that was shipped, whatever dies meanwhile."""
+"""Runs on Spark: the files of runs in one process, byte for byte, by shipped code, whatever fails meanwhile."""
 
 from __future__ import annotations
 

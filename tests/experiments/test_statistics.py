@@ -1,4 +1,4 @@
-"""Intervals, differences and their tests against scipy.stats and against what they promise; Holm's correction."""
+"""Intervals, differences and their tests against scipy.stats and their definitions; Holm's correction."""
 
 from __future__ import annotations
 

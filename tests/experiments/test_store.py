@@ -1,4 +1,4 @@
-"""The store: one command at a time, seals that tell damage, and errors of writing that lose nothing."""
+"""The store: one command at a time, seals that reveal damage, and write errors that lose nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results stay what they are: whatever was swapped, edited, copied or run since, nobody is shown it as what it is not."""
+"""Tamper evidence: swapped, edited, copied or outdated results are never shown as others."""
 
 from __future__ import annotations
 

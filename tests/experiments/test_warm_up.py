@@ -1,4 +1,4 @@
-"""MSER-5 on series of which it is known where they settle, and on runs averaged window by window."""
+"""MSER-5 on series with a known end of the warm-up, and on runs averaged window by window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that parameters name: what is read, what stays the same wherever a file stands, and what is said of every mistake."""
+"""Files that parameters name: reading, independence of the location, and messages about mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every key of a TOML file is known to stand on its line, whatever stands around it."""
+"""Every key of a TOML file is found on its line, whatever surrounds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slow, obvious reader of check-ins in any layout, and of which users are left of them."""
+"""A slow, obvious reader of check-ins in any layout, and of the users that remain."""
 
 from __future__ import annotations
 

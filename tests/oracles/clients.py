@@ -1,4 +1,4 @@
-"""The way from a broker to one of its users, simulated for one user after the other, event by event."""
+"""The leg from a broker to a user, simulated for one user after the other, event by event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Content-based subscriptions, matched as they are said: all predicates of one must hold.
+"""Content-based subscriptions, matched literally: all predicates of one must hold.
 
 On a network every predicate is a topic, and a publication travels as if it were one of its own on each of its predicates' topics:
 copies are the publications of `oracles.network`, `fields` in a row for each. What they come to together is worked out from that.

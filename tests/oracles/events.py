@@ -1,4 +1,4 @@
-"""A slow, obvious judge of event logs: it keeps what everybody holds in sets and looks at all of it after each row."""
+"""A slow, obvious reader of event logs: it keeps all clients' subscriptions in sets, and compares all of them after each row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slow, obvious judge of follows: it asks at every moment at which anything happens who follows what."""
+"""A slow, obvious reader of follows: it determines who follows what at every moment of a change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Location subscriptions the slow, obvious way: every user's wants are counted anew before and after every visit."""
+"""Location subscriptions the slow, obvious way: every user's interests are recounted before and after every visit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""B3M and F-B3M (ODS) word for word: everything computed anew for each pick, in whole numbers or in exact fractions."""
+"""B3M and F-B3M (ODS) word for word: everything recomputed for each pick, in whole numbers or in exact fractions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best that any topics within the capacity come to: by trying all sets of them, and as a mixed integer linear programme."""
+"""The optimal choice of topics within the capacity: by trying all sets, and as a mixed integer linear programme."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pareto's front by its definition: who is beaten by nobody."""
+"""The Pareto front by its definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What replications say, the slow way: from the definitions, with scipy.stats."""
+"""Statistics of replications, the slow way: from the definitions, with scipy.stats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slow, obvious versions of what is counted about content-based subscriptions; imports nothing of sim."""
+"""Slow, obvious versions of the counts of content-based subscriptions; imports nothing of sim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chord's routing tables against literal finger tables, and against what theory says of hop counts."""
+"""Chord's routing tables against literal finger tables, and hop counts against theory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edge lists in CSV and GraphML: the same links from both, and what is said of what cannot be one."""
+"""Edge lists in CSV and GraphML: the same links from both, and messages about invalid ones."""
 
 from __future__ import annotations
 

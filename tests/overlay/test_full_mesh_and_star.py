@@ -1,4 +1,4 @@
-"""Meshes and stars: who is linked to whom, what theory says of delays and messages, and what a hub may be called."""
+"""Meshes and stars: their links, delays and messages against theory, and names of hubs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reconstruction of GeoPS: quadrants by halving the map again and again, geocast into those where somebody wants the topic."""
+"""The reconstruction of GeoPS: quadrants by repeatedly halving the map, and geocast into those in which a broker wants the topic."""
 
 from __future__ import annotations
 

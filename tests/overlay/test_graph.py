@@ -1,4 +1,4 @@
-"""Graphs from files: links and their times in a network, and what is said where file and brokers do not fit."""
+"""Graphs from files: links and their times in a network, and messages where file and brokers do not match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Round-trip times: known distances, symmetry, and what is said where positions are missing."""
+"""Round-trip times: known distances, symmetry, and messages about missing positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measured round-trip times: every layout, who stands where, what is missing or cannot be, and what is said of mistakes."""
+"""Measured round-trip times: every layout, the brokers' hosts, missing and impossible times, and messages about mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Round-trip times between regions: what a table comes to, and what is said where it is not enough."""
+"""Round-trip times between regions: the times from a table, and messages about missing ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brokers from a CSV text: what it comes to, and what is said of every mistake in it."""
+"""Brokers from a CSV text: the sites read from it, and messages about all mistakes."""
 
 from __future__ import annotations
 

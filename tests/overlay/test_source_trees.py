@@ -1,4 +1,4 @@
-"""Trees that are rooted at the publisher: the unions of shortest paths, remembered until the topic changes and no longer."""
+"""Publisher-rooted trees: the unions of shortest paths, cached exactly until the topic changes."""
 
 from __future__ import annotations
 

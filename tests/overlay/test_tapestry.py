@@ -1,4 +1,4 @@
-"""Tapestry's routes against literal prefix routing over texts, and against what a direct computation says of hops and stretch."""
+"""Tapestry's routes against literal prefix routing over texts, and hops and stretch against a direct computation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topic-connected overlays as a geometry: links follow what is joined and are paid for, trees and floods follow the links."""
+"""Topic-connected overlays as a geometry: links follow joins and are counted, trees and floods follow the links."""
 
 from __future__ import annotations
 

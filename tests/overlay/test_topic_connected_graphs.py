@@ -1,4 +1,4 @@
-"""Overlays as networkx graphs, there and back."""
+"""Overlays converted to networkx graphs and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Overlays under changes of interest: repaired as the paper's greedy would go on, pruned, rebuilt; and DCB-M."""
+"""Overlays under changes of interest: repaired as the paper's greedy would continue, pruned, rebuilt; and DCB-M."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topic trees kept up to date join by join: always what a fresh build and the union of literal routes would give."""
+"""Topic trees kept up to date join by join: always equal to a new build and to the union of literal routes."""
 
 from __future__ import annotations
 

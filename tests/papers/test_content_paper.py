@@ -1,4 +1,4 @@
-"""The paper on exact targets: both of its tables come out, and what is wrong in it is shown."""
+"""The paper on exact targets: both of its tables reproduce, and its errors are shown."""
 
 from __future__ import annotations
 

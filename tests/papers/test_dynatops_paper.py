@@ -1,4 +1,4 @@
-"""DYNATOPS as data: every claim and chart is of runs that the scenarios make, and what is computed is right."""
+"""DYNATOPS as data: all claims and charts are about runs of its scenarios, and computed numbers are right."""
 
 from __future__ import annotations
 

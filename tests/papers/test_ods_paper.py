@@ -1,4 +1,4 @@
-"""ODS: decisions on both shapes against what nothing exceeds, and what the paper says that is not so."""
+"""ODS: decisions on both shapes against upper bounds, and the paper's errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong in the paper on overlay design, shown; and that the shipped examples are those that it draws."""
+"""The errors in the paper on overlay design, and the shipped examples against its drawings."""
 
 from __future__ import annotations
 

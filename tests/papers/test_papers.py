@@ -1,4 +1,4 @@
-"""Papers as data: the rule of verdicts, numbers over the table of runs, and the page that lays claims beside them."""
+"""Papers as data: the rule of verdicts, numbers over the table of runs, and the page with claims and numbers."""
 
 from __future__ import annotations
 

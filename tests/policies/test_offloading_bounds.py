@@ -1,4 +1,4 @@
-"""Upper bounds against the optimum by brute force and by a solver, and the policy that comes near it for certain."""
+"""Upper bounds against the optimum by brute force and by a solver, and the policy with a guaranteed ratio."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Greedy picks against B3M and F-B3M word for word, and the paper's algorithms as printed, which end otherwise or not at all."""
+"""Greedy picks against B3M and F-B3M word for word, and the paper's algorithms as printed, which end differently or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The portfolio and the warm start against steps by hand, and what must hold whatever changes between two decisions."""
+"""The portfolio and the warm start against steps by hand, and invariants for all changes between two decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offloading problems from rates of any kind, what is derived from them, and the controls."""
+"""Offloading problems from rates of any kind, the values derived from them, and the baselines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SSBR cost against sets of routes, and swaps counted step by step against counting all anew."""
+"""The SSBR cost against sets of routes, and incremental swaps against full recounts."""
 
 from __future__ import annotations
 

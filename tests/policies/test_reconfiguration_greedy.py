@@ -1,4 +1,4 @@
-"""The greedy policies and the assignment against the algorithms as the paper writes them, and against all places there are."""
+"""The greedy policies and the assignment against the paper's algorithms as written, and against all configurations."""
 
 from __future__ import annotations
 

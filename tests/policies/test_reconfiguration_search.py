@@ -1,4 +1,4 @@
-"""Sweeps, annealing, the cost-aware walk and the integer programme against single steps, and against all places there are."""
+"""Sweeps, annealing, the cost-aware walk and the integer programme against single steps, and against all configurations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selection policies: similarity against a literal algorithm 1, clusters, places, and what a view lets nobody do."""
+"""Selection policies: similarity against a literal algorithm 1, clusters, places, and the protection of views."""
 
 from __future__ import annotations
 

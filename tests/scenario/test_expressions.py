@@ -1,4 +1,4 @@
-"""Safe expressions: what they come to, as Python's own reading has it, and what is said of those that are none."""
+"""Safe expressions: their values against Python's own evaluation, and messages about invalid ones."""
 
 from __future__ import annotations
 

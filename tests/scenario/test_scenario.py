@@ -1,4 +1,4 @@
-"""Scenarios: what a file comes to, and what is said of every mistake in it."""
+"""Scenarios: the values read from a file, and messages about all mistakes."""
 
 from __future__ import annotations
 

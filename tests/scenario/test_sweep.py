@@ -1,4 +1,4 @@
-"""Sweeps: the points that a [sweep] table comes to, and what is said of every mistake in one."""
+"""Sweeps: the points of a [sweep] table, and messages about all mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo, run once by the reader of the pages: what it says, and what it leaves behind."""
+"""The demo, run once by the reader of the pages: its output and its files."""
 
 from __future__ import annotations
 

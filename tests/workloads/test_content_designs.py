@@ -1,4 +1,4 @@
-"""Designed subscriptions: whatever target is chosen is hit, and nothing else; as many as asked for, of the sizes drawn."""
+"""Designed subscriptions: any chosen target is matched, and nothing else; in the requested number, with the sizes drawn."""
 
 from __future__ import annotations
 

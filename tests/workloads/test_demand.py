@@ -1,4 +1,4 @@
-"""What a workload asks of its back end: read part by part it is what the whole workload has, and what is damaged is named."""
+"""The demand of a workload on the back end: read in parts it equals that of the whole workload, and damage is reported."""
 
 from __future__ import annotations
 

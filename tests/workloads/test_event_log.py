@@ -1,4 +1,4 @@
-"""Event logs become workloads: sessions, subscriptions and topic filters as a plain reader of the log has them."""
+"""Event logs become workloads: sessions, subscriptions and topic filters as in the slow, obvious reader."""
 
 from __future__ import annotations
 

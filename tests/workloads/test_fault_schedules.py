@@ -1,4 +1,4 @@
-"""What fails, and when: schedules beside an oracle, times that are drawn, traces, and what a plug-in refuses."""
+"""Schedules of faults against an oracle, random times, traces, and what a plug-in refuses."""
 
 from __future__ import annotations
 

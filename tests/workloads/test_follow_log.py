@@ -1,4 +1,4 @@
-"""Follows become interests and their changes, as a plain reader who looks at every moment has them."""
+"""Follows become interests and their changes, as in the slow, obvious reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interest models of overlay design: their shapes, lists from a file, and changes that keep to the oracle."""
+"""The interest models of overlay design: their shapes, lists from a file, and changes against the oracle."""
 
 from __future__ import annotations
 

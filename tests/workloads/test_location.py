@@ -1,4 +1,4 @@
-"""Location workloads: who wants which cell when."""
+"""Location workloads: the interests of users in cells over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A workload in a file that processes map into memory: the same values, nothing to be written on, nothing copied."""
+"""A workload in a file that processes map into memory: the same values, read-only, without copies."""
 
 from __future__ import annotations
 

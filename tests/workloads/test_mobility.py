@@ -1,4 +1,4 @@
-"""The mobility workload: the walk, the facts it aims at, and the raw files with dirt."""
+"""The mobility workload: the walk, the facts it should match, and raw files with invalid rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Poisson workload: counts as theory has them, streams that do not disturb one another."""
+"""The Poisson workload: counts against theory, and independent streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users drawn with replacement: all that one does is done by each of its copies, and what is said of others goes."""
+"""Users drawn with replacement: each copy repeats all actions of its user, and records about others are left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workloads of Spotify's size and shape: the facts that were told hold, at any scale, for the same bytes everywhere."""
+"""Workloads of Spotify's size and shape: the published facts hold at any scale, with the same bytes everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users who listen in sessions: what they follow holds while they are online, and releases are heard in the hours that follow."""
+"""Users who listen in sessions: follows apply while they are online, and releases are heard in the hours that follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels judge rows as Spark's expressions do, and find the same in them, whatever stands in a file."""
+"""Kernels validate rows as Spark's expressions do, with the same values, whatever a file contains."""
 
 from __future__ import annotations
 

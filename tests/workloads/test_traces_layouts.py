@@ -1,4 +1,4 @@
-"""What the command line says of a layout, laid over a preset."""
+"""Layout options of the command line, applied to a preset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of any layout: every field as it stands in the file, at its true place, and no row that kills the reading."""
+"""Rows of any layout: every field as in the file, at its true place, and no row that stops the reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pipelines do with a session: its time zone and how it cuts tables."""
+"""The pipelines' use of a session: its time zone and its partitions."""
 
 from __future__ import annotations
 

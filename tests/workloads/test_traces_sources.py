@@ -1,4 +1,4 @@
-"""Which files an input names, and what is said when it names none."""
+"""The files that an input names, and messages if it names none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times far from all others are reported with their place and value, and what leaves them out, before the work."""
+"""Times far from all others are reported before the work, with their place and value, and the option that excludes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workload format: what is written is what is read, and what is damaged is named."""
+"""The workload format: written workloads are read unchanged, and damage is reported."""
 
 from __future__ import annotations
 
