@@ -1,4 +1,4 @@
-"""Brokers change places while users publish, subscribe and move: nothing is lost or delivered twice, and trees equal newly built ones."""
+"""Brokers change places while users publish, subscribe and move: nothing is lost or delivered twice, and trees equal new ones."""
 
 from __future__ import annotations
 

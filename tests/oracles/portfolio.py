@@ -1,4 +1,4 @@
-"""The topics that the portfolio's improvement drops, and the subscribers that the capacity cannot satisfy, by trying (on `tests/oracles/offloading.py`)."""
+"""The topics that the portfolio's improvement drops, and subscribers out of reach, by trying (on `tests/oracles/offloading.py`)."""
 
 from __future__ import annotations
 
