@@ -12,7 +12,7 @@ from analysis.charts import CHART_ROWS, Figure, axis_title, by_colour, by_dash, 
 from analysis.comparison import by_replication, compare, headline_of, label, texts, variants_of
 from analysis.formatting import number, scale, with_unit
 from analysis.load_maps import load_maps
-from analysis.tables import delay_distribution, load_by_rank, over_time
+from analysis.tables import delay_distribution, failing, load_by_rank, over_time
 from analysis.trees import trees
 from sim.experiments.results import Results
 from sim.metrics import METRICS
@@ -81,10 +81,10 @@ def intervals(results: Results, metrics: Sequence[str]) -> list[Figure]:
 
 
 def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
-    """For each metric, the mean over the replications by window, with the 95 % confidence interval as a band; warm-up shaded."""
+    """For each metric, the mean over the replications by window, with its 95 % confidence interval; warm-up and faults are shaded."""
     names = variants_of(results)
     table = over_time(results, metrics, points=min(240, CHART_ROWS // len(names)))
-    found = []
+    faults, found = failing(results).head(CHART_ROWS), []
     for name in metrics:
         rows = table[table["metric"] == name]
         if rows.empty:
@@ -119,6 +119,13 @@ def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
                 ],
             ),
         ]
+        if len(faults):
+            lasts = faults.assign(
+                **{"from": faults["start"] / span, "to": faults["end"].clip(upper=rows["end"].max()) / span}
+            )
+            tooltip = [alt.Tooltip("what:N"), alt.Tooltip("brokers:N")]
+            area = alt.Chart(lasts[["from", "to", "what", "brokers"]]).mark_rect(color="#d62728", opacity=0.12)
+            layers.insert(0, area.encode(x="from:Q", x2="to:Q", tooltip=tooltip))
         if np.isfinite(warm_up):
             shade = pd.DataFrame({"from": [0.0], "to": [warm_up]})
             layers.insert(0, alt.Chart(shade).mark_rect(color="#dddddd", opacity=0.6).encode(x="from:Q", x2="to:Q"))
@@ -127,7 +134,7 @@ def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
                 f"time-{name}",
                 "time",
                 f"{label(name)} over time",
-                "",
+                "Red areas: something has failed." if len(faults) else "",
                 f"{label(name)} over time by variant, from 0 to {number(rows['end'].max() / span)} {time_unit}, "
                 f"at most {with_unit(number(shown['mean'].max()), unit)}.",
                 {**spec_of(alt.layer(*layers)), "height": 220},

@@ -44,6 +44,35 @@ def over_time(results: Results, metrics: Sequence[str], points: int = 300) -> pd
     return pd.DataFrame(rows, columns=columns).astype({"low": np.float64, "high": np.float64})
 
 
+def failing(results: Results) -> pd.DataFrame:
+    """When something fails: columns start, end (s, infinite for good), what, brokers; empty unless it is the same in all runs."""
+    spans = [
+        _spans(results.table(run, "faults")) if results.has_table(run, "faults") else _spans(pd.DataFrame())
+        for variant in variants_of(results)
+        for run in runs_of(results, variant)
+    ]
+    return spans[0] if spans and all(each.equals(spans[0]) for each in spans) else _spans(pd.DataFrame())
+
+
+def _spans(faults: pd.DataFrame) -> pd.DataFrame:
+    """From when to when each fault of a run lasts."""
+    rows: list[tuple[float, float, str, str]] = []
+    begun: dict[tuple[str, str], float] = {}
+    least = faults.loc[faults["what"] == "loss", "value"].min() if len(faults) else 0.0
+    normal = {"slow": 1.0, "loss": least}
+    ends = {"restart": "crash", "mend": "cut"}
+    columns = (faults[name].tolist() if len(faults) else [] for name in ("time", "what", "brokers", "value"))
+    for time, said, concerned, value in zip(*columns, strict=True):
+        what, brokers = ends.get(said, said), ", ".join(map(str, concerned))
+        start = begun.pop((what, brokers), None)
+        if start is not None:
+            rows.append((start, time, what, brokers))
+        if said not in ends and value != normal.get(what):
+            begun[what, brokers] = time
+    rows += [(start, np.inf, *key) for key, start in begun.items()]
+    return pd.DataFrame(sorted(rows), columns=["start", "end", "what", "brokers"])
+
+
 def _windows(series: pd.DataFrame, metrics: Sequence[str], points: int) -> pd.DataFrame:
     """One run's series in long form, with neighbouring windows merged; none crosses the end of the warm-up."""
     block = np.arange(len(series)) // max(1, -(-len(series) // points))

@@ -1,0 +1,36 @@
+"""When something fails, as charts show it: from the table of what failed when."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from analysis.tables import _spans
+
+
+def test_faults_last_from_when_they_strike_to_their_end() -> None:
+    rows = [
+        (1.0, "crash", [2], 0.0),
+        (2.0, "loss", [], 0.5),
+        (3.0, "cut", [0, 1], 0.0),
+        (4.0, "restart", [2], 0.0),
+        (5.0, "loss", [], 0.01),
+        (6.0, "slow", [3], 2.0),
+        (7.0, "slow", [3], 4.0),
+        (8.0, "slow", [3], 1.0),
+        (9.0, "crash", [2], 0.0),
+    ]
+    spans = _spans(pd.DataFrame(rows, columns=["time", "what", "brokers", "value"]))
+    assert spans.to_numpy().tolist() == [
+        [1.0, 4.0, "crash", "2"],
+        [2.0, 5.0, "loss", ""],
+        [3.0, math.inf, "cut", "0, 1"],
+        [6.0, 7.0, "slow", "3"],
+        [7.0, 8.0, "slow", "3"],
+        [9.0, math.inf, "crash", "2"],
+    ]
+
+
+def test_without_faults_there_are_none() -> None:
+    assert _spans(pd.DataFrame()).empty
