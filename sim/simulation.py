@@ -352,14 +352,16 @@ def simulate(
 def _busiest_tree(network: Network, positions: NDArray[np.float64] | None) -> Columns:
     """The final tree of the topic with the most publications (lowest id on ties) among those that have a tree.
 
-    Where trees are rooted at the publisher's broker: the tree of the broker whose users published most on the topic.
+    Where trees are rooted at the publisher's broker: the tree of the broker whose users published most on the topic. Users without a
+    broker count at the one that crashed.
     """
     workload, overlay = network.workload, network.setting.overlay
     published = workload.published()
     served = network.subscriptions.served.any(axis=1)
     topic = int(np.argmax(np.where(served, published + 1, 0)))
     publishers = workload.publications.publisher[workload.on_topic(topic)]
-    source = int(np.bincount(network.users.host[publishers[publishers >= 0]], minlength=1).argmax())
+    host = network.users.host[publishers[publishers >= 0]]
+    source = int(np.bincount(np.maximum(host, ~host), minlength=1).argmax())
     tree = overlay.tree(topic, int(overlay.uplink(topic, int(network.node_of[source]))[-1]))
     brokers = network.broker_of[tree.nodes]
     size = len(tree)

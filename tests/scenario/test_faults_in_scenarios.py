@@ -18,7 +18,7 @@ from sim.files.toml import read
 from sim.scenario.model import Scenario
 from sim.scenario.reader import load_scenario
 from sim.scenario.schema import json_schema
-from sim.simulation import build, prepare_workload
+from sim.simulation import build, prepare_workload, simulate
 from sim.workloads.faults.schedule import CRASH, LOSS, FaultSchedule
 from sim.workloads.format.folder import write_workload
 
@@ -255,6 +255,20 @@ def test_faults_of_what_the_network_does_not_have_are_refused_before_it_runs(mor
     with pytest.raises(ScenarioError, match=wrong) as error:
         build(scenario, prepare_workload(scenario, 0, None), 0)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("geometry", ["chord", "full-mesh"])
+def test_a_run_ends_with_all_tables_where_brokers_stay_down(geometry: str) -> None:
+    found = {
+        "workload": {"kind": "poisson", "users": 10, "horizon": "10min", "publication_rate": 60},
+        "network": {"brokers": 2, "geometry": {"kind": geometry}, "data_plane": "events"},
+        "faults": [{"brokers": [0, 1], "at": "5min"}],
+    }
+    scenario = load_scenario(found).base
+    record = simulate(scenario, prepare_workload(scenario, 0, None), 0)
+    assert record.metrics["crashes"] == 2
+    assert record.metrics["user_unavailability"] == pytest.approx(0.5)
+    assert set(record.tables["tree"]["broker"].tolist()) <= {0, 1}
 
 
 def test_what_fails_can_be_swept_and_sent_to_other_processes() -> None:
