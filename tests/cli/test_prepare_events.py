@@ -44,10 +44,8 @@ def test_a_log_with_words_and_times_of_its_own(brokersim: Brokersim, tmp_path: P
     )
     assert [line.partition(" (")[0] for line in err.splitlines()] == [
         "brokersim: starting Spark",
-        "brokersim: reading 1 file",
-        "brokersim: sorting out 5 rows",
+        "brokersim: reading events",
         "brokersim: following sessions",
-        "brokersim: sorting 2 rows into quarantine",
         f"brokersim: writing {tmp_path / 'w'}",
     ]
     workload = load_workload(tmp_path / "w")

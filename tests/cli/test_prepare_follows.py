@@ -42,7 +42,6 @@ def test_months_with_words_of_their_own(brokersim: Brokersim, tmp_path: Path, sp
         "brokersim: reading f.csv",
         "brokersim: reading e.csv",
         "brokersim: joining follows of 5 rows",
-        "brokersim: sorting 3 rows into quarantine",
         f"brokersim: writing {tmp_path / 'w'}",
     ]
     workload = load_workload(tmp_path / "w")
