@@ -45,7 +45,7 @@ def over_time(results: Results, metrics: Sequence[str], points: int = 300) -> pd
 
 
 def failing(results: Results) -> pd.DataFrame:
-    """When something fails: columns start, end (s, infinite for good), what, brokers; empty unless it is the same in all runs."""
+    """When something fails: columns start, end (s, infinite where it lasts), what, brokers; empty unless it is the same in all runs."""
     spans = [
         _spans(results.table(run, "faults")) if results.has_table(run, "faults") else _spans(pd.DataFrame())
         for variant in variants_of(results)
