@@ -31,7 +31,7 @@ class Tapestry(PrefixTrees):
         base: Literal[2, 4, 8, 16, 32, 64] = 16
         """Base of the digits."""
         pns: bool = False
-        """Proximity neighbour selection: routing table entries are the nearest candidates by round-trip time, not random ones."""
+        """Proximity neighbour selection: each entry of a routing table is the nearest candidate by round-trip time, not any one."""
         state: TreeState = "members"
         """State that brokers keep for a topic's tree: all members below them, as in Bayeux, or their children on it."""
 

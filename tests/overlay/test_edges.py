@@ -99,7 +99,7 @@ def test_two_nodes_of_one_name() -> None:
 
 def test_a_type_that_graphml_does_not_have() -> None:
     text = "".join(nx.generate_graphml(nx.Graph([("a", "b", {"rtt_ms": 1.5})]))).replace('"double"', '"quick"')
-    with pytest.raises(ValueError, match="not valid GraphML: 'quick' is no type"):
+    with pytest.raises(ValueError, match="not valid GraphML: 'quick' is not a type"):
         read_edges(text)
 
 
