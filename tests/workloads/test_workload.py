@@ -465,7 +465,7 @@ CONTENT_DAMAGES = [
     (column("predicates", "subscription", 0, -1), r"predicates.parquet: row 0: subscription is -1, expected 0"),
     (column("predicates", "subscription", 2, 3), r"predicates.parquet: row 2: subscription is 3, expected 0 or 1"),
     (column("predicates", "subscription", 3, -1), r"predicates.parquet: row 3: subscription is -1, expected 1 or 2"),
-    (column("predicates", "owner", 4, 1), r"predicates.parquet: row 4: owner is 1, but subscription 2 is of 0"),
+    (column("predicates", "owner", 4, 1), r"predicates.parquet: row 4: owner is 1, but subscription 2 belongs to 0"),
     (column("predicates", "owner", 2, 2), r"predicates.parquet: row 2: owner is 2, allowed: 0..1"),
     (column("predicates", "field", 2, 2), r"predicates.parquet: row 2: field is 2, allowed: 0..1"),
     (
